@@ -1,0 +1,1 @@
+"""Mechanisms every service uses: event store, outbox, relay, consumers, HTTP. No business word."""

@@ -1,0 +1,64 @@
+"""A hint to the relay that something was committed: one UDP datagram, at most one a millisecond.
+
+Never a NOTIFY inside the writing transaction, which would cost most of the write throughput.
+Nothing depends on the hint: the relay also looks by itself, at most IDLE_SECONDS_MAX later.
+"""
+
+import asyncio
+import socket
+
+MINIMUM_GAP_SECONDS = 0.001
+
+
+class Doorbell:
+    """Rings at `address` ("host:port"); None makes a doorbell that nobody hears."""
+
+    def __init__(self, address: str | None) -> None:
+        self._socket: socket.socket | None = None
+        self._last_at = float("-inf")
+        self._pending = False
+        if address is not None:
+            host, _, port = address.rpartition(":")
+            self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            self._socket.setblocking(False)
+            self._target = (host, int(port))
+
+    def ring(self) -> None:
+        """Call it after a commit, in a running event loop. Never blocks, never raises.
+
+        A ring within the gap after another one is sent at the gap's end: the relay may have
+        looked between the two commits.
+        """
+        if self._socket is None or self._pending:
+            return
+        loop = asyncio.get_running_loop()
+        wait = self._last_at + MINIMUM_GAP_SECONDS - loop.time()
+        if wait <= 0:
+            self._send(loop.time())
+        else:
+            self._pending = True
+            loop.call_later(wait, lambda: self._send(loop.time()))
+
+    def _send(self, now: float) -> None:
+        self._last_at, self._pending = now, False
+        if self._socket is None:
+            return
+        try:
+            self._socket.sendto(b"", self._target)
+        except OSError:
+            pass  # only a hint; a full buffer or an absent relay is no error here
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+
+class Listener(asyncio.DatagramProtocol):
+    """The relay's side: `event` is set by each ring."""
+
+    def __init__(self, event: asyncio.Event) -> None:
+        self._event = event
+
+    def datagram_received(self, data: bytes, addr: object) -> None:
+        self._event.set()

@@ -1,0 +1,39 @@
+"""What a command may answer instead of doing its work: the only errors that the HTTP edge knows."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+
+@dataclass(eq=False)
+class Refused(Exception):
+    """The business says no: `code` is stable and for programs, `reason` is for people."""
+
+    code: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.reason}"
+
+
+@dataclass(eq=False)
+class NotFound(Exception):
+    """There is no such thing."""
+
+    code: str
+    reason: str
+
+
+@dataclass(eq=False)
+class Gone(Exception):
+    """There was such a thing, and it was deleted."""
+
+    code: str
+    reason: str
+
+
+@dataclass(eq=False)
+class VersionConflict(Exception):
+    """Somebody else wrote to the stream first; `current_version` is what it has now."""
+
+    stream_id: UUID
+    current_version: int

@@ -1,0 +1,211 @@
+"""Streams of events in PostgreSQL: read one, append to one together with all that must follow."""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Generic, TypeVar
+from uuid import UUID
+
+import asyncpg
+from aiokafka.partitioner import murmur2
+
+from shared import messages, telemetry
+from shared.codec import Codec
+from shared.doorbell import Doorbell
+from shared.errors import VersionConflict
+from shared.identifiers import new_id
+from shared.messages import Answer, Consumed, IdempotencyKey, Metadata, PublicEvent, RecordedEvent
+from shared.topics import TOPICS
+
+E = TypeVar("E")
+
+SCHEMA_VERSION = 1
+
+READ = """
+    SELECT stream_id, version, event_id, type, data, recorded_at
+    FROM events
+    WHERE stream_id = ANY($1)
+    ORDER BY stream_id, version
+"""
+
+APPEND = """
+    SELECT append($1, $2, $3, $4::new_event[], $5, $6, $7::stored_answer, $8::consumed_version)
+"""
+
+
+class KeyUsed(Exception):
+    """Another request with this idempotency key was recorded first."""
+
+
+class AlreadyConsumed(Exception):
+    """This message, or a later one of its stream, had its effect before."""
+
+
+class EventStore(Generic[E]):
+    """The streams of one category (one aggregate type).
+
+    `publish` says what the outside may know of an event; what it returns is stored wire-ready in
+    the outbox by the same statement that stores the event.
+    """
+
+    def __init__(
+        self,
+        pool: asyncpg.Pool,
+        *,
+        category: str,
+        source: str,
+        codec: Codec[E],
+        publish: Callable[[E], PublicEvent | None],
+        doorbell: Doorbell,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._pool = pool
+        self._category = category
+        self._source = source
+        self._codec = codec
+        self._publish = publish
+        self._doorbell = doorbell
+        self._now = now
+
+    async def read(self, stream_id: UUID) -> list[RecordedEvent[E]]:
+        """All events of a stream, oldest first; none when there is no such stream."""
+        return await self.read_many([stream_id])
+
+    async def read_many(self, stream_ids: Iterable[UUID]) -> list[RecordedEvent[E]]:
+        """The events of several streams in one query, each stream's oldest first."""
+        rows = await self._pool.fetch(READ, list(stream_ids))
+        return [
+            RecordedEvent(
+                stream_id=row["stream_id"],
+                version=row["version"],
+                event_id=row["event_id"],
+                event=self._codec.decode(row["type"], row["data"]),
+                recorded_at=row["recorded_at"],
+            )
+            for row in rows
+        ]
+
+    async def append(
+        self,
+        stream_id: UUID,
+        expected_version: int,
+        events: Sequence[E],
+        *,
+        metadata: Metadata,
+        key: IdempotencyKey | None = None,
+        answer: Answer | None = None,
+        consumed: Consumed | None = None,
+    ) -> int:
+        """Record events after `expected_version` (0: a new stream); give the new version.
+
+        One statement, so one transaction and one round trip: the answer to repeat, the message
+        that was consumed, the events and their outbox rows. Durable when it returns.
+
+        Raises:
+            VersionConflict: the stream has another version.
+            KeyUsed: the idempotency key was recorded by another request.
+            AlreadyConsumed: the consumer has taken this message before.
+        """
+        with telemetry.tracer.start_as_current_span(f"append {self._category}") as span:
+            span.set_attribute(telemetry.STREAM_ID, str(stream_id))
+            now = self._now()
+            try:
+                version: int = await self._pool.fetchval(
+                    APPEND,
+                    stream_id,
+                    self._category,
+                    expected_version,
+                    [
+                        self._row(stream_id, version, event, metadata, now)
+                        for version, event in enumerate(events, start=expected_version + 1)
+                    ],
+                    metadata_json(metadata),
+                    now,
+                    answer_row(key, answer),
+                    (consumed.consumer, consumed.stream_id, consumed.version) if consumed else None,
+                )
+            except asyncpg.PostgresError as error:
+                raise meaning_of(error, stream_id) from error
+            span.set_attribute(telemetry.STREAM_VERSION, version)
+        self._doorbell.ring()
+        return version
+
+    def _row(
+        self, stream_id: UUID, version: int, event: E, metadata: Metadata, now: datetime
+    ) -> tuple[object, ...]:
+        """A value of the SQL type `new_event`."""
+        event_id = new_id()
+        type_, data = self._codec.name_of(event), self._codec.encode(event).decode()
+        public = self._publish(event)
+        if public is None:
+            return (event_id, type_, SCHEMA_VERSION, data, None, None, None, None, None)
+        headers = {
+            messages.ID: str(event_id),
+            messages.TYPE: public.type,
+            messages.SOURCE: self._source,
+            messages.TIME: rfc3339(now),
+            messages.SPEC: messages.SPEC_VERSION,
+            messages.SUBJECT: public.key,
+            messages.SCHEMA_VERSION: str(public.schema_version),
+            messages.STREAM_ID: str(stream_id),
+            messages.STREAM_VERSION: str(version),
+            messages.CORRELATION_ID: str(metadata.correlation_id),
+            messages.CAUSATION_ID: str(metadata.causation_id),
+            "content-type": messages.CONTENT_TYPE,
+        }
+        traceparent = telemetry.current_traceparent()
+        if traceparent is not None:
+            headers[telemetry.TRACEPARENT] = traceparent
+        return (
+            event_id,
+            type_,
+            SCHEMA_VERSION,
+            data,
+            public.topic,
+            partition_of(public.topic, public.key),
+            public.key.encode(),
+            public.value,
+            json.dumps(headers),
+        )
+
+
+@lru_cache(maxsize=10_000)
+def partition_of(topic: str, key: str) -> int:
+    """The partition that Kafka's default partitioner gives a key (murmur2, as the Java client)."""
+    positive: int = murmur2(key.encode()) & 0x7FFFFFFF
+    return positive % TOPICS[topic].partitions
+
+
+def metadata_json(metadata: Metadata) -> str:
+    return json.dumps(
+        {
+            "correlation_id": str(metadata.correlation_id),
+            "causation_id": str(metadata.causation_id),
+        }
+    )
+
+
+def answer_row(key: IdempotencyKey | None, answer: Answer | None) -> tuple[object, ...] | None:
+    """A value of the SQL type `stored_answer`."""
+    if key is None or answer is None:
+        return None
+    headers = json.dumps(dict(answer.headers))
+    return (key.scope, key.key, key.fingerprint, answer.status, headers, answer.body)
+
+
+def meaning_of(error: asyncpg.PostgresError, stream_id: UUID) -> Exception:
+    """What an error of the SQL function `append` means; any other error as it is."""
+    match error.sqlstate:
+        case "HT001":
+            return KeyUsed()
+        case "HT002":
+            return AlreadyConsumed()
+        case "HT003":
+            return VersionConflict(stream_id, int(error.as_dict()["detail"]))
+        case _:
+            return error
+
+
+def rfc3339(instant: datetime) -> str:
+    return instant.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

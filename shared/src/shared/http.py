@@ -1,0 +1,273 @@
+"""HTTP in and out, the same in every service: problem details, entity tags, repeatable requests."""
+
+import hashlib
+import json
+import logging
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
+from uuid import UUID
+
+import asyncpg
+from fastapi import APIRouter, Depends, FastAPI, Header, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+
+from shared.decider import Decider
+from shared.errors import Gone, NotFound, Refused, VersionConflict
+from shared.event_store import EventStore, KeyUsed
+from shared.handler import Outcome, RepeatableAnswer, handle
+from shared.health import database_check, health_routes
+from shared.identifiers import new_id
+from shared.messages import Answer, IdempotencyKey, Metadata
+
+log = logging.getLogger(__name__)
+
+C = TypeVar("C")
+S = TypeVar("S")
+E = TypeVar("E")
+
+PROBLEM = "application/problem+json"
+REPLAYED = "Idempotency-Replayed"
+KEY_FORM = re.compile(r"[\x21-\x7e]{1,255}")
+ENTITY_TAG_FORM = re.compile(r'"(\d{1,9})"')
+
+LOOK_UP = """
+    SELECT fingerprint, status, headers, body
+    FROM idempotency_keys
+    WHERE scope = $1 AND key = $2
+"""
+
+
+class Problem(BaseModel):
+    """RFC 9457. `code` is stable and meant for programs."""
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    code: str
+    detail: str
+    errors: list[dict[str, Any]] | None = None
+
+
+@dataclass(eq=False)
+class HttpProblem(Exception):
+    """An answer that is decided in HTTP itself, not by the business."""
+
+    status: int
+    code: str
+    detail: str
+
+
+@dataclass(eq=False)
+class Replay(Exception):
+    """The request was answered before: this answer again."""
+
+    answer: Answer
+
+
+def create_app(
+    title: str, routers: Iterable[APIRouter], *, pool: asyncpg.Pool, resources: object
+) -> FastAPI:
+    """The same application in every service: its routes, health, traces, problem details.
+
+    `resources` are what the service's own routes need, as `app.state.resources`.
+    """
+    app = FastAPI(
+        title=title,
+        telemetry={
+            "operation_spans": False,
+            "metrics": False,
+            "logs": False,
+            "exclude": lambda scope: scope["path"].startswith("/health/"),
+        },
+    )
+    app.state.pool = pool
+    app.state.resources = resources
+    for router in routers:
+        app.include_router(router)
+    app.router.routes.extend(health_routes({"database": database_check(pool)}))
+    answer_problems(app)
+    return app
+
+
+def problem(
+    status: int, code: str, detail: str, errors: list[dict[str, Any]] | None = None
+) -> Response:
+    title = code.replace("-", " ").capitalize()
+    body = Problem(title=title, status=status, code=code, detail=detail, errors=errors)
+    return Response(body.model_dump_json(exclude_none=True), status, media_type=PROBLEM)
+
+
+def answer_problems(app: FastAPI) -> None:
+    """Turn what a request can raise into problem details. All else is a bug: 500, logged once."""
+
+    @app.exception_handler(HttpProblem)
+    async def http_problem(request: Request, error: HttpProblem) -> Response:
+        return problem(error.status, error.code, error.detail)
+
+    @app.exception_handler(Refused)
+    async def refused(request: Request, error: Refused) -> Response:
+        return problem(409, error.code, error.reason)
+
+    @app.exception_handler(NotFound)
+    async def not_found(request: Request, error: NotFound) -> Response:
+        return problem(404, error.code, error.reason)
+
+    @app.exception_handler(Gone)
+    async def gone(request: Request, error: Gone) -> Response:
+        return problem(410, error.code, error.reason)
+
+    @app.exception_handler(VersionConflict)
+    async def version_conflict(request: Request, error: VersionConflict) -> Response:
+        asked = "If-Match" in request.headers
+        detail = f"the current version is {error.current_version}"
+        return problem(412 if asked else 409, "version-conflict", detail)
+
+    @app.exception_handler(Replay)
+    async def replay(request: Request, error: Replay) -> Response:
+        return response(error.answer, {REPLAYED: "true"})
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        errors = [
+            {"field": ".".join(map(str, each["loc"])), "message": each["msg"]}
+            for each in error.errors()
+        ]
+        return problem(422, "invalid-request", "the request has not the documented form", errors)
+
+    @app.exception_handler(HTTPException)
+    async def http_error(request: Request, error: HTTPException) -> Response:
+        return problem(error.status_code, "http-error", str(error.detail))
+
+    @app.exception_handler(Exception)
+    async def bug(request: Request, error: Exception) -> Response:
+        return problem(500, "internal-error", "this should not have happened; it was logged")
+
+
+def etag(version: int) -> str:
+    return f'"{version}"'
+
+
+def response(answer: Answer, more_headers: dict[str, str] | None = None) -> Response:
+    headers = {**answer.headers, **(more_headers or {})}
+    return Response(answer.body, answer.status, headers, media_type="application/json")
+
+
+def answer_of(
+    body: BaseModel, *, version: int, status: int = 200, location: str | None = None
+) -> Answer:
+    """A resource as an answer with its entity tag."""
+    headers = {"ETag": etag(version)}
+    if location is not None:
+        headers["Location"] = location
+    return Answer(status=status, headers=headers, body=body.model_dump_json().encode())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """What a write request says about itself: expected version, idempotency key, its own id."""
+
+    pool: asyncpg.Pool
+    expected_version: int | None
+    key: IdempotencyKey | None
+    metadata: Metadata
+
+    async def handle(
+        self,
+        store: EventStore[E],
+        decider: Decider[C, S, E],
+        stream_id: UUID,
+        command: C,
+        make_answer: Callable[[Outcome[S]], Answer],
+    ) -> Response:
+        """Decide and record a command; the answer is stored with it when a key was given."""
+        try:
+            outcome = await handle(
+                store,
+                decider,
+                stream_id,
+                command,
+                metadata=self.metadata,
+                expected_version=self.expected_version,
+                answer=RepeatableAnswer(key=self.key, make=make_answer) if self.key else None,
+            )
+        except KeyUsed:
+            # The same request at the same time was first, and has just been recorded.
+            assert self.key is not None
+            await raise_if_answered(self.pool, self.key)
+            raise
+        except asyncpg.LockNotAvailableError:
+            raise HttpProblem(
+                409, "request-in-progress", "an earlier request is still being recorded"
+            ) from None
+        return response(make_answer(outcome))
+
+
+async def call_of(
+    request: Request,
+    idempotency_key: Annotated[str | None, Header()] = None,
+    if_match: Annotated[str | None, Header()] = None,
+) -> Call:
+    """A dependency that reads the `Call`; a request answered before ends here with Replay.
+
+    The app keeps its pool in `app.state.pool`.
+    """
+    pool: asyncpg.Pool = request.app.state.pool
+    key = None
+    if idempotency_key is not None:
+        key = await key_of(request, idempotency_key)
+        await raise_if_answered(pool, key)
+    request_id = new_id()
+    return Call(
+        pool=pool,
+        expected_version=version_of(if_match),
+        key=key,
+        metadata=Metadata(correlation_id=request_id, causation_id=request_id),
+    )
+
+
+AnyCall = Annotated[Call, Depends(call_of)]
+
+
+def version_of(if_match: str | None) -> int | None:
+    """The version that `If-Match` names, None for any."""
+    if if_match is None or if_match == "*":
+        return None
+    form = ENTITY_TAG_FORM.fullmatch(if_match)
+    if form is None:
+        raise HttpProblem(400, "malformed-if-match", 'If-Match has the form "<version>"')
+    return int(form[1])
+
+
+async def key_of(request: Request, text: str) -> IdempotencyKey:
+    """The request's idempotency key (draft-ietf-httpapi-idempotency-key-header-07)."""
+    if not KEY_FORM.fullmatch(text):
+        raise HttpProblem(
+            400, "malformed-idempotency-key", "a key is 1 to 255 visible ASCII characters"
+        )
+    body = await request.body()
+    try:
+        canonical = json.dumps(json.loads(body), sort_keys=True).encode() if body else b""
+    except ValueError:
+        canonical = body
+    scope = f"{request.method} {request.url.path}"
+    return IdempotencyKey(
+        scope=scope,
+        key=text,
+        fingerprint=hashlib.sha256(scope.encode() + b"\n" + canonical).digest(),
+    )
+
+
+async def raise_if_answered(pool: asyncpg.Pool, key: IdempotencyKey) -> None:
+    """Raises Replay with the stored answer, or 422 when the key named another request."""
+    row = await pool.fetchrow(LOOK_UP, key.scope, key.key)
+    if row is None:
+        return
+    if row["fingerprint"] != key.fingerprint:
+        raise HttpProblem(
+            422, "idempotency-key-reused", "this key was used for another request before"
+        )
+    raise Replay(Answer(status=row["status"], headers=json.loads(row["headers"]), body=row["body"]))

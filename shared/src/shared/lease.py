@@ -1,0 +1,126 @@
+"""Who may publish: a lease on the one `relay` row, with an epoch that tells its holders apart."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from uuid import UUID
+
+import asyncpg
+
+from shared.outbox import Progress, Snapshot
+
+LEASE_SECONDS = 5.0
+RENEW_SECONDS = 1.0
+SAFETY_SECONDS = 0.5
+"""A holder stops this much before its lease ends, so that clock steps of a tick do no harm."""
+
+# An advisory lock would die with a pooled session and has no epoch.
+ACQUIRE = """
+    UPDATE relay
+    SET owner = $1,
+        epoch = epoch + 1,
+        lease_until = clock_timestamp() + make_interval(secs => $2),
+        system_identifier = (SELECT system_identifier FROM pg_control_system())
+    WHERE (lease_until < clock_timestamp() OR owner = $1)
+      AND coalesce(system_identifier, (SELECT system_identifier FROM pg_control_system()))
+          = (SELECT system_identifier FROM pg_control_system())
+    RETURNING epoch, published_xmax::text, published_xip::text[], target::text, floor_position
+"""
+
+FOREIGN = """
+    SELECT system_identifier IS DISTINCT FROM (SELECT system_identifier FROM pg_control_system())
+    FROM relay
+    WHERE system_identifier IS NOT NULL
+"""
+
+RENEW = """
+    UPDATE relay
+    SET lease_until = clock_timestamp() + make_interval(secs => $3)
+    WHERE owner = $1 AND epoch = $2
+"""
+
+RELEASE = """
+    UPDATE relay
+    SET owner = NULL, lease_until = '-infinity'
+    WHERE owner = $1 AND epoch = $2
+"""
+
+CHECKPOINT = """
+    UPDATE relay
+    SET published_xmax = $3::text::xid8,
+        published_xip = $4::text[]::xid8[],
+        target = $5::text::pg_snapshot,
+        floor_position = $6
+    WHERE owner = $1 AND epoch = $2
+"""
+
+
+class LeaseLost(Exception):
+    """Another relay may be publishing now: this process must stop at once, without a flush."""
+
+
+class ForeignCheckpoint(Exception):
+    """The checkpoint is of another PostgreSQL cluster, whose transaction ids mean nothing here.
+
+    Drain the old outbox first, then reset the row `relay`.
+    """
+
+
+@dataclass(slots=True)
+class Lease:
+    """The right to publish in `epoch`, until `valid_until` on this process's monotonic clock."""
+
+    owner: UUID
+    epoch: int
+    valid_until: float
+    clock: Callable[[], float] = time.monotonic
+
+    def check(self) -> None:
+        """Raises LeaseLost unless the lease surely still holds. Call it before each send."""
+        if self.clock() >= self.valid_until:
+            raise LeaseLost
+
+    async def renew(self, connection: asyncpg.Connection) -> None:
+        """Extend the lease. Raises LeaseLost when another owner took over."""
+        asked_at = self.clock()
+        status = await connection.execute(RENEW, self.owner, self.epoch, LEASE_SECONDS)
+        if status != "UPDATE 1":
+            raise LeaseLost
+        self.valid_until = asked_at + LEASE_SECONDS - SAFETY_SECONDS
+
+    async def release(self, connection: asyncpg.Connection) -> None:
+        """Let a standby take over now instead of when the lease runs out."""
+        await connection.execute(RELEASE, self.owner, self.epoch)
+
+    async def store(self, connection: asyncpg.Connection, progress: Progress) -> None:
+        """Write the checkpoint. Raises LeaseLost when another owner took over."""
+        status = await connection.execute(
+            CHECKPOINT,
+            self.owner,
+            self.epoch,
+            progress.published.xmax,
+            list(progress.published.xip),
+            progress.target,
+            progress.floor,
+        )
+        if status != "UPDATE 1":
+            raise LeaseLost
+
+
+async def acquire(
+    connection: asyncpg.Connection, owner: UUID, clock: Callable[[], float] = time.monotonic
+) -> tuple[Lease, Progress] | None:
+    """Take the lease if it is free; with it comes the progress of the last holder.
+
+    Raises:
+        ForeignCheckpoint: the stored progress is not of this PostgreSQL cluster.
+    """
+    asked_at = clock()
+    row = await connection.fetchrow(ACQUIRE, owner, LEASE_SECONDS)
+    if row is None:
+        if await connection.fetchval(FOREIGN):
+            raise ForeignCheckpoint
+        return None
+    lease = Lease(owner, row["epoch"], asked_at + LEASE_SECONDS - SAFETY_SECONDS, clock)
+    published = Snapshot(row["published_xmax"], tuple(row["published_xip"]))
+    return lease, Progress(published, row["target"], row["floor_position"])

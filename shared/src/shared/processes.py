@@ -1,0 +1,78 @@
+"""What every process does: read settings, log, serve, stop when it is asked to."""
+
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Coroutine
+from typing import TypeVar
+
+import uvicorn
+import uvloop
+from fastapi import FastAPI
+from pydantic import ValidationError
+
+from shared import telemetry
+from shared.settings import Settings
+
+GRACE_SECONDS = 10
+"""How long open requests may take when an api is asked to stop."""
+S = TypeVar("S", bound=Settings)
+
+NOISY = (
+    "aiokafka",
+    "aiokafka.conn",
+    "aiokafka.client",
+    "aiokafka.producer.sender",
+    "aiokafka.consumer.group_coordinator",
+    "aiokafka.cluster",
+)
+"""These log a line per retry while a broker is away; one a minute tells as much."""
+
+
+def configure_logging() -> None:
+    logging.basicConfig(
+        level=logging.INFO,
+        format="%(asctime)s %(levelname)s %(name)s %(message)s",
+        stream=sys.stderr,
+    )
+    for name in NOISY:
+        logging.getLogger(name).addFilter(telemetry.OncePerMinute())
+
+
+def read_settings(settings: type[S]) -> S:
+    """The settings of this process; ends it with one line when some are missing or malformed."""
+    try:
+        return settings()
+    except ValidationError as error:
+        wrong = ", ".join(
+            f"{str(each['loc'][0]).upper()}: {each['msg']}" for each in error.errors()
+        )
+        sys.exit(f"hometown: settings are wrong: {wrong} (see .env.example)")
+
+
+def run(main: Coroutine[object, object, None]) -> None:
+    """Run a process to its end, on the quicker event loop."""
+    configure_logging()
+    uvloop.run(main)
+
+
+async def serve_api(app: FastAPI, settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT; requests in hand are finished."""
+    config = uvicorn.Config(
+        app,
+        settings.http_host,
+        settings.http_port,
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+    await uvicorn.Server(config).serve()
+
+
+def stop_signal() -> asyncio.Event:
+    """An event that SIGTERM or SIGINT sets."""
+    event = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, event.set)
+    return event

@@ -1,0 +1,48 @@
+"""The relay as a process: telemetry, health, the doorbell, and its end when it is fenced."""
+
+import asyncio
+import logging
+import os
+
+from shared import telemetry
+from shared.doorbell import Listener
+from shared.health import health_server
+from shared.identifiers import new_id
+from shared.processes import stop_signal
+from shared.relay import Relay
+from shared.settings import Settings
+
+EXIT_FENCED = 75
+
+log = logging.getLogger(__name__)
+
+
+async def run_relay(name: str, settings: Settings) -> None:
+    """Publish the outbox until SIGTERM or SIGINT. Hears the doorbell on UDP port `http_port`."""
+    rang = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    address = (settings.http_host, settings.http_port)
+    with telemetry.configured(name, settings.otel_exporter_otlp_endpoint):
+        transport, _ = await loop.create_datagram_endpoint(lambda: Listener(rang), address)
+        relay = Relay(
+            settings.database_dsn,
+            settings.kafka_bootstrap_servers,
+            name=name,
+            owner=new_id(),
+            rang=rang,
+            stopping=stop_signal(),
+            fence=end_at_once,
+        )
+
+        async def database() -> str | None:
+            return None if relay.connected else "not connected"
+
+        async with health_server(*address, {"database": database}):
+            await relay.run()
+        transport.close()
+
+
+def end_at_once() -> None:
+    """Another relay may be active: nothing that the Kafka client still holds may go out."""
+    log.error("lease lost, leaving at once")
+    os._exit(EXIT_FENCED)

@@ -1,0 +1,124 @@
+"""Traces: the provider of a process, and trace context as data that travels in rows and headers."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from opentelemetry import propagate, trace
+from opentelemetry.context import Context
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.trace import Link, Span, SpanContext
+
+# Names of attributes. The messaging names still change from release to release of the semantic
+# conventions (1.44 here), so they stand in this one place.
+MESSAGING_SYSTEM = "messaging.system"
+MESSAGING_OPERATION_NAME = "messaging.operation.name"
+MESSAGING_OPERATION_TYPE = "messaging.operation.type"
+MESSAGING_DESTINATION = "messaging.destination.name"
+MESSAGING_PARTITION = "messaging.destination.partition.id"
+MESSAGING_CONSUMER_GROUP = "messaging.consumer.group.name"
+MESSAGING_KEY = "messaging.kafka.message.key"
+MESSAGING_OFFSET = "messaging.kafka.offset"
+MESSAGING_MESSAGE_ID = "messaging.message.id"
+MESSAGING_BATCH_COUNT = "messaging.batch.message_count"
+ORDER_ID = "app.order.id"
+EVENT_TYPE = "app.event.type"
+STREAM_ID = "app.stream.id"
+STREAM_VERSION = "app.stream.version"
+CELL = "app.cell"
+BATCH_ID = "app.spark.batch_id"
+
+LINKS_MAX = 64
+"""Links on one batch span; the SDK itself would keep 128."""
+
+EXPORT_TIMEOUT_SECONDS = 2
+"""A collector that accepts and stays silent must not hold up the end of a process for longer."""
+
+TRACEPARENT = "traceparent"
+
+tracer = trace.get_tracer("hometown")
+
+
+def configure(service_name: str, otlp_endpoint: str | None) -> TracerProvider:
+    """Set the tracer provider of this process.
+
+    Args:
+        service_name: the name that Jaeger shows, e.g. `orders-api`.
+        otlp_endpoint: base address of an OTLP/HTTP receiver; None makes spans that go nowhere,
+            so that trace context still travels.
+
+    The caller shuts the provider down, which sends what is left.
+    """
+    resource = Resource.create({"service.name": service_name, "service.namespace": "hometown"})
+    provider = TracerProvider(resource=resource)
+    if otlp_endpoint is not None:
+        exporter = OTLPSpanExporter(
+            endpoint=f"{otlp_endpoint.rstrip('/')}/v1/traces", timeout=EXPORT_TIMEOUT_SECONDS
+        )
+        provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=500))
+        logging.getLogger(OTLPSpanExporter.__module__).addFilter(OncePerMinute())
+    trace.set_tracer_provider(provider)
+    return provider
+
+
+@contextmanager
+def configured(service_name: str, otlp_endpoint: str | None) -> Iterator[TracerProvider]:
+    """`configure` for the length of a process."""
+    provider = configure(service_name, otlp_endpoint)
+    try:
+        yield provider
+    finally:
+        provider.shutdown()
+
+
+class OncePerMinute(logging.Filter):
+    """Lets one record a minute through: a collector that is away would log at every retry."""
+
+    period_seconds = 60.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last_at = float("-inf")
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.created - self.last_at < self.period_seconds:
+            return False
+        self.last_at = record.created
+        return True
+
+
+def extract(headers: Mapping[str, str]) -> Context:
+    """The trace context that `headers` carry, with nothing of the caller's own in it."""
+    return propagate.extract(headers, context=Context())
+
+
+def current_traceparent() -> str | None:
+    """The current span's context as a W3C `traceparent`, None outside any span."""
+    carrier: dict[str, str] = {}
+    propagate.inject(carrier)
+    return carrier.get(TRACEPARENT)
+
+
+def traceparent_of(span: Span) -> str:
+    """A span's context as a W3C `traceparent`."""
+    carrier: dict[str, str] = {}
+    propagate.inject(carrier, context=trace.set_span_in_context(span))
+    return carrier[TRACEPARENT]
+
+
+def is_sampled(traceparent: str | None) -> bool:
+    """Whether the trace is recorded: the last flag bit of a `traceparent` (W3C Trace Context)."""
+    return traceparent is not None and traceparent[-1:] in "13579bdf"
+
+
+def span_context_of(traceparent: str) -> SpanContext:
+    """The remote span that a `traceparent` names."""
+    return trace.get_current_span(extract({TRACEPARENT: traceparent})).get_span_context()
+
+
+def link_to(traceparent: str) -> Link:
+    """A link to the span that a `traceparent` names."""
+    return Link(span_context_of(traceparent))

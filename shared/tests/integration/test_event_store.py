@@ -1,0 +1,158 @@
+"""One append is all or nothing: version check, events, outbox, idempotency key, message."""
+
+import asyncio
+import json
+
+import asyncpg
+import pytest
+from counter import Counted, counted, some_metadata
+from shared.errors import VersionConflict
+from shared.event_store import AlreadyConsumed, EventStore, KeyUsed, partition_of
+from shared.identifiers import new_id
+from shared.messages import Answer, Consumed, IdempotencyKey
+
+
+async def count(pool: asyncpg.Pool, table: str) -> int:
+    found: int = await pool.fetchval(f"SELECT count(*) FROM {table}")
+    return found
+
+
+async def test_what_was_appended_is_read_back_in_order(store: EventStore[Counted]) -> None:
+    counter = new_id()
+
+    await store.append(counter, 0, counted(counter, 1, 2), metadata=some_metadata())
+    version = await store.append(counter, 2, counted(counter, 3), metadata=some_metadata())
+
+    recorded = await store.read(counter)
+    assert version == 3
+    assert [each.version for each in recorded] == [1, 2, 3]
+    assert [each.event.number for each in recorded] == [1, 2, 3]
+
+
+async def test_an_unknown_stream_has_no_events(store: EventStore[Counted]) -> None:
+    assert await store.read(new_id()) == []
+
+
+@pytest.mark.parametrize("stale_version", [0, 1, 3])
+async def test_a_stale_version_is_a_conflict_that_names_the_current_one(
+    store: EventStore[Counted], pool: asyncpg.Pool, stale_version: int
+) -> None:
+    counter = new_id()
+    await store.append(counter, 0, counted(counter, 1, 2), metadata=some_metadata())
+
+    with pytest.raises(VersionConflict) as conflict:
+        await store.append(counter, stale_version, counted(counter, 9), metadata=some_metadata())
+
+    assert conflict.value.current_version == 2
+    assert await count(pool, "events") == await count(pool, "outbox") == 2
+
+
+async def test_of_writers_at_one_version_exactly_one_wins(store: EventStore[Counted]) -> None:
+    counter = new_id()
+    writers = [
+        store.append(counter, 0, counted(counter, number), metadata=some_metadata())
+        for number in range(8)
+    ]
+
+    answers = await asyncio.gather(*writers, return_exceptions=True)
+
+    assert sorted(map(str, (type(answer).__name__ for answer in answers))) == sorted(
+        ["int"] + ["VersionConflict"] * 7
+    )
+    assert len(await store.read(counter)) == 1
+
+
+async def test_the_outbox_row_is_ready_for_the_wire(
+    store: EventStore[Counted], pool: asyncpg.Pool
+) -> None:
+    counter, metadata = new_id(), some_metadata()
+
+    await store.append(counter, 0, counted(counter, 7), metadata=metadata)
+
+    [row] = await pool.fetch("SELECT topic, partition, key, value, headers FROM outbox")
+    headers = json.loads(row["headers"])
+    [recorded] = await store.read(counter)
+    assert row["topic"] == "users.v1"
+    assert row["key"] == str(counter).encode()
+    assert row["partition"] == partition_of("users.v1", str(counter))
+    assert json.loads(row["value"]) == {"counter_id": str(counter), "number": 7}
+    assert headers["ce_id"] == str(recorded.event_id)
+    assert headers["ce_type"] == "counted"
+    assert headers["ce_streamversion"] == "1"
+    assert headers["ce_correlationid"] == str(metadata.correlation_id)
+    assert headers["ce_causationid"] == str(metadata.causation_id)
+
+
+async def test_a_used_idempotency_key_records_nothing_more(
+    store: EventStore[Counted], pool: asyncpg.Pool
+) -> None:
+    key = IdempotencyKey(scope="POST /counters", key="k", fingerprint=b"f")
+    answer = Answer(status=201, headers={"ETag": '"1"'}, body=b"{}")
+    first, second = new_id(), new_id()
+    await store.append(
+        first, 0, counted(first, 1), metadata=some_metadata(), key=key, answer=answer
+    )
+
+    with pytest.raises(KeyUsed):
+        await store.append(
+            second, 0, counted(second, 1), metadata=some_metadata(), key=key, answer=answer
+        )
+
+    assert await store.read(second) == []
+    assert await count(pool, "streams") == await count(pool, "outbox") == 1
+
+
+async def test_a_conflict_leaves_the_idempotency_key_free(
+    store: EventStore[Counted], pool: asyncpg.Pool
+) -> None:
+    key = IdempotencyKey(scope="POST /counters", key="k", fingerprint=b"f")
+    answer = Answer(status=200, headers={}, body=b"{}")
+    counter = new_id()
+    await store.append(counter, 0, counted(counter, 1), metadata=some_metadata())
+
+    with pytest.raises(VersionConflict):
+        await store.append(
+            counter, 0, counted(counter, 2), metadata=some_metadata(), key=key, answer=answer
+        )
+
+    assert await count(pool, "idempotency_keys") == 0
+
+
+async def test_a_message_takes_effect_once(store: EventStore[Counted], pool: asyncpg.Pool) -> None:
+    counter, source = new_id(), new_id()
+    message = Consumed(consumer="c", stream_id=source, version=4)
+    await store.append(counter, 0, counted(counter, 1), metadata=some_metadata(), consumed=message)
+
+    with pytest.raises(AlreadyConsumed):
+        await store.append(
+            counter, 1, counted(counter, 2), metadata=some_metadata(), consumed=message
+        )
+
+    assert len(await store.read(counter)) == 1
+
+
+async def test_a_message_without_effect_counts_as_consumed(
+    store: EventStore[Counted], pool: asyncpg.Pool
+) -> None:
+    message = Consumed(consumer="c", stream_id=new_id(), version=1)
+    await store.append(new_id(), 0, [], metadata=some_metadata(), consumed=message)
+
+    with pytest.raises(AlreadyConsumed):
+        await store.append(new_id(), 0, [], metadata=some_metadata(), consumed=message)
+
+    assert await count(pool, "streams") == 0
+
+
+async def test_a_failed_append_leaves_the_message_to_be_consumed(
+    store: EventStore[Counted], pool: asyncpg.Pool
+) -> None:
+    counter = new_id()
+    message = Consumed(consumer="c", stream_id=new_id(), version=1)
+    await store.append(counter, 0, counted(counter, 1), metadata=some_metadata())
+
+    with pytest.raises(VersionConflict):
+        await store.append(
+            counter, 0, counted(counter, 2), metadata=some_metadata(), consumed=message
+        )
+
+    assert await count(pool, "consumed_versions") == 0

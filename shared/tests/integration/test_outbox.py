@@ -1,0 +1,170 @@
+"""The cursor finds what commits late and keeps each stream's order; simpler cursors do not."""
+
+import asyncpg
+import pytest
+from shared.outbox import OutboxRow, Progress, Snapshot
+
+from shared import outbox, postgres
+
+INSERT = """
+    INSERT INTO outbox (topic, partition, key, value, headers, recorded_at)
+    VALUES ('users.v1', 0, $1, $2, '{}', now())
+"""
+ROWS_MAX = 10
+
+
+class Reader:
+    """Looks again and again, as the relay does; `seen` is what it would have published."""
+
+    def __init__(self, connection: asyncpg.Connection) -> None:
+        self.connection = connection
+        self.published = Snapshot()
+        self.seen: list[bytes] = []
+
+    async def look(self) -> list[bytes]:
+        snapshot, rows = await outbox.poll(self.connection, self.published, ROWS_MAX)
+        if rows is None:
+            rows = await self.pages(snapshot)
+        self.published = Snapshot.parse(snapshot)
+        new = [row.value for row in rows]
+        self.seen += new
+        return new
+
+    async def pages(self, target: str) -> list[OutboxRow]:
+        floor = await outbox.window_floor(self.connection, self.published)
+        rows: list[OutboxRow] = []
+        while page := await outbox.page(
+            self.connection, Progress(self.published, target, floor), ROWS_MAX
+        ):
+            rows += page
+            floor = page[-1].position
+        return rows
+
+
+@pytest.fixture
+async def dsn(database: str) -> str:
+    await postgres.migrate(database, "shared")
+    return database
+
+
+@pytest.fixture
+async def connections(dsn: str):  # type: ignore[no-untyped-def]
+    opened = [await asyncpg.connect(dsn) for _ in range(3)]
+    yield opened
+    for connection in opened:
+        await connection.close()
+
+
+Connections = list[asyncpg.Connection]
+
+
+async def add(connection: asyncpg.Connection, value: bytes, key: bytes = b"k") -> None:
+    await connection.execute(INSERT, key, value)
+
+
+async def test_nothing_new_is_no_row(connections: Connections) -> None:
+    assert await Reader(connections[0]).look() == []
+
+
+async def test_a_row_is_seen_once(connections: Connections) -> None:
+    reader = Reader(connections[0])
+    await add(connections[1], b"a")
+
+    assert await reader.look() == [b"a"]
+    assert await reader.look() == []
+
+
+async def test_a_row_that_commits_late_is_not_lost(connections: Connections) -> None:
+    """The negative control is the next test: `position > last` does lose it."""
+    reader, slow, quick = Reader(connections[0]), connections[1], connections[2]
+    transaction = slow.transaction()
+    await transaction.start()
+    await add(slow, b"late")
+    await add(quick, b"early")
+
+    assert await reader.look() == [b"early"]
+    await transaction.commit()
+    assert await reader.look() == [b"late"]
+
+
+async def test_a_cursor_on_the_position_loses_what_commits_late(connections: Connections) -> None:
+    reader, slow, quick = connections
+    transaction = slow.transaction()
+    await transaction.start()
+    await add(slow, b"late")
+    await add(quick, b"early")
+
+    after = "SELECT position, value FROM outbox WHERE position > $1 ORDER BY position"
+    [first] = await reader.fetch(after, 0)
+    await transaction.commit()
+
+    assert first["value"] == b"early"
+    assert await reader.fetch(after, first["position"]) == []
+
+
+async def test_an_early_transaction_id_does_not_reorder_a_stream(connections: Connections) -> None:
+    """Version 2 is written by the transaction with the smaller id, after it read version 1."""
+    reader, early, other = Reader(connections[0]), connections[1], connections[2]
+    transaction = early.transaction()
+    await transaction.start()
+    await early.execute("SELECT pg_current_xact_id()")
+    await add(other, b"version 1")
+    await add(early, b"version 2")
+    await transaction.commit()
+
+    assert await reader.look() == [b"version 1", b"version 2"]
+    by_transaction = await other.fetch("SELECT value FROM outbox ORDER BY transaction_id, position")
+    assert [row["value"] for row in by_transaction] == [b"version 2", b"version 1"]
+
+
+async def test_a_slow_writer_holds_nobody_up(connections: Connections) -> None:
+    reader, slow, quick = Reader(connections[0]), connections[1], connections[2]
+    transaction = slow.transaction()
+    await transaction.start()
+    await add(slow, b"slow")
+    for number in range(3):
+        await add(quick, b"%d" % number)
+        assert await reader.look() == [b"%d" % number]
+    await transaction.commit()
+
+    assert await reader.look() == [b"slow"]
+
+
+async def test_a_rolled_back_row_is_never_seen(connections: Connections) -> None:
+    reader, writer = Reader(connections[0]), connections[1]
+    transaction = writer.transaction()
+    await transaction.start()
+    await add(writer, b"never")
+    await reader.look()
+    await transaction.rollback()
+
+    await reader.look()
+    assert reader.seen == []
+
+
+async def test_a_large_window_is_paged_in_the_order_of_positions(connections: Connections) -> None:
+    reader, early, other = Reader(connections[0]), connections[1], connections[2]
+    transaction = early.transaction()
+    await transaction.start()
+    await early.execute("SELECT pg_current_xact_id()")
+    values = [b"%03d" % number for number in range(5 * ROWS_MAX)]
+    for value in values[: 3 * ROWS_MAX]:
+        await add(other, value)
+    for value in values[3 * ROWS_MAX :]:
+        await add(early, value)
+    await transaction.commit()
+
+    assert await reader.look() == values
+    assert await reader.look() == []
+
+
+async def test_rows_of_the_past_are_not_paged_again(connections: Connections) -> None:
+    reader, writer = Reader(connections[0]), connections[1]
+    for number in range(2 * ROWS_MAX):
+        await add(writer, b"old %d" % number)
+    await reader.look()
+    new = [b"new %d" % number for number in range(2 * ROWS_MAX)]
+    for value in new:
+        await add(writer, value)
+
+    assert await reader.look() == new

@@ -1,0 +1,214 @@
+"""From outbox to Kafka: nothing lost, each key in order, duplicates only after a crash."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from uuid import UUID
+
+import asyncpg
+import pytest
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from counter import TOPIC, Counted, counted, some_metadata
+from shared.event_store import EventStore
+from shared.identifiers import new_id
+from shared.relay import ROWS_MAX
+from shared.topics import TOPICS
+
+DEADLINE_SECONDS = 60
+LEASE_AND_MORE_SECONDS = 15
+
+StartRelay = Callable[[], "subprocess.Popen[bytes]"]
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: int = sock.getsockname()[1]
+        return port
+
+
+@pytest.fixture
+def start_relay(database: str, kafka_servers: str) -> Iterator[StartRelay]:
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start() -> "subprocess.Popen[bytes]":
+        environment = os.environ | {
+            "DATABASE_URL": database,
+            "KAFKA_BOOTSTRAP_SERVERS": kafka_servers,
+            "HTTP_PORT": str(free_port()),
+        }
+        script = Path(__file__).with_name("relay_main.py")
+        process = subprocess.Popen([sys.executable, script, "test-relay"], env=environment)
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+class Log:
+    """What stands in Kafka from now on, by key; other tests' keys are there too."""
+
+    def __init__(self, consumer: AIOKafkaConsumer) -> None:
+        self.consumer = consumer
+        self.numbers: dict[str, list[int]] = defaultdict(list)
+        self.headers: dict[str, list[tuple[str, bytes]]] = {}
+
+    async def until(self, done: Callable[[], bool]) -> None:
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            while not done():
+                batches = await self.consumer.getmany(timeout_ms=200)
+                for records in batches.values():
+                    for record in records:
+                        key = record.key.decode()
+                        self.numbers[key].append(json.loads(record.value)["number"])
+                        self.headers[key] = list(record.headers)
+
+    def first_deliveries(self, counter: UUID) -> list[int]:
+        return list(dict.fromkeys(self.numbers[str(counter)]))
+
+
+@asynccontextmanager
+async def kafka_log(kafka_servers: str) -> AsyncIterator[Log]:
+    consumer = AIOKafkaConsumer(bootstrap_servers=kafka_servers, auto_offset_reset="earliest")
+    await consumer.start()
+    try:
+        partitions = [TopicPartition(TOPIC, n) for n in range(TOPICS[TOPIC].partitions)]
+        consumer.assign(partitions)
+        await consumer.seek_to_end(*partitions)
+        for partition in partitions:
+            await consumer.position(partition)
+        yield Log(consumer)
+    finally:
+        await consumer.stop()
+
+
+async def add(store: EventStore[Counted], counter: UUID, start: int, count: int) -> None:
+    numbers = range(start, start + count)
+    await store.append(counter, start - 1, counted(counter, *numbers), metadata=some_metadata())
+
+
+async def test_each_event_arrives_once_and_in_order(
+    store: EventStore[Counted], start_relay: StartRelay, kafka_servers: str
+) -> None:
+    counters = [new_id() for _ in range(5)]
+    async with kafka_log(kafka_servers) as log:
+        start_relay()
+        for start in range(1, 20):
+            for counter in counters:
+                await add(store, counter, start, 1)
+        await log.until(lambda: all(len(log.numbers[str(each)]) >= 19 for each in counters))
+
+    for counter in counters:
+        assert log.numbers[str(counter)] == list(range(1, 20))
+
+
+async def test_a_backlog_larger_than_a_page_arrives_whole(
+    store: EventStore[Counted], start_relay: StartRelay, kafka_servers: str
+) -> None:
+    counter, count = new_id(), 3 * ROWS_MAX + 7
+    for start in range(1, count + 1, 1_000):
+        await add(store, counter, start, min(1_000, count + 1 - start))
+    async with kafka_log(kafka_servers) as log:
+        start_relay()
+        await log.until(lambda: len(log.numbers[str(counter)]) >= count)
+
+    assert log.numbers[str(counter)] == list(range(1, count + 1))
+
+
+async def test_a_killed_relay_loses_nothing_and_keeps_the_order(
+    store: EventStore[Counted], start_relay: StartRelay, kafka_servers: str
+) -> None:
+    """Trap T2: what was committed before the crash is published after the restart."""
+    counters, rounds = [new_id() for _ in range(4)], 60
+    async with kafka_log(kafka_servers) as log:
+        relay = start_relay()
+        for start in range(1, rounds + 1):
+            for counter in counters:
+                await add(store, counter, start, 1)
+            if start % 20 == 0:
+                await log.until(lambda: len(log.numbers[str(counters[0])]) > 5)
+                relay.kill()
+                relay.wait()
+                relay = start_relay()
+        await log.until(lambda: all(len(log.first_deliveries(each)) >= rounds for each in counters))
+
+    for counter in counters:
+        assert log.first_deliveries(counter) == list(range(1, rounds + 1))
+
+
+async def test_a_standby_takes_over_from_a_killed_relay(
+    store: EventStore[Counted], start_relay: StartRelay, pool: asyncpg.Pool, kafka_servers: str
+) -> None:
+    counter = new_id()
+    async with kafka_log(kafka_servers) as log:
+        relays = [start_relay(), start_relay()]
+        await add(store, counter, 1, 3)
+        await log.until(lambda: len(log.numbers[str(counter)]) >= 3)
+        assert log.numbers[str(counter)] == [1, 2, 3], "only one of two relays publishes"
+
+        epoch = await pool.fetchval("SELECT epoch FROM relay")
+        relays[0].kill()
+        await asyncio.sleep(0)  # which of the two was active does not matter
+        relays[1].send_signal(signal.SIGSTOP)
+        start_relay()
+        await add(store, counter, 4, 3)
+        await log.until(lambda: len(log.first_deliveries(counter)) >= 6)
+        relays[1].send_signal(signal.SIGCONT)
+
+    assert log.first_deliveries(counter) == [1, 2, 3, 4, 5, 6]
+    assert await pool.fetchval("SELECT epoch FROM relay") > epoch
+
+
+async def test_an_asked_stop_publishes_what_is_committed(
+    store: EventStore[Counted], start_relay: StartRelay, pool: asyncpg.Pool, kafka_servers: str
+) -> None:
+    counter = new_id()
+    async with kafka_log(kafka_servers) as log:
+        relay = start_relay()
+        await add(store, counter, 1, 1)
+        await log.until(lambda: len(log.numbers[str(counter)]) >= 1)
+        await add(store, counter, 2, 500)
+        relay.terminate()
+        assert await asyncio.to_thread(relay.wait, LEASE_AND_MORE_SECONDS) == 0
+        await log.until(lambda: len(log.numbers[str(counter)]) >= 501)
+
+    assert log.numbers[str(counter)] == list(range(1, 502))
+    assert await pool.fetchval("SELECT owner IS NULL FROM relay"), "the lease is given back"
+
+
+async def test_a_record_carries_exactly_one_traceparent(
+    store: EventStore[Counted], start_relay: StartRelay, kafka_servers: str
+) -> None:
+    from opentelemetry.sdk.trace import TracerProvider
+
+    counter = new_id()
+    async with kafka_log(kafka_servers) as log:
+        start_relay()
+        with TracerProvider().get_tracer("test").start_as_current_span("request") as span:
+            await add(store, counter, 1, 1)
+        await log.until(lambda: len(log.numbers[str(counter)]) >= 1)
+
+    [traceparent] = [value for name, value in log.headers[str(counter)] if name == "traceparent"]
+    assert format(span.get_span_context().trace_id, "032x") in traceparent.decode()
+
+
+async def test_a_checkpoint_of_another_cluster_is_refused(
+    store: EventStore[Counted], start_relay: StartRelay, pool: asyncpg.Pool
+) -> None:
+    """Transaction ids of another cluster would make the relay skip or repeat at random."""
+    await pool.execute("UPDATE relay SET system_identifier = 1, published_xmax = '99999'")
+
+    relay = start_relay()
+
+    assert await asyncio.to_thread(relay.wait, LEASE_AND_MORE_SECONDS) != 0

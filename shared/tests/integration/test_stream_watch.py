@@ -1,0 +1,36 @@
+"""Waiting for a stream: woken when it grows, let go at the deadline."""
+
+import asyncio
+
+import asyncpg
+from counter import Counted, counted, some_metadata
+from shared.event_store import EventStore
+from shared.identifiers import new_id
+from shared.stream_watch import StreamWatch
+
+
+async def test_a_waiter_is_woken_when_the_stream_grows(
+    store: EventStore[Counted], pool: asyncpg.Pool
+) -> None:
+    counter, watch = new_id(), StreamWatch(pool)
+    await store.append(counter, 0, counted(counter, 1), metadata=some_metadata())
+    waiting = asyncio.create_task(watch.newer_than(counter, 1, 30))
+    await asyncio.sleep(0.05)
+    assert not waiting.done()
+
+    await store.append(counter, 1, counted(counter, 2), metadata=some_metadata())
+
+    assert await waiting
+
+
+async def test_a_waiter_is_let_go_at_the_deadline(pool: asyncpg.Pool) -> None:
+    assert not await StreamWatch(pool).newer_than(new_id(), 0, 0.05)
+
+
+async def test_a_stream_that_has_grown_already_needs_no_wait(
+    store: EventStore[Counted], pool: asyncpg.Pool
+) -> None:
+    counter = new_id()
+    await store.append(counter, 0, counted(counter, 1), metadata=some_metadata())
+
+    assert await StreamWatch(pool).newer_than(counter, 0, 30)
