@@ -1,0 +1,1 @@
+"""Users: where they live, and the credit that their orders reserve."""

@@ -1,0 +1,41 @@
+"""From settings to things that work: the only place that builds them."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import asyncpg
+from shared.doorbell import Doorbell
+from shared.event_store import EventStore
+
+from shared import postgres
+from users_svc import contract
+from users_svc.events import CODEC, UserEvent
+from users_svc.settings import UsersSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    pool: asyncpg.Pool
+    users: EventStore[UserEvent]
+
+
+@asynccontextmanager
+async def open_resources(settings: UsersSettings, name: str) -> AsyncIterator[Resources]:
+    """Open what a process named `name` needs; closed in reverse order."""
+    async with postgres.open_pool(
+        settings.database_dsn, name=name, connections_max=settings.database_connections_max
+    ) as pool:
+        doorbell = Doorbell(settings.relay_doorbell)
+        try:
+            users = EventStore(
+                pool,
+                category="user",
+                source="users-svc",
+                codec=CODEC,
+                publish=contract.publish,
+                doorbell=doorbell,
+            )
+            yield Resources(pool=pool, users=users)
+        finally:
+            doorbell.close()

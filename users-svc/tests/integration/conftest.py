@@ -1,0 +1,25 @@
+"""users-svc over a database of its own, without a network."""
+
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+from users_svc import api
+from users_svc.bootstrap import Resources, open_resources
+from users_svc.settings import UsersSettings
+
+from shared import postgres
+
+
+@pytest.fixture
+async def resources(database: str) -> AsyncIterator[Resources]:
+    await postgres.migrate(database, "shared", "users_svc")
+    async with open_resources(UsersSettings(database_url=database), "test") as resources:
+        yield resources
+
+
+@pytest.fixture
+async def client(resources: Resources) -> AsyncIterator[httpx.AsyncClient]:
+    transport = httpx.ASGITransport(api.create_app(resources), raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://users") as client:
+        yield client

@@ -1,0 +1,166 @@
+"""Users over HTTP: what is answered, and what is refused."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+JACK: dict[str, Any] = {
+    "name": "Jack",
+    "address": " bj ",
+    "gender": "male",
+    "credit_limit": "100000.00",
+    "effective_at": "2015-12-11T00:00:00Z",
+}
+
+
+@pytest.fixture
+async def jack(client: httpx.AsyncClient) -> str:
+    """The address of a registered user."""
+    answer = await client.post("/v1/users", json=JACK)
+    location: str = answer.headers["Location"]
+    return location
+
+
+async def test_a_user_is_registered(client: httpx.AsyncClient) -> None:
+    answer = await client.post("/v1/users", json=JACK)
+
+    user = answer.json()
+    assert answer.status_code == 201
+    assert answer.headers["ETag"] == '"1"'
+    assert answer.headers["Location"] == f"/v1/users/{user['user_id']}"
+    assert user["address"] == "BJ"
+    assert user["available_credit"] == "100000.00"
+    assert (await client.get(answer.headers["Location"])).json() == user
+
+
+async def test_an_unknown_user_is_not_found(client: httpx.AsyncClient) -> None:
+    answer = await client.get(f"/v1/users/{uuid4()}")
+
+    assert (answer.status_code, answer.json()["code"]) == (404, "unknown-user")
+    assert answer.headers["Content-Type"] == "application/problem+json"
+
+
+FUTURE = (datetime.now(UTC) + timedelta(days=1)).isoformat()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"credit_limit": "-0.01"},
+        {"credit_limit": "0.001"},
+        {"credit_limit": "NaN"},
+        {"credit_limit": "12345678901.00"},
+        {"credit_limit": 0.1},
+        {"address": "  "},
+        {"gender": "unheard-of"},
+        {"effective_at": "2015-12-11T00:00:00"},
+        {"effective_at": FUTURE},
+        {"name": ""},
+        {"surprise": 1},
+    ],
+    ids=str,
+)
+async def test_a_malformed_registration_changes_nothing(
+    client: httpx.AsyncClient, wrong: dict[str, object]
+) -> None:
+    answer = await client.post("/v1/users", json=JACK | wrong)
+
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
+
+
+async def test_a_user_moves(client: httpx.AsyncClient, jack: str) -> None:
+    answer = await client.post(f"{jack}/moves", json={"address": "sh"})
+
+    assert (answer.status_code, answer.json()["address"]) == (200, "SH")
+    assert answer.headers["ETag"] == '"2"'
+
+
+async def test_a_move_to_the_same_place_is_refused(client: httpx.AsyncClient, jack: str) -> None:
+    answer = await client.post(f"{jack}/moves", json={"address": "BJ"})
+
+    assert (answer.status_code, answer.json()["code"]) == (409, "same-address")
+
+
+async def test_a_change_of_a_stale_version_is_refused(client: httpx.AsyncClient, jack: str) -> None:
+    await client.post(f"{jack}/moves", json={"address": "SH"})
+
+    answer = await client.post(f"{jack}/moves", json={"address": "GZ"}, headers={"If-Match": '"1"'})
+
+    assert (answer.status_code, answer.json()["code"]) == (412, "version-conflict")
+    assert (await client.get(jack)).json()["address"] == "SH"
+
+
+async def test_a_change_of_the_current_version_is_made(
+    client: httpx.AsyncClient, jack: str
+) -> None:
+    answer = await client.post(f"{jack}/moves", json={"address": "GZ"}, headers={"If-Match": '"1"'})
+
+    assert answer.status_code == 200
+
+
+async def test_a_malformed_if_match_is_refused(client: httpx.AsyncClient, jack: str) -> None:
+    answer = await client.post(
+        f"{jack}/moves", json={"address": "GZ"}, headers={"If-Match": "latest"}
+    )
+
+    assert (answer.status_code, answer.json()["code"]) == (400, "malformed-if-match")
+
+
+async def test_a_repeated_request_has_one_effect_and_the_same_answer(
+    client: httpx.AsyncClient,
+) -> None:
+    headers = {"Idempotency-Key": "register-jack"}
+
+    first = await client.post("/v1/users", json=JACK, headers=headers)
+    second = await client.post("/v1/users", json=JACK, headers=headers)
+
+    assert second.json() == first.json()
+    assert second.status_code == 201
+    assert second.headers["Location"] == first.headers["Location"]
+    assert second.headers["ETag"] == first.headers["ETag"]
+    assert second.headers["Idempotency-Replayed"] == "true"
+    assert "Idempotency-Replayed" not in first.headers
+
+
+async def test_a_repeated_move_is_answered_again_and_not_refused(
+    client: httpx.AsyncClient, jack: str
+) -> None:
+    move = partial(
+        client.post, f"{jack}/moves", json={"address": "SH"}, headers={"Idempotency-Key": "move"}
+    )
+
+    await move()
+    again = await move()
+
+    assert (again.status_code, again.headers["ETag"]) == (200, '"2"')
+
+
+async def test_of_equal_requests_at_once_one_has_the_effect(client: httpx.AsyncClient) -> None:
+    headers = {"Idempotency-Key": "at-once"}
+
+    answers = await asyncio.gather(
+        *(client.post("/v1/users", json=JACK, headers=headers) for _ in range(8))
+    )
+
+    assert {answer.status_code for answer in answers} == {201}
+    assert len({answer.json()["user_id"] for answer in answers}) == 1
+
+
+async def test_a_key_cannot_name_two_requests(client: httpx.AsyncClient) -> None:
+    headers = {"Idempotency-Key": "k"}
+    await client.post("/v1/users", json=JACK, headers=headers)
+
+    answer = await client.post("/v1/users", json=JACK | {"name": "Tom"}, headers=headers)
+
+    assert (answer.status_code, answer.json()["code"]) == (422, "idempotency-key-reused")
+
+
+async def test_a_malformed_key_is_refused(client: httpx.AsyncClient) -> None:
+    answer = await client.post("/v1/users", json=JACK, headers={"Idempotency-Key": "a b"})
+
+    assert (answer.status_code, answer.json()["code"]) == (400, "malformed-idempotency-key")
