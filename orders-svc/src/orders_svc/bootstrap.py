@@ -1,0 +1,59 @@
+"""From settings to things that work: the only place that builds them."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import asyncpg
+from shared.doorbell import Doorbell
+from shared.event_store import EventStore
+from shared.stream_watch import StreamWatch
+
+import orders_svc.item.contract
+import orders_svc.item.events
+import orders_svc.order.contract
+import orders_svc.order.events
+from orders_svc.item.events import ItemEvent
+from orders_svc.order.events import OrderEvent
+from orders_svc.settings import OrdersSettings
+from shared import postgres
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    pool: asyncpg.Pool
+    items: EventStore[ItemEvent]
+    orders: EventStore[OrderEvent]
+    watch: StreamWatch
+
+
+@asynccontextmanager
+async def open_resources(settings: OrdersSettings, name: str) -> AsyncIterator[Resources]:
+    """Open what a process named `name` needs; closed in reverse order."""
+    async with postgres.open_pool(
+        settings.database_dsn, name=name, connections_max=settings.database_connections_max
+    ) as pool:
+        doorbell = Doorbell(settings.relay_doorbell)
+        try:
+            yield Resources(
+                pool=pool,
+                items=EventStore(
+                    pool,
+                    category="item",
+                    source="orders-svc",
+                    codec=orders_svc.item.events.CODEC,
+                    publish=orders_svc.item.contract.publish,
+                    doorbell=doorbell,
+                ),
+                orders=EventStore(
+                    pool,
+                    category="order",
+                    source="orders-svc",
+                    codec=orders_svc.order.events.CODEC,
+                    publish=orders_svc.order.contract.publish,
+                    doorbell=doorbell,
+                ),
+                watch=StreamWatch(pool),
+            )
+        finally:
+            doorbell.close()

@@ -1,0 +1,1 @@
+"""Items: what can be ordered, and where it comes from."""

@@ -1,0 +1,19 @@
+"""What is asked of an item's stream."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListItem:
+    item_id: UUID
+    name: str
+    type: str
+    origin: str
+    price: Decimal
+    effective_at: datetime
+
+
+ItemCommand = ListItem

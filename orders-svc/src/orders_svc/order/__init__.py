@@ -1,0 +1,1 @@
+"""Orders: placed, then confirmed or rejected by the credit of their user, perhaps cancelled."""

@@ -1,0 +1,210 @@
+"""HTTP of orders: requests become commands, states become answers."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Query, Response
+from opentelemetry import trace
+from pydantic import BaseModel, ConfigDict, Field
+from shared.errors import NotFound
+from shared.forms import Label, PastInstant
+from shared.handler import Outcome, load
+from shared.http import AnyCall, Problem, answer_of, response
+from shared.identifiers import new_id
+from shared.messages import Answer
+
+from orders_svc.item.item import ITEM, Item
+from orders_svc.order import summaries
+from orders_svc.order.commands import CancelOrder, PlaceOrder
+from orders_svc.order.events import OrderLine
+from orders_svc.order.order import ORDER, Order, Status
+from orders_svc.service import PAGE_MAX, Service
+from shared import telemetry
+
+LINES_MAX = 100
+QUANTITY_MAX = 1_000_000
+WAIT_SECONDS_MAX = 30.0
+
+
+class OrderLineRequest(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    item_id: UUID
+    quantity: Annotated[int, Field(ge=1, le=QUANTITY_MAX)]
+
+
+class PlaceOrderRequest(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    user_id: UUID
+    lines: Annotated[list[OrderLineRequest], Field(min_length=1, max_length=LINES_MAX)]
+    ordered_at: PastInstant | None = None
+
+
+class CancelOrderRequest(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    reason: Label
+
+
+class OrderLineResponse(BaseModel):
+    item_id: UUID
+    quantity: int
+    unit_price: Decimal
+
+
+class OrderResponse(BaseModel):
+    order_id: UUID
+    user_id: UUID
+    status: Status
+    reason: str | None
+    lines: Sequence[OrderLineResponse]
+    amount: Decimal
+    ordered_at: datetime
+
+
+class OrderSummaryResponse(BaseModel):
+    order_id: UUID
+    user_id: UUID
+    status: Status
+    reason: str | None
+    amount: Decimal
+    ordered_at: datetime
+
+
+class OrderPage(BaseModel):
+    orders: Sequence[OrderSummaryResponse]
+    next: UUID | None
+
+
+router = APIRouter(responses={422: {"model": Problem}})
+
+
+@router.post(
+    "/v1/orders",
+    status_code=201,
+    response_model=OrderResponse,
+    responses={404: {"model": Problem}},
+)
+async def place_order(body: PlaceOrderRequest, call: AnyCall, service: Service) -> Response:
+    """Place an order at today's prices. It is pending until its user's credit is decided on."""
+    order_id = new_id()
+    trace.get_current_span().set_attribute(telemetry.ORDER_ID, str(order_id))
+    items = await items_by_id(service, {line.item_id for line in body.lines})
+    command = PlaceOrder(
+        order_id=order_id,
+        user_id=body.user_id,
+        lines=tuple(
+            OrderLine(
+                item_id=line.item_id, quantity=line.quantity, unit_price=items[line.item_id].price
+            )
+            for line in body.lines
+        ),
+        ordered_at=body.ordered_at or datetime.now(UTC),
+    )
+
+    def placed(outcome: Outcome[Order | None]) -> Answer:
+        location = f"/v1/orders/{order_id}"
+        body = order_response(outcome.state)
+        return answer_of(body, version=outcome.version, status=201, location=location)
+
+    return await call.handle(service.orders, ORDER, order_id, command, placed)
+
+
+async def items_by_id(service: Service, item_ids: set[UUID]) -> dict[UUID, Item]:
+    """The items of an order. Raises NotFound when one was never listed."""
+    history: dict[UUID, Item | None] = dict.fromkeys(item_ids)
+    for recorded in await service.items.read_many(item_ids):
+        history[recorded.stream_id] = ITEM.evolve(history[recorded.stream_id], recorded.event)
+    items = {item_id: item for item_id, item in history.items() if item is not None}
+    for unknown in item_ids - items.keys():
+        raise NotFound("unknown-item", f"there is no item {unknown}")
+    return items
+
+
+@router.get(
+    "/v1/orders/{order_id}", response_model=OrderResponse, responses={404: {"model": Problem}}
+)
+async def get_order(
+    order_id: UUID,
+    service: Service,
+    wait: Annotated[float, Query(ge=0, le=WAIT_SECONDS_MAX)] = 0,
+) -> Response:
+    """An order as it is now; with `wait`, as soon as it is not pending any more.
+
+    After `wait` seconds the order is answered as it is.
+    """
+    deadline = asyncio.get_running_loop().time() + wait
+    while True:
+        outcome = await load(service.orders, ORDER, order_id)
+        if outcome.state is None:
+            raise NotFound("unknown-order", "there is no such order")
+        seconds_left = deadline - asyncio.get_running_loop().time()
+        decided = outcome.state.status != "pending"
+        if decided or not await service.watch.newer_than(order_id, outcome.version, seconds_left):
+            return response(answer_of(order_response(outcome.state), version=outcome.version))
+
+
+@router.get("/v1/orders")
+async def list_orders(
+    service: Service,
+    user_id: UUID | None = None,
+    status: Status | None = None,
+    after: UUID | None = None,
+    limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
+) -> OrderPage:
+    """Orders in the order of their placement; a page ends with the cursor for the next one."""
+    found = await summaries.list_orders(
+        service.pool, user_id=user_id, status=status, after=after, limit=limit
+    )
+    orders = [
+        OrderSummaryResponse(
+            order_id=each.order_id,
+            user_id=each.user_id,
+            status=each.status,
+            reason=each.reason,
+            amount=each.amount,
+            ordered_at=each.ordered_at,
+        )
+        for each in found
+    ]
+    return OrderPage(orders=orders, next=orders[-1].order_id if len(orders) == limit else None)
+
+
+@router.post(
+    "/v1/orders/{order_id}/cancel",
+    response_model=OrderResponse,
+    responses={404: {"model": Problem}, 409: {"model": Problem}, 412: {"model": Problem}},
+)
+async def cancel_order(
+    order_id: UUID, body: CancelOrderRequest, call: AnyCall, service: Service
+) -> Response:
+    """Cancel an order: it counts no more, and the credit it reserved is released."""
+
+    def cancelled(outcome: Outcome[Order | None]) -> Answer:
+        return answer_of(order_response(outcome.state), version=outcome.version)
+
+    command = CancelOrder(reason=body.reason)
+    return await call.handle(service.orders, ORDER, order_id, command, cancelled)
+
+
+def order_response(order: Order | None) -> OrderResponse:
+    assert order is not None
+    return OrderResponse(
+        order_id=order.order_id,
+        user_id=order.user_id,
+        status=order.status,
+        reason=order.reason,
+        lines=[
+            OrderLineResponse(
+                item_id=line.item_id, quantity=line.quantity, unit_price=line.unit_price
+            )
+            for line in order.lines
+        ],
+        amount=order.amount,
+        ordered_at=order.ordered_at,
+    )

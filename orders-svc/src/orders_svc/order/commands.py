@@ -1,0 +1,33 @@
+"""What is asked of an order's stream, with everything that the decision needs."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from orders_svc.order.events import OrderLine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceOrder:
+    order_id: UUID
+    user_id: UUID
+    lines: tuple[OrderLine, ...]
+    ordered_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmOrder:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RejectOrder:
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelOrder:
+    reason: str
+
+
+OrderCommand = PlaceOrder | ConfirmOrder | RejectOrder | CancelOrder

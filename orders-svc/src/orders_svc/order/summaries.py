@@ -1,0 +1,106 @@
+"""Read model: orders by user and by status. Follows orders.v1."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import assert_never
+from uuid import UUID
+
+import asyncpg
+from shared.messages import Message
+
+from orders_svc.order.contract import (
+    CODEC,
+    OrderCancelled,
+    OrderConfirmed,
+    OrderPlaced,
+    OrderRejected,
+)
+from orders_svc.order.order import Status
+
+PLACED = """
+    INSERT INTO order_summaries
+        (order_id, user_id, status, amount, ordered_at, placed_at, version)
+    VALUES ($1, $2, 'pending', $3, $4, $5, $6)
+    ON CONFLICT DO NOTHING
+"""
+
+DECIDED = """
+    UPDATE order_summaries
+    SET status = $2, reason = $3, version = $4
+    WHERE order_id = $1 AND version < $4
+"""
+
+LIST = """
+    SELECT order_id, user_id, status, reason, amount, ordered_at
+    FROM order_summaries
+    WHERE ($1::uuid IS NULL OR user_id = $1)
+      AND ($2::text IS NULL OR status = $2)
+      AND ($3::uuid IS NULL OR order_id > $3)
+    ORDER BY order_id
+    LIMIT $4
+"""
+
+OVERDUE = """
+    SELECT order_id
+    FROM order_summaries
+    WHERE status = 'pending' AND placed_at < $1
+    ORDER BY placed_at
+    LIMIT $2
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderSummary:
+    order_id: UUID
+    user_id: UUID
+    status: Status
+    reason: str | None
+    amount: Decimal
+    ordered_at: datetime
+
+
+async def project(pool: asyncpg.Pool, message: Message) -> None:
+    """Take one message of orders.v1; twice is once, late is nothing."""
+    event, version = CODEC.decode(message.type, message.data), message.stream_version
+    match event:
+        case OrderPlaced():
+            await pool.execute(
+                PLACED,
+                event.order_id,
+                event.user_id,
+                event.amount,
+                event.ordered_at,
+                message.time,
+                version,
+            )
+        case OrderConfirmed():
+            await pool.execute(DECIDED, event.order_id, "confirmed", None, version)
+        case OrderRejected():
+            await pool.execute(DECIDED, event.order_id, "rejected", event.reason, version)
+        case OrderCancelled():
+            await pool.execute(DECIDED, event.order_id, "cancelled", event.reason, version)
+        case _:
+            assert_never(event)
+
+
+async def list_orders(
+    pool: asyncpg.Pool,
+    *,
+    user_id: UUID | None,
+    status: Status | None,
+    after: UUID | None,
+    limit: int,
+) -> Sequence[OrderSummary]:
+    """Orders by id, which is the order of their placement; those after the cursor `after`."""
+    rows = await pool.fetch(LIST, user_id, status, after, limit)
+    return [OrderSummary(**row) for row in rows]
+
+
+async def overdue(
+    pool: asyncpg.Pool, *, now: datetime, limit: timedelta, orders_max: int
+) -> Sequence[UUID]:
+    """Orders that have been pending for longer than `limit`, oldest first."""
+    rows = await pool.fetch(OVERDUE, now - limit, orders_max)
+    return [row["order_id"] for row in rows]

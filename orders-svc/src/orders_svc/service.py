@@ -1,0 +1,17 @@
+"""What every route of orders-svc needs: the opened resources, and the size of a page."""
+
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from orders_svc.bootstrap import Resources
+
+PAGE_MAX = 200
+
+
+def resources_of(request: Request) -> Resources:
+    resources: Resources = request.app.state.resources
+    return resources
+
+
+Service = Annotated[Resources, Depends(resources_of)]

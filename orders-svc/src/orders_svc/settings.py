@@ -1,0 +1,11 @@
+"""The settings of orders-svc beside those that every process has."""
+
+from pydantic import Field
+from shared.settings import Settings
+
+
+class OrdersSettings(Settings):
+    relay_doorbell: str | None = None
+    """host:port of the relay's UDP doorbell; without it the relay looks by itself."""
+    order_timeout_seconds: float = Field(default=30, gt=0)
+    """How long an order may wait for an answer about its credit."""

@@ -1,0 +1,114 @@
+"""What users' events lead to here: orders are confirmed and rejected; read models follow."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import assert_never
+from uuid import UUID
+
+from shared.consumer import TRANSIENT, Consumer
+from shared.handler import handle
+from shared.identifiers import new_id
+from shared.kafka import OutgoingRecord
+from shared.messages import Consumed, Message, Metadata
+
+import orders_svc.item.contract
+import orders_svc.order.contract
+from orders_svc import user_messages
+from orders_svc.bootstrap import Resources
+from orders_svc.item import catalogue
+from orders_svc.order import summaries
+from orders_svc.order.commands import ConfirmOrder, OrderCommand, RejectOrder
+from orders_svc.order.order import ORDER, TIMED_OUT
+
+NAME = "orders-worker"
+
+OVERDUE_PERIOD_SECONDS = 1.0
+OVERDUE_MAX = 500
+
+log = logging.getLogger(__name__)
+
+
+def create_consumer(
+    resources: Resources, set_aside: Callable[[OutgoingRecord], Awaitable[None]]
+) -> Consumer:
+    """The reactions of orders-svc, by topic and message type."""
+
+    async def decide_on_credit(message: Message) -> None:
+        answer = user_messages.CODEC.decode(message.type, message.data)
+        command: OrderCommand
+        match answer:
+            case user_messages.CreditReserved():
+                command = ConfirmOrder()
+            case user_messages.CreditRefused():
+                command = RejectOrder(reason=answer.reason)
+            case _:
+                assert_never(answer)
+        await handle(
+            resources.orders,
+            ORDER,
+            answer.order_id,
+            command,
+            metadata=message.metadata,
+            consumed=Consumed(
+                consumer=NAME, stream_id=message.stream_id, version=message.stream_version
+            ),
+        )
+
+    async def follow_order(message: Message) -> None:
+        await summaries.project(resources.pool, message)
+
+    async def follow_item(message: Message) -> None:
+        await catalogue.project(resources.pool, message)
+
+    return Consumer(
+        NAME,
+        {
+            user_messages.TOPIC: {
+                "credit-reserved": [decide_on_credit],
+                "credit-refused": [decide_on_credit],
+            },
+            orders_svc.order.contract.TOPIC: {
+                "order-placed": [follow_order],
+                "order-confirmed": [follow_order],
+                "order-rejected": [follow_order],
+                "order-cancelled": [follow_order],
+            },
+            orders_svc.item.contract.TOPIC: {"item-listed": [follow_item]},
+        },
+        set_aside,
+    )
+
+
+async def reject_overdue_for_ever(resources: Resources, timeout: timedelta) -> None:
+    """Reject what has waited longer than `timeout` for its credit, every OVERDUE_PERIOD_SECONDS.
+
+    A reservation that comes later is released when users-svc reads the rejection.
+    """
+    while True:
+        await asyncio.sleep(OVERDUE_PERIOD_SECONDS)
+        try:
+            await reject_overdue(resources, timeout)
+        except TRANSIENT as error:
+            log.warning("overdue orders are looked at again later: %r", error)
+
+
+async def reject_overdue(resources: Resources, timeout: timedelta) -> None:
+    """One round: reject at most OVERDUE_MAX orders."""
+    overdue = await summaries.overdue(
+        resources.pool, now=datetime.now(UTC), limit=timeout, orders_max=OVERDUE_MAX
+    )
+    for order_id in overdue:
+        await handle(
+            resources.orders,
+            ORDER,
+            order_id,
+            RejectOrder(reason=TIMED_OUT),
+            metadata=caused_by_time(),
+        )
+
+
+def caused_by_time() -> Metadata:
+    cause: UUID = new_id()
+    return Metadata(correlation_id=cause, causation_id=cause)

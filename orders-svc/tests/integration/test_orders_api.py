@@ -1,0 +1,156 @@
+"""Items and orders over HTTP: what is answered, and what is refused."""
+
+from typing import Any
+from uuid import UUID, uuid4
+
+import httpx
+import pytest
+from orders_svc.bootstrap import Resources
+from orders_svc.order.commands import ConfirmOrder, OrderCommand, RejectOrder
+from orders_svc.order.order import ORDER
+from shared.handler import handle
+from shared.identifiers import new_id
+from shared.messages import Metadata
+
+IPHONE: dict[str, Any] = {"name": "iphone", "type": "phone", "origin": "bj", "price": "5388.88"}
+
+
+@pytest.fixture
+async def iphone(client: httpx.AsyncClient) -> str:
+    """The id of a listed item."""
+    item_id: str = (await client.post("/v1/items", json=IPHONE)).json()["item_id"]
+    return item_id
+
+
+@pytest.fixture
+async def order(client: httpx.AsyncClient, iphone: str) -> str:
+    """The address of a placed order."""
+    location: str = (await place(client, iphone)).headers["Location"]
+    return location
+
+
+async def place(client: httpx.AsyncClient, item_id: str, **more: object) -> httpx.Response:
+    body = {"user_id": str(uuid4()), "lines": [{"item_id": item_id, "quantity": 3}]}
+    return await client.post("/v1/orders", json=body | more)
+
+
+async def decide(resources: Resources, order: str, command: OrderCommand) -> None:
+    """What the worker does when the answer about the credit has come."""
+    order_id = UUID(order.rpartition("/")[2])
+    cause = Metadata(correlation_id=new_id(), causation_id=new_id())
+    await handle(resources.orders, ORDER, order_id, command, metadata=cause)
+
+
+async def test_an_item_is_listed(client: httpx.AsyncClient) -> None:
+    answer = await client.post("/v1/items", json=IPHONE)
+
+    assert answer.status_code == 201
+    assert answer.json() | {"item_id": None} == IPHONE | {"origin": "BJ", "item_id": None}
+    assert (await client.get(answer.headers["Location"])).json() == answer.json()
+
+
+async def test_an_unknown_item_is_not_found(client: httpx.AsyncClient) -> None:
+    answer = await client.get(f"/v1/items/{uuid4()}")
+
+    assert (answer.status_code, answer.json()["code"]) == (404, "unknown-item")
+
+
+async def test_an_order_is_placed_at_the_price_of_its_item(
+    client: httpx.AsyncClient, iphone: str
+) -> None:
+    answer = await place(client, iphone, ordered_at="2016-11-11T00:00:01Z")
+
+    order = answer.json()
+    assert (answer.status_code, order["status"]) == (201, "pending")
+    assert order["amount"] == "16166.64"
+    assert order["lines"] == [{"item_id": iphone, "quantity": 3, "unit_price": "5388.88"}]
+    assert order["ordered_at"] == "2016-11-11T00:00:01Z"
+
+
+async def test_an_order_of_an_unknown_item_is_refused(client: httpx.AsyncClient) -> None:
+    answer = await place(client, str(uuid4()))
+
+    assert (answer.status_code, answer.json()["code"]) == (404, "unknown-item")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"lines": []},
+        {"lines": [{"item_id": str(uuid4()), "quantity": 0}]},
+        {"lines": [{"item_id": str(uuid4()), "quantity": 1}] * 101},
+        {"lines": [{"item_id": "no id", "quantity": 1}]},
+        {"ordered_at": "2999-01-01T00:00:00Z"},
+        {"user_id": "nobody"},
+    ],
+    ids=["no line", "no quantity", "too many lines", "no item", "future", "no user"],
+)
+async def test_a_malformed_order_is_refused(
+    client: httpx.AsyncClient, iphone: str, wrong: dict[str, object]
+) -> None:
+    answer = await place(client, iphone, **wrong)
+
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
+
+
+async def test_a_wait_ends_as_soon_as_the_order_is_decided(
+    client: httpx.AsyncClient, resources: Resources, order: str
+) -> None:
+    await decide(resources, order, ConfirmOrder())
+
+    answer = await client.get(order, params={"wait": 30})
+
+    assert (answer.json()["status"], answer.headers["ETag"]) == ("confirmed", '"2"')
+
+
+async def test_a_wait_is_bounded(client: httpx.AsyncClient, order: str) -> None:
+    answer = await client.get(order, params={"wait": 0.1})
+
+    assert (answer.status_code, answer.json()["status"]) == (200, "pending")
+
+
+async def test_too_long_a_wait_is_refused(client: httpx.AsyncClient, order: str) -> None:
+    assert (await client.get(order, params={"wait": 31})).status_code == 422
+
+
+async def test_an_order_is_cancelled_once(client: httpx.AsyncClient, order: str) -> None:
+    first = await client.post(f"{order}/cancel", json={"reason": "changed my mind"})
+    second = await client.post(f"{order}/cancel", json={"reason": "changed my mind"})
+
+    assert (first.status_code, first.json()["status"]) == (200, "cancelled")
+    assert (second.status_code, second.json()["code"]) == (409, "already-cancelled")
+
+
+async def test_a_rejected_order_cannot_be_cancelled(
+    client: httpx.AsyncClient, resources: Resources, order: str
+) -> None:
+    await decide(resources, order, RejectOrder(reason="insufficient-credit"))
+
+    answer = await client.post(f"{order}/cancel", json={"reason": "changed my mind"})
+
+    assert (answer.status_code, answer.json()["code"]) == (409, "rejected")
+
+
+async def test_an_unknown_order_is_not_found(client: httpx.AsyncClient) -> None:
+    address = f"/v1/orders/{uuid4()}"
+
+    assert (await client.get(address)).status_code == 404
+    assert (await client.post(f"{address}/cancel", json={"reason": "x"})).status_code == 404
+
+
+async def test_a_repeated_placement_is_one_order(
+    client: httpx.AsyncClient, resources: Resources, iphone: str
+) -> None:
+    body = {"user_id": str(uuid4()), "lines": [{"item_id": iphone, "quantity": 1}]}
+    headers = {"Idempotency-Key": "order-1"}
+
+    answers = [await client.post("/v1/orders", json=body, headers=headers) for _ in range(3)]
+
+    assert len({answer.json()["order_id"] for answer in answers}) == 1
+    count = "SELECT count(*) FROM streams WHERE category = 'order'"
+    assert await resources.pool.fetchval(count) == 1
+
+
+async def test_the_service_is_ready(client: httpx.AsyncClient) -> None:
+    assert (await client.get("/health/live")).status_code == 200
+    assert (await client.get("/health/ready")).json() == {"status": "ready"}

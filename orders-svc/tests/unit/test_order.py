@@ -1,0 +1,98 @@
+"""Each command of an order: the right events, a no, or quiet."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from uuid import UUID
+
+import pytest
+from orders_svc.order.commands import (
+    CancelOrder,
+    ConfirmOrder,
+    OrderCommand,
+    PlaceOrder,
+    RejectOrder,
+)
+from orders_svc.order.events import (
+    OrderCancelled,
+    OrderConfirmed,
+    OrderEvent,
+    OrderLine,
+    OrderPlaced,
+    OrderRejected,
+)
+from orders_svc.order.order import ORDER
+from shared.testing import given
+
+ORDERED_AT = datetime(2016, 11, 11, 0, 0, 1, tzinfo=UTC)
+LINES = (
+    OrderLine(item_id=UUID(int=3), quantity=3, unit_price=Decimal("5388.88")),
+    OrderLine(item_id=UUID(int=4), quantity=1, unit_price=Decimal("0.02")),
+)
+AMOUNT = Decimal("16166.66")
+
+PLACED = OrderPlaced(
+    order_id=UUID(int=1), user_id=UUID(int=2), lines=LINES, amount=AMOUNT, ordered_at=ORDERED_AT
+)
+CONFIRMED = OrderConfirmed(
+    order_id=UUID(int=1), user_id=UUID(int=2), lines=LINES, amount=AMOUNT, ordered_at=ORDERED_AT
+)
+REJECTED = OrderRejected(order_id=UUID(int=1), user_id=UUID(int=2), reason="insufficient-credit")
+
+
+def cancelled(*, was_confirmed: bool) -> OrderCancelled:
+    return OrderCancelled(
+        order_id=UUID(int=1),
+        user_id=UUID(int=2),
+        lines=LINES,
+        amount=AMOUNT,
+        ordered_at=ORDERED_AT,
+        was_confirmed=was_confirmed,
+        reason="changed my mind",
+    )
+
+
+CANCEL = CancelOrder(reason="changed my mind")
+REJECT = RejectOrder(reason="insufficient-credit")
+
+
+def test_an_order_is_placed_with_the_exact_sum_of_its_lines() -> None:
+    command = PlaceOrder(
+        order_id=UUID(int=1), user_id=UUID(int=2), lines=LINES, ordered_at=ORDERED_AT
+    )
+
+    given(ORDER).when(command).then(PLACED)
+
+
+def test_a_pending_order_is_confirmed_with_all_it_holds() -> None:
+    given(ORDER, PLACED).when(ConfirmOrder()).then(CONFIRMED)
+
+
+def test_a_pending_order_is_rejected() -> None:
+    given(ORDER, PLACED).when(REJECT).then(REJECTED)
+
+
+@pytest.mark.parametrize("command", [ConfirmOrder(), REJECT])
+@pytest.mark.parametrize("closing", [CONFIRMED, REJECTED, cancelled(was_confirmed=False)])
+def test_a_late_answer_about_credit_stays_quiet(command: OrderCommand, closing: OrderEvent) -> None:
+    given(ORDER, PLACED, closing).when(command).then()
+
+
+def test_a_pending_order_is_cancelled() -> None:
+    given(ORDER, PLACED).when(CANCEL).then(cancelled(was_confirmed=False))
+
+
+def test_a_confirmed_order_is_cancelled_and_says_that_it_had_counted() -> None:
+    given(ORDER, PLACED, CONFIRMED).when(CANCEL).then(cancelled(was_confirmed=True))
+
+
+def test_an_order_is_cancelled_once() -> None:
+    given(ORDER, PLACED, cancelled(was_confirmed=False)).when(CANCEL).then_no("already-cancelled")
+
+
+def test_a_rejected_order_cannot_be_cancelled() -> None:
+    given(ORDER, PLACED, REJECTED).when(CANCEL).then_no("rejected")
+
+
+@pytest.mark.parametrize("command", [ConfirmOrder(), REJECT, CANCEL])
+def test_nothing_happens_to_an_order_that_was_never_placed(command: OrderCommand) -> None:
+    given(ORDER).when(command).then_no("unknown-order")
