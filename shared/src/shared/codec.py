@@ -22,11 +22,12 @@ class Codec(Generic[E]):
         }
         self._names = {type_: name for name, type_ in types.items()}
 
+    @property
+    def names(self) -> list[str]:
+        return list(self._adapters)
+
     def name_of(self, event: E) -> str:
         return self._names[type(event)]
-
-    def knows(self, name: str) -> bool:
-        return name in self._adapters
 
     def encode(self, event: E) -> bytes:
         return self._adapters[self.name_of(event)].dump_json(event)

@@ -60,10 +60,7 @@ class LeaseLost(Exception):
 
 
 class ForeignCheckpoint(Exception):
-    """The checkpoint is of another PostgreSQL cluster, whose transaction ids mean nothing here.
-
-    Drain the old outbox first, then reset the row `relay`.
-    """
+    """The checkpoint is of another cluster: reset the row `relay` to publish all of it again."""
 
 
 @dataclass(slots=True)

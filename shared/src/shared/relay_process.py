@@ -3,11 +3,13 @@
 import asyncio
 import logging
 import os
+import sys
 
 from shared import telemetry
 from shared.doorbell import Listener
 from shared.health import health_server
 from shared.identifiers import new_id
+from shared.lease import ForeignCheckpoint
 from shared.processes import stop_signal
 from shared.relay import Relay
 from shared.settings import Settings
@@ -37,9 +39,13 @@ async def run_relay(name: str, settings: Settings) -> None:
         async def database() -> str | None:
             return None if relay.connected else "not connected"
 
-        async with health_server(*address, {"database": database}):
-            await relay.run()
-        transport.close()
+        try:
+            async with health_server(*address, {"database": database}):
+                await relay.run()
+        except ForeignCheckpoint:
+            sys.exit(f"hometown: {name} does not start: {ForeignCheckpoint.__doc__}")
+        finally:
+            transport.close()
 
 
 def end_at_once() -> None:
