@@ -1,0 +1,74 @@
+# The verbs of Hometown. Continuous integration calls these and nothing else.
+
+-include .env
+export
+
+PYTHON ?= python3
+VENV_PYTHON := .venv/bin/python
+EMBEDDED := $(VENV_PYTHON) -m embedded
+PARTS := shared users-svc orders-svc analytics-spark infra e2e-tests scripts
+DEMO_JAEGER_WAIT_SECONDS ?= 60
+
+.DEFAULT_GOAL := help
+.PHONY: help setup fetch up down status logs clean footprint demo \
+	test check fmt lint types imports unit integration e2e
+
+help: ## list the verbs
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+setup: ## install uv and all packages into this checkout
+	@$(PYTHON) scripts/setup.py
+
+fetch: setup ## download Kafka and Spark's connector, get or build Jaeger
+	@$(EMBEDDED) fetch --jaeger
+
+up: setup ## start everything, and wait until it is ready
+	@$(EMBEDDED) up
+
+down: ## stop everything
+	@test ! -x $(VENV_PYTHON) || $(EMBEDDED) down
+
+status: setup ## what runs, where, and why not
+	@$(EMBEDDED) status
+
+logs: setup ## the last log lines; of one process with name=users-api
+	@$(EMBEDDED) logs $(name)
+
+clean: ## stop everything and remove its data
+	@test ! -x $(VENV_PYTHON) || $(EMBEDDED) clean
+
+footprint: setup ## resident memory per process and in all
+	@$(EMBEDDED) footprint
+
+demo: setup ## start everything, load the sample, show the answer
+	@HOMETOWN_JAEGER_WAIT_SECONDS=$(DEMO_JAEGER_WAIT_SECONDS) $(EMBEDDED) up
+	@$(VENV_PYTHON) e2e-tests/demo.py
+
+fmt: setup ## format the code, and repair what lint can repair
+	@$(VENV_PYTHON) -m ruff format .
+	@$(VENV_PYTHON) -m ruff check --fix .
+
+lint: setup ## format and lint, without changing anything
+	@$(VENV_PYTHON) -m ruff format --check .
+	@$(VENV_PYTHON) -m ruff check .
+
+types: setup ## mypy, strict
+	@for part in $(PARTS); do $(VENV_PYTHON) -m mypy $$part || exit 1; done
+
+imports: setup ## which room may import which
+	@.venv/bin/lint-imports
+
+unit: setup ## tests that need no server
+	@$(VENV_PYTHON) -m pytest $(wildcard */tests/unit)
+
+integration: setup ## tests on a real PostgreSQL and a real Kafka of their own
+	@$(VENV_PYTHON) -m pytest $(wildcard */tests/integration)
+
+e2e: setup ## tests on a whole stack of their own
+	@$(VENV_PYTHON) -m pytest e2e-tests
+
+check: lint types imports unit ## all that takes less than a minute
+
+test: lint types imports ## everything
+	@$(VENV_PYTHON) -m pytest
+

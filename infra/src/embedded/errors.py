@@ -1,0 +1,18 @@
+"""The one error that the verbs turn into a line for people."""
+
+from collections.abc import Sequence
+
+
+class Failure(Exception):
+    """Something outside this program is in the way; the message is one line that says what to do.
+
+    `details` are lines that explain it, such as the end of a log.
+    """
+
+    def __init__(self, message: str, *, details: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.details = details
+
+
+class NotReady(Exception):
+    """A process does not answer as it should yet; the message says what was seen last."""

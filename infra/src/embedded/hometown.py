@@ -1,0 +1,139 @@
+"""The process table: adding a service to the stack is one entry here."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+from embedded.composition import (
+    HOST,
+    Composition,
+    Port,
+    Preparation,
+    Process,
+    Site,
+    no_files,
+    no_variables,
+)
+from embedded.jaeger import JAEGER
+from embedded.jars import SPARK_JARS, fetch
+from embedded.java import find_java
+from embedded.kafka import KAFKA
+from embedded.postgres import POSTGRES, dsn
+from embedded.progress import tell_in_place
+from embedded.readiness import http_probe
+
+SPARK_READY_SECONDS_MAX = 120
+
+Variables = Callable[[Site], Mapping[str, str]]
+
+
+def module(*arguments: str) -> Sequence[str]:
+    """`python -m` with the interpreter that runs this."""
+    return [sys.executable, "-m", *arguments]
+
+
+def connections(database: str) -> Variables:
+    """Where a service finds the others; its role is called like its database."""
+
+    def of(site: Site) -> Mapping[str, str]:
+        return {
+            "ENVIRONMENT": "development",
+            "DATABASE_URL": dsn(site, database),
+            "KAFKA_BOOTSTRAP_SERVERS": site.address("kafka"),
+            "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{site.address('otlp')}",
+        }
+
+    return of
+
+
+def service(
+    name: str,
+    *,
+    package: str,
+    port: int,
+    prepare: Callable[[Site], None] = no_files,
+    variables: Variables = no_variables,
+    ready_seconds_max: float = 60,
+) -> Process:
+    """`users-api` is the command `api` of its package, works on the database `users`."""
+    database, _, role = name.partition("-")
+
+    def environment(site: Site) -> Mapping[str, str]:
+        http = {"HTTP_HOST": HOST, "HTTP_PORT": str(site.ports[name])}
+        return {**connections(database)(site), **http, **variables(site)}
+
+    return Process(
+        name=name,
+        command=lambda site: module(package, role),
+        environment=environment,
+        ports=(Port(name=name, default=port, scheme="http://"),),
+        prepare=prepare,
+        probe=http_probe(name, "/health/ready"),
+        ready_seconds_max=ready_seconds_max,
+    )
+
+
+def rings(relay: str) -> Variables:
+    """Who commits rings at the service's relay: UDP, on the port of its health answers."""
+    return lambda site: {"RELAY_DOORBELL": site.address(relay)}
+
+
+def spark_files(site: Site) -> None:
+    """The connector jars, and the folder that Spark writes to.
+
+    Raises:
+        Failure: the jars cannot be had.
+    """
+    fetch(SPARK_JARS, site.settings, tell_in_place)
+    (site.folder / "spark").mkdir(exist_ok=True)
+
+
+def spark_variables(site: Site) -> Mapping[str, str]:
+    """Spark prefers JAVA_HOME to PATH as we do, but it does not look whether that is any good."""
+    return {
+        "CHECKPOINT_DIR": str(site.folder / "spark" / "checkpoint"),
+        "SPARK_LOCAL_DIRS": str(site.folder / "spark" / "local"),
+        "SPARK_JARS_DIR": str(SPARK_JARS.folder(site.settings)),
+        "JAVA_HOME": str(find_java().resolve().parents[1]),
+    }
+
+
+def migration(database: str, package: str) -> Preparation:
+    return Preparation(
+        name=f"{database} tables",
+        command=module(package, "migrate"),
+        environment=connections(database),
+    )
+
+
+HOMETOWN = Composition(
+    processes=(
+        POSTGRES,
+        KAFKA,
+        JAEGER,
+        service("users-api", package="users_svc", port=8001, variables=rings("users-relay")),
+        service("users-relay", package="users_svc", port=8011),
+        service("users-worker", package="users_svc", port=8021, variables=rings("users-relay")),
+        service("orders-api", package="orders_svc", port=8002, variables=rings("orders-relay")),
+        service("orders-relay", package="orders_svc", port=8012),
+        service("orders-worker", package="orders_svc", port=8022, variables=rings("orders-relay")),
+        service("analytics-api", package="analytics_spark", port=8003),
+        service(
+            "analytics-job",
+            package="analytics_spark",
+            port=8023,
+            prepare=spark_files,
+            variables=spark_variables,
+            ready_seconds_max=SPARK_READY_SECONDS_MAX,
+        ),
+    ),
+    preparations=(
+        migration("users", "users_svc"),
+        migration("orders", "orders_svc"),
+        migration("analytics", "analytics_spark"),
+        Preparation(
+            name="topics",
+            command=module("shared.topics"),
+            environment=lambda site: {"KAFKA_BOOTSTRAP_SERVERS": site.address("kafka")},
+        ),
+    ),
+)

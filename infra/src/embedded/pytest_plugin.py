@@ -1,0 +1,52 @@
+"""Fixtures: a real PostgreSQL and a real Kafka for the tests of every package."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import uuid4
+
+import asyncpg
+import pytest
+
+from embedded.testing import throwaway_kafka, throwaway_postgres
+from shared import topics
+
+
+@pytest.fixture(scope="session")
+def postgres_dsn() -> Iterator[str]:
+    """The superuser's DSN of a server for this run."""
+    with throwaway_postgres() as dsns:
+        yield dsns["postgres"]
+
+
+@pytest.fixture
+def database(postgres_dsn: str) -> Iterator[str]:
+    """The DSN of an empty database of this test alone."""
+    with new_database(postgres_dsn) as dsn:
+        yield dsn
+
+
+@contextmanager
+def new_database(postgres_dsn: str) -> Iterator[str]:
+    name = f"test_{uuid4().hex}"
+    asyncio.run(execute(postgres_dsn, f'CREATE DATABASE "{name}"'))
+    try:
+        yield f"{postgres_dsn.rpartition('/')[0]}/{name}"
+    finally:
+        asyncio.run(execute(postgres_dsn, f'DROP DATABASE "{name}" WITH (FORCE)'))
+
+
+async def execute(dsn: str, sql: str) -> None:
+    connection = await asyncpg.connect(dsn)
+    try:
+        await connection.execute(sql)
+    finally:
+        await connection.close()
+
+
+@pytest.fixture(scope="session")
+def kafka_servers() -> Iterator[str]:
+    """The bootstrap servers of a broker for this run, with all topics."""
+    with throwaway_kafka() as servers:
+        asyncio.run(topics.create(servers))
+        yield servers

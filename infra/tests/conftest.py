@@ -1,0 +1,73 @@
+"""What the tests of the stack share: a run folder on paper, and small stacks that really run."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from embedded.composition import Composition, Port, Process, Site
+from embedded.kafka import KAFKA
+from embedded.postgres import POSTGRES
+from embedded.readiness import http_probe
+from embedded.run_folder import RunFolder
+from embedded.settings import Settings
+from embedded.testing import throwaway_stack
+
+WEB = Process(
+    name="web",
+    command=lambda site: [
+        *(sys.executable, "-m", "http.server", "--bind", "127.0.0.1"),
+        str(site.ports["web"]),
+    ],
+    ports=(Port(name="web", default=18099, scheme="http://"),),
+    probe=http_probe("web", "/"),
+    stop_seconds_max=5,
+)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(run_dir=tmp_path / "run", cache_dir=tmp_path / "cache", ports_given={})
+
+
+@pytest.fixture
+def folder(settings: Settings) -> RunFolder:
+    folder = RunFolder(settings.run_dir)
+    folder.create()
+    return folder
+
+
+@pytest.fixture
+def site(settings: Settings, folder: RunFolder) -> Site:
+    """Where a stack would run; nothing does."""
+    return Site(
+        settings=settings,
+        folder=folder,
+        ports={"postgres": 15432, "kafka": 19092, "kafka-controller": 19093, "web": 8099},
+        passwords={"postgres": "p", "users": "u", "orders": "o", "analytics": "a"},
+    )
+
+
+@pytest.fixture(scope="session")
+def small() -> Composition:
+    """PostgreSQL, Kafka, and one tiny service."""
+    return Composition(processes=(POSTGRES, KAFKA, WEB))
+
+
+@pytest.fixture(scope="session")
+def web_only() -> Composition:
+    return Composition(processes=(WEB,))
+
+
+@pytest.fixture(scope="module")
+def running(small: Composition) -> Iterator[Site]:
+    """The small stack, ready; every test leaves it so."""
+    with throwaway_stack(small) as site:
+        yield site
+
+
+@pytest.fixture
+def running_web(web_only: Composition) -> Iterator[Site]:
+    """The tiny service alone, ready."""
+    with throwaway_stack(web_only) as site:
+        yield site

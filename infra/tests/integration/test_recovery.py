@@ -1,0 +1,113 @@
+"""Whatever is killed, `up` brings it back, nothing is lost and nothing is left behind."""
+
+import asyncio
+import os
+import signal
+import time
+
+import asyncpg
+import psutil
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from embedded import leftovers, ports, supervision
+from embedded.composition import Composition, Site
+from embedded.down import down
+from embedded.postgres import dsn
+from embedded.status import status
+from embedded.up import up
+
+DEADLINE_SECONDS = 20
+POLL_SECONDS = 0.1
+RECORD = b"survives"
+
+
+@pytest.fixture(scope="module")
+def site(running: Site) -> Site:
+    """A running stack that holds a row and a record."""
+    asyncio.run(write_row_and_record(running))
+    return running
+
+
+async def write_row_and_record(site: Site) -> None:
+    """A row that is committed and a record that is acknowledged."""
+    connection = await asyncpg.connect(dsn(site, "users"))
+    await connection.execute("CREATE TABLE kept AS SELECT 42 AS answer")
+    await connection.close()
+    admin = AIOKafkaAdminClient(bootstrap_servers=site.address("kafka"))
+    await admin.start()
+    await admin.create_topics([NewTopic("kept", 1, 1)])
+    await admin.close()
+    async with AIOKafkaProducer(bootstrap_servers=site.address("kafka"), acks="all") as producer:
+        await producer.send_and_wait("kept", RECORD)
+
+
+async def read_row_and_record(site: Site) -> tuple[int, bytes]:
+    connection = await asyncpg.connect(dsn(site, "users"))
+    answer = await connection.fetchval("SELECT answer FROM kept")
+    await connection.close()
+    consumer = AIOKafkaConsumer(
+        "kept", bootstrap_servers=site.address("kafka"), auto_offset_reset="earliest"
+    )
+    async with asyncio.timeout(DEADLINE_SECONDS), consumer:
+        record = await consumer.getone()
+    return answer, record.value
+
+
+def states(composition: Composition, site: Site) -> dict[str, str]:
+    return {each.name: each.state for each in status(composition, site.settings)}
+
+
+def kill(*processes: psutil.Process) -> None:
+    for process in processes:
+        process.kill()
+    psutil.wait_procs(processes, timeout=DEADLINE_SECONDS)
+
+
+def test_after_killing_everything_up_loses_nothing(small: Composition, site: Site) -> None:
+    kill(*leftovers.find(site.folder))
+    assert set(states(small, site).values()) == {"stopped"}
+    again = up(small, site.settings)
+    assert again.ports == site.ports
+    assert asyncio.run(read_row_and_record(again)) == (42, RECORD)
+
+
+def test_after_killing_the_supervisor_alone_up_takes_its_orphans_in(
+    small: Composition, site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kill(psutil.Process(supervision.supervisor_pid(site.folder)))
+    assert set(states(small, site).values()) == {"orphaned"}
+    again = up(small, site.settings)
+    assert "ended what was left without a supervisor: " in capsys.readouterr().out
+    assert again.ports == site.ports
+    assert asyncio.run(read_row_and_record(again)) == (42, RECORD)
+    assert set(states(small, again).values()) == {"ready"}
+
+
+def test_after_killing_the_supervisor_alone_down_ends_its_orphans(
+    web_only: Composition, running_web: Site
+) -> None:
+    kill(psutil.Process(supervision.supervisor_pid(running_web.folder)))
+    down(web_only, running_web.folder)
+    assert leftovers.find(running_web.folder) == []
+
+
+def test_a_killed_process_comes_back_by_itself(web_only: Composition, running_web: Site) -> None:
+    [before] = status(web_only, running_web.settings)
+    assert before.pid is not None
+    os.kill(before.pid, signal.SIGKILL)
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while True:
+        [after] = status(web_only, running_web.settings)
+        if after.state == "ready" and after.pid != before.pid:
+            break
+        assert time.monotonic() < deadline, after
+        time.sleep(POLL_SECONDS)
+
+
+def test_down_leaves_no_process_and_up_finds_its_data(small: Composition, site: Site) -> None:
+    down(small, site.folder)
+    assert leftovers.find(site.folder) == []
+    assert all(ports.is_free(port) for port in site.ports.values())
+    again = up(small, site.settings)
+    assert asyncio.run(read_row_and_record(again)) == (42, RECORD)

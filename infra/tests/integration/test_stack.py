@@ -1,0 +1,155 @@
+"""A stack that nobody harms: up, up again, two at once, and what stops it from starting."""
+
+import asyncio
+import json
+import socket
+import stat
+import sys
+from dataclasses import replace
+
+import asyncpg
+import pytest
+from embedded import figures, footprint, leftovers, ports
+from embedded.__main__ import main
+from embedded.composition import Composition, Preparation, Process, Site
+from embedded.down import down
+from embedded.errors import Failure, NotReady
+from embedded.postgres import DATABASES, dsn
+from embedded.status import status
+from embedded.testing import throwaway_stack
+from embedded.up import up
+
+COMPLAINT = "no such module as mine"
+
+
+async def never_ready(site: Site) -> None:
+    raise NotReady("not yet")
+
+
+async def query(address: str, sql: str) -> object:
+    connection = await asyncpg.connect(address)
+    try:
+        return await connection.fetchval(sql)
+    finally:
+        await connection.close()
+
+
+def test_up_twice_is_harmless_and_two_stacks_do_not_meet(small: Composition, running: Site) -> None:
+    before = {each.name: each.pid for each in status(small, running.settings)}
+    with throwaway_stack(small) as other:
+        assert not set(other.ports.values()) & set(running.ports.values())
+        assert up(small, running.settings) == running
+        after = status(small, running.settings)
+        assert {each.name: each.pid for each in after} == before
+        assert {each.state for each in after} == {"ready"}
+    assert leftovers.find(other.folder) == []
+    assert {each.state for each in status(small, running.settings)} == {"ready"}
+
+
+def test_what_up_writes_for_others(small: Composition, running: Site) -> None:
+    assert json.loads(running.folder.addresses.read_text()) == {
+        "postgres": running.address("postgres"),
+        "kafka": running.address("kafka"),
+        "kafka-controller": running.address("kafka-controller"),
+        "web": f"http://{running.address('web')}",
+    }
+    for secret in (running.folder.secrets, running.folder.supervisor_config):
+        assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+    names = {each["name"] for each in json.loads((running.folder / "bench/up.json").read_text())}
+    assert names == {"postgres", "kafka", "web", "all"}
+    memories = footprint.footprint(small, running.folder)
+    assert [each.name for each in memories] == ["postgres", "kafka", "web", "supervisord", "all"]
+    assert all(memory.resident for memory in memories)
+    figures.write(running.folder, "footprint", footprint.as_figures(memories))
+    assert "MiB" in footprint.as_table(memories)
+
+
+def test_each_role_has_its_own_database_and_no_other(running: Site) -> None:
+    for role in DATABASES:
+        assert asyncio.run(query(dsn(running, role), "SELECT current_user")) == role
+        for database in {*DATABASES, "postgres"} - {role}:
+            with pytest.raises(asyncpg.InsufficientPrivilegeError):
+                asyncio.run(query(dsn(running, role, database), "SELECT 1"))
+    superuser = dsn(running, "postgres")
+    assert asyncio.run(query(superuser, "SHOW synchronous_commit")) == "on"
+    assert asyncio.run(query(superuser, "SHOW fsync")) == "on"
+    assert str(asyncio.run(query(superuser, "SHOW server_version"))).startswith("18.")
+    with pytest.raises(asyncpg.InvalidPasswordError):
+        asyncio.run(query(superuser.replace(running.passwords["postgres"], "x"), "SELECT 1"))
+
+
+def test_the_verb_tells_whether_all_is_ready(
+    web_only: Composition,
+    running_web: Site,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("HOMETOWN_RUN_DIR", str(running_web.folder.path))
+    monkeypatch.setattr(sys, "argv", ["embedded", "status"])
+    assert main(web_only) == 0
+    assert running_web.address("web") in capsys.readouterr().out
+    down(web_only, running_web.folder)
+    assert main(web_only) == 1
+    assert "stopped" in capsys.readouterr().out
+
+
+def test_a_process_that_cannot_start_is_named_with_its_log_and_the_rest_stays(
+    web_only: Composition, running_web: Site
+) -> None:
+    broken = Process(
+        name="broken",
+        command=lambda site: [sys.executable, "-c", f"raise SystemExit('{COMPLAINT}')"],
+        probe=never_ready,
+    )
+    both = Composition(processes=(*web_only.processes, broken))
+    with pytest.raises(Failure, match=r"^broken is not ready after \d+ s .*broken\.log") as failed:
+        up(both, running_web.settings)
+    assert COMPLAINT in failed.value.details
+    first, second = status(both, running_web.settings)
+    assert first.state == "ready"
+    assert second.state in ("dead", "starting")
+    down(both, running_web.folder)
+    assert leftovers.find(running_web.folder) == []
+
+
+def test_an_optional_process_that_leaves_is_absent_and_hurts_nobody(
+    web_only: Composition, running_web: Site
+) -> None:
+    guest = Process(
+        name="guest",
+        command=lambda site: [sys.executable, "-c", "import time; time.sleep(1.5)"],
+        probe=never_ready,
+        required=False,
+        note=lambda folder: "could not be had",
+    )
+    patient = running_web.settings.model_copy(update={"jaeger_wait_seconds": 20})
+    both = Composition(processes=(*web_only.processes, guest))
+    up(both, patient)
+    _, absent = status(both, patient)
+    assert (absent.state, absent.reason) == ("absent", "could not be had")
+
+
+def test_a_preparation_that_fails_is_named_with_its_words(web_only: Composition) -> None:
+    failing = Preparation(
+        name="users tables",
+        command=[sys.executable, "-c", f"raise SystemExit('{COMPLAINT}')"],
+        environment=lambda site: {},
+    )
+    with (
+        pytest.raises(Failure, match=r"^users tables failed with status 1") as failed,
+        throwaway_stack(replace(web_only, preparations=(failing,))),
+    ):
+        pass
+    assert failed.value.details == [COMPLAINT]
+
+
+def test_a_given_port_that_is_taken_stops_up_before_anything_starts(
+    web_only: Composition, running_web: Site
+) -> None:
+    down(web_only, running_web.folder)
+    with socket.create_server(("127.0.0.1", ports.find_free(set()))) as server:
+        taken = server.getsockname()[1]
+        settings = running_web.settings.model_copy(update={"ports_given": {"web": taken}})
+        with pytest.raises(Failure, match=f"^port {taken} for web is taken by"):
+            up(web_only, settings)
+    assert leftovers.find(running_web.folder) == []

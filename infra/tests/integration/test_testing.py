@@ -1,0 +1,25 @@
+"""Test runs that were killed do not leave their stacks behind for ever."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import psutil
+from embedded import leftovers, testing
+from embedded.composition import Composition
+from embedded.run_folder import RunFolder
+from embedded.settings import Settings
+from embedded.up import up
+
+PID_OF_NOBODY = 2**22
+"""The kernel gives out smaller ones only."""
+
+
+def test_the_stack_of_a_killed_test_run_is_swept(web_only: Composition) -> None:
+    abandoned = Path(tempfile.gettempdir(), f"{testing.FOLDER_PREFIX}{PID_OF_NOBODY}-{os.getpid()}")
+    assert not psutil.pid_exists(PID_OF_NOBODY)
+    up(web_only, Settings(run_dir=abandoned, ports="free", ports_given={}))
+    assert leftovers.find(RunFolder(abandoned))
+    testing.sweep()
+    assert leftovers.find(RunFolder(abandoned)) == []
+    assert not abandoned.exists()

@@ -1,0 +1,76 @@
+"""The process table holds what people and tools rely on."""
+
+from collections.abc import Mapping
+
+import pytest
+from embedded.composition import Process, Site
+from embedded.hometown import HOMETOWN
+from embedded.postgres import DATABASES
+from embedded.settings import CHECKOUT, Settings
+
+SERVICES = [process for process in HOMETOWN.processes if process.tier.value == "service"]
+
+
+@pytest.fixture
+def whole_site(site: Site) -> Site:
+    ports = {port.name: port.default for port in HOMETOWN.ports}
+    return Site(settings=site.settings, folder=site.folder, ports=ports, passwords=site.passwords)
+
+
+def environment(process: Process, site: Site) -> Mapping[str, str]:
+    return process.environment(site)
+
+
+def test_the_usual_ports() -> None:
+    assert {port.name: port.default for port in HOMETOWN.ports} == {
+        "postgres": 15432,
+        "kafka": 19092,
+        "kafka-controller": 19093,
+        "jaeger": 16686,
+        "otlp": 4318,
+        "users-api": 8001,
+        "users-relay": 8011,
+        "users-worker": 8021,
+        "orders-api": 8002,
+        "orders-relay": 8012,
+        "orders-worker": 8022,
+        "analytics-api": 8003,
+        "analytics-job": 8023,
+    }
+
+
+@pytest.mark.parametrize("process", SERVICES, ids=lambda process: process.name)
+def test_a_service_is_told_where_everything_is(process: Process, whole_site: Site) -> None:
+    variables = environment(process, whole_site)
+    role = process.name.partition("-")[0]
+    password = whole_site.passwords[role]
+    assert variables["DATABASE_URL"] == f"postgresql://{role}:{password}@127.0.0.1:15432/{role}"
+    assert variables["KAFKA_BOOTSTRAP_SERVERS"] == "127.0.0.1:19092"
+    assert variables["OTEL_EXPORTER_OTLP_ENDPOINT"] == "http://127.0.0.1:4318"
+    assert variables["HTTP_HOST"] == "127.0.0.1"
+    assert variables["HTTP_PORT"] == str(process.ports[0].default)
+
+
+def test_spark_keeps_its_checkpoint_in_the_run_folder(whole_site: Site) -> None:
+    job = next(process for process in SERVICES if process.name == "analytics-job")
+    variables = environment(job, whole_site)
+    assert variables["CHECKPOINT_DIR"] == str(whole_site.folder / "spark" / "checkpoint")
+    assert variables["SPARK_JARS_DIR"].startswith(str(whole_site.settings.cache_dir))
+
+
+def test_every_database_is_migrated_and_the_topics_are_created() -> None:
+    names = {preparation.name for preparation in HOMETOWN.preparations}
+    assert names == {*(f"{name} tables" for name in DATABASES), "topics"}
+
+
+def test_every_setting_is_in_the_example_file() -> None:
+    example = (CHECKOUT / ".env.example").read_text()
+    for name, field in Settings.model_fields.items():
+        variable = str(field.validation_alias or f"HOMETOWN_{name.upper()}")
+        expected = "HOMETOWN_PORT_USERS_API" if name == "ports_given" else variable
+        assert f"#{expected}=" in example
+
+
+def test_ports_are_given_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOMETOWN_PORT_USERS_API", "9001")
+    assert Settings().ports_given["users-api"] == 9001

@@ -1,0 +1,46 @@
+"""Reading logs: whole lines only, whose they are, and what happens when one is rotated."""
+
+import pytest
+from embedded import logs
+from embedded.errors import Failure
+from embedded.run_folder import RunFolder
+
+
+@pytest.fixture
+def folder_with_logs(folder: RunFolder) -> RunFolder:
+    folder.log_of("web").write_text("one\ntwo\nthree\n")
+    folder.log_of("kafka").write_text("started\n")
+    return folder
+
+
+def test_the_last_lines_of_one(folder_with_logs: RunFolder) -> None:
+    chosen = logs.chosen(folder_with_logs, "web")
+    assert list(logs.last(chosen, 2)) == ["two", "three"]
+
+
+def test_several_say_whose_line_it_is(folder_with_logs: RunFolder) -> None:
+    lines = list(logs.last(logs.chosen(folder_with_logs, None), 1))
+    assert [line.split() for line in lines] == [["kafka", "started"], ["web", "three"]]
+
+
+def test_an_unknown_name_is_one_line(folder_with_logs: RunFolder) -> None:
+    with pytest.raises(Failure, match="there is no log of wbe: choose one of kafka, web"):
+        logs.chosen(folder_with_logs, "wbe")
+
+
+def test_a_line_is_read_once_it_is_whole(folder_with_logs: RunFolder) -> None:
+    log = folder_with_logs.log_of("web")
+    position = log.stat().st_size
+    with log.open("a") as file:
+        file.write("fo")
+        file.flush()
+        assert logs.lines_since(log, position) == ([], position)
+        file.write("ur\n")
+    assert logs.lines_since(log, position) == (["four"], position + 5)
+
+
+def test_a_rotated_log_is_read_from_its_start(folder_with_logs: RunFolder) -> None:
+    log = folder_with_logs.log_of("web")
+    position = log.stat().st_size
+    log.write_text("new\n")
+    assert logs.lines_since(log, position) == (["new"], 4)

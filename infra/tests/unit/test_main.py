@@ -1,0 +1,59 @@
+"""The command line: a failure is one line, never a stack trace."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from embedded.__main__ import main
+from embedded.composition import Composition
+
+NOTHING = Composition(processes=())
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["embedded", *arguments])
+    return main(NOTHING)
+
+
+def test_a_failure_is_one_line_on_standard_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("HOMETOWN_RUN_DIR", str(tmp_path / "file" / "run"))
+    assert run(monkeypatch, "up") == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("hometown: cannot write to the run folder")
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"), [("HOMETOWN_PORTS", "many"), ("HOMETOWN_PORT_KAFKA", "nine")]
+)
+def test_a_malformed_setting_is_one_line(
+    variable: str,
+    value: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv(variable, value)
+    assert run(monkeypatch, "status") == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("hometown: a setting is malformed")
+    assert value in line
+
+
+def test_nothing_to_stop_and_nothing_to_remove_is_harmless(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOMETOWN_RUN_DIR", str(tmp_path / "never"))
+    assert run(monkeypatch, "down") == 0
+    assert run(monkeypatch, "clean") == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("verb", ["up", "down", "status", "logs", "clean", "footprint", "fetch"])
+def test_every_verb_explains_itself(
+    verb: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        run(monkeypatch, verb, "--help")
+    assert f"embedded {verb}" in capsys.readouterr().out

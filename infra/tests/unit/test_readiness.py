@@ -1,0 +1,53 @@
+"""How a probe's view of a process becomes words."""
+
+import asyncio
+from dataclasses import replace
+
+import httpx
+import pytest
+from embedded import readiness
+from embedded.composition import Process, Site
+from embedded.errors import NotReady
+from embedded.run_folder import RunFolder
+
+WEB = Process(name="web", command=lambda _: ["true"])
+
+
+def obstacle(site: Site, error: Exception) -> str | None:
+    async def probe(_: Site) -> None:
+        raise error
+
+    return asyncio.run(readiness.obstacle(site, replace(WEB, probe=probe)))
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (ConnectionRefusedError(), "nobody listens on its port"),
+        (TimeoutError(), "no answer within 5 s"),
+        (NotReady("/health/ready answers 503: no database"), "/health/ready answers 503"),
+        (httpx.ReadError(""), "ReadError"),
+    ],
+)
+def test_every_way_of_not_answering_has_words(site: Site, error: Exception, words: str) -> None:
+    assert (obstacle(site, error) or "").startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ('{"title": "Not ready", "detail": "no database"}', "no database"),
+        ('{"title": "Not ready"}', "Not ready"),
+        ('["odd"]', '["odd"]'),
+        ("plain", "plain"),
+    ],
+)
+def test_a_problem_is_told_in_its_own_words(body: str, words: str) -> None:
+    assert readiness.problem(httpx.Response(503, text=body)) == words
+
+
+def test_the_end_of_a_log_and_of_none(folder: RunFolder) -> None:
+    log = folder.log_of("web")
+    assert readiness.last_lines(log, 2) == []
+    log.write_text("one\ntwo\nthree\n")
+    assert readiness.last_lines(log, 2) == ["two", "three"]

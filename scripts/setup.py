@@ -1,0 +1,186 @@
+"""Make this checkout ready to run: a pinned uv in .tools, and every package in .venv.
+
+    python3 scripts/setup.py
+
+Only the standard library, and above the version check nothing that an old Python cannot read.
+"""
+
+import hashlib
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+
+if sys.version_info < (3, 11):  # noqa: UP036 - this is the line that tells people so
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    sys.exit(
+        "hometown: this is Python " + version + ", which is too old: "
+        "install 3.11 or newer, or say which one with `make setup PYTHON=python3.12`"
+    )
+
+UV_VERSION = "0.13.8"
+TOOL_SECONDS_MAX = 300
+SYNC_SECONDS_MAX = 1800
+PROGRESS_SECONDS = 10
+POLL_SECONDS = 0.1
+
+CHECKOUT = pathlib.Path(__file__).resolve().parents[1]
+TOOLS = CHECKOUT / ".tools"
+VENV = CHECKOUT / ".venv"
+STAMP = VENV / "hometown-setup"
+
+
+class SetupError(Exception):
+    """The message is one line that says what to do."""
+
+
+def main() -> int:
+    """0 if the checkout is ready, 1 with one line on standard error if not."""
+    try:
+        wanted = fingerprint()
+        if not is_done(wanted):
+            check_java()
+            provide_uv()
+            provide_packages()
+            STAMP.write_text(wanted)
+    except SetupError as error:
+        sys.stderr.write(f"hometown: {error}\n")
+        return 1
+    except OSError as error:
+        sys.stderr.write(
+            f"hometown: cannot write to {error.filename} ({error.strerror}): make room there, "
+            "or make it writable, then `make setup`\n"
+        )
+        return 1
+    except KeyboardInterrupt:
+        sys.stderr.write("hometown: interrupted; `make setup` goes on where it stopped\n")
+        return 1
+    return 0
+
+
+def fingerprint() -> str:
+    """All that decides what .venv must hold: the lock, the members, this interpreter, uv."""
+    digest = hashlib.sha256(f"{UV_VERSION} {sys.executable} {sys.version}".encode())
+    manifests = [CHECKOUT / "pyproject.toml", *sorted(CHECKOUT.glob("*/pyproject.toml"))]
+    for path in [CHECKOUT / "uv.lock", *manifests]:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def is_done(wanted: str) -> bool:
+    """The stamp lies inside .venv, so it goes when that goes."""
+    return STAMP.exists() and STAMP.read_text() == wanted and works(VENV / "bin" / "python", "-V")
+
+
+def works(program: pathlib.Path, *arguments: str) -> bool:
+    try:
+        result = subprocess.run(
+            [program, *arguments], capture_output=True, timeout=TOOL_SECONDS_MAX
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return result.returncode == 0
+
+
+def check_java() -> None:
+    """Say it now rather than after minutes of installing.
+
+    Raises:
+        SetupError: there is no Java that Kafka and Spark can use.
+    """
+    sys.path.insert(0, str(CHECKOUT / "infra" / "src"))
+    from embedded.errors import Failure
+    from embedded.java import find_java
+
+    try:
+        find_java()
+    except Failure as failure:
+        raise SetupError(str(failure)) from failure
+
+
+def provide_uv() -> None:
+    """Install the pinned uv, unless it is there and runs.
+
+    Raises:
+        SetupError: it cannot be installed.
+    """
+    uv = TOOLS / "bin" / "uv"
+    if works(uv, "--version") and (TOOLS / "uv-version").read_text() == UV_VERSION:
+        return
+    shutil.rmtree(TOOLS, ignore_errors=True)
+    run("the tool folder", [sys.executable, "-m", "venv", str(TOOLS)], TOOL_SECONDS_MAX)
+    pip = [str(TOOLS / "bin" / "python"), "-m", "pip", "install", "--quiet", f"uv=={UV_VERSION}"]
+    run(f"uv {UV_VERSION}", pip, TOOL_SECONDS_MAX)
+    (TOOLS / "uv-version").write_text(UV_VERSION)
+
+
+def provide_packages() -> None:
+    """Bring .venv to what the lock says; a broken one is made anew.
+
+    Raises:
+        SetupError: a package cannot be installed.
+    """
+    if VENV.exists() and not works(VENV / "bin" / "python", "-V"):
+        shutil.rmtree(VENV)
+    STAMP.unlink(missing_ok=True)
+    sync = [str(TOOLS / "bin" / "uv"), "sync", "--frozen", "--all-packages", "--all-groups"]
+    run("the packages", [*sync, "--python", sys.executable], SYNC_SECONDS_MAX)
+
+
+def run(what: str, command: list[str], seconds_max: float) -> None:
+    """Run a command with its output in the log, and say from time to time that it still works.
+
+    Raises:
+        SetupError: it failed or took too long.
+    """
+    log = pathlib.Path(os.environ.get("HOMETOWN_RUN_DIR", CHECKOUT / ".run"), "logs", "setup.log")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    environment = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
+    environment.update(UV_PYTHON_DOWNLOADS="never", UV_PROJECT_ENVIRONMENT=str(VENV))
+    began = time.monotonic()
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            command, cwd=CHECKOUT, env=environment, stdout=output, stderr=subprocess.STDOUT
+        )
+        try:
+            wait(process, what, began, seconds_max)
+        finally:
+            process.kill()  # does nothing to a process that has ended
+            process.wait()
+    if process.returncode != 0:
+        raise SetupError(
+            f"cannot install {what} ({last_words(log)}): check the network and the disk, "
+            f"then `make setup`; more in {log}"
+        )
+    tell(f"installed {what} in {time.monotonic() - began:.1f} s")
+
+
+def wait(process: "subprocess.Popen[bytes]", what: str, began: float, seconds_max: float) -> None:
+    """Until it ends or the time is over, whichever is first."""
+    told = began
+    while process.poll() is None:
+        now = time.monotonic()
+        if now - began > seconds_max:
+            return
+        if now - told > PROGRESS_SECONDS:
+            told = now
+            tell(f"installing {what}, {now - began:.0f} s")
+        time.sleep(POLL_SECONDS)
+
+
+def last_words(log: pathlib.Path) -> str:
+    """The last line of the log that names an error, else its last line."""
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    errors = [line for line in lines if "error" in line.lower()]
+    return (errors or lines or ["no output"])[-1]
+
+
+def tell(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
