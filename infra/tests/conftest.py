@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from embedded.composition import Composition, Port, Process, Site
 from embedded.kafka import KAFKA
 from embedded.postgres import POSTGRES

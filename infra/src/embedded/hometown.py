@@ -22,6 +22,8 @@ from embedded.progress import tell_in_place
 from embedded.readiness import http_probe
 
 SPARK_READY_SECONDS_MAX = 120
+SPARK_STOP_SECONDS_MAX = 30
+"""A stop during the start waits for Spark to come up, and then for the batch in hand."""
 
 Variables = Callable[[Site], Mapping[str, str]]
 
@@ -53,6 +55,7 @@ def service(
     prepare: Callable[[Site], None] = no_files,
     variables: Variables = no_variables,
     ready_seconds_max: float = 60,
+    stop_seconds_max: int = 15,
 ) -> Process:
     """`users-api` is the command `api` of its package, works on the database `users`."""
     database, _, role = name.partition("-")
@@ -69,6 +72,7 @@ def service(
         prepare=prepare,
         probe=http_probe(name, "/health/ready"),
         ready_seconds_max=ready_seconds_max,
+        stop_seconds_max=stop_seconds_max,
     )
 
 
@@ -84,7 +88,7 @@ def spark_files(site: Site) -> None:
         Failure: the jars cannot be had.
     """
     fetch(SPARK_JARS, site.settings, tell_in_place)
-    (site.folder / "spark").mkdir(exist_ok=True)
+    (site.folder / "spark" / "tmp").mkdir(parents=True, exist_ok=True)
 
 
 def spark_variables(site: Site) -> Mapping[str, str]:
@@ -92,6 +96,7 @@ def spark_variables(site: Site) -> Mapping[str, str]:
     return {
         "CHECKPOINT_DIR": str(site.folder / "spark" / "checkpoint"),
         "SPARK_LOCAL_DIRS": str(site.folder / "spark" / "local"),
+        "TMPDIR": str(site.folder / "spark" / "tmp"),
         "SPARK_JARS_DIR": str(SPARK_JARS.folder(site.settings)),
         "JAVA_HOME": str(find_java().resolve().parents[1]),
     }
@@ -124,6 +129,7 @@ HOMETOWN = Composition(
             prepare=spark_files,
             variables=spark_variables,
             ready_seconds_max=SPARK_READY_SECONDS_MAX,
+            stop_seconds_max=SPARK_STOP_SECONDS_MAX,
         ),
     ),
     preparations=(

@@ -8,6 +8,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+
 from embedded import ports
 from embedded.errors import Failure
 from embedded.jars import JarList, fetch

@@ -10,6 +10,7 @@ import psutil
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+
 from embedded import leftovers, ports, supervision
 from embedded.composition import Composition, Site
 from embedded.down import down

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import asyncpg
 import pytest
+
 from embedded import figures, footprint, leftovers, ports
 from embedded.__main__ import main
 from embedded.composition import Composition, Preparation, Process, Site

@@ -5,6 +5,7 @@ import tempfile
 from pathlib import Path
 
 import psutil
+
 from embedded import leftovers, testing
 from embedded.composition import Composition
 from embedded.run_folder import RunFolder

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from embedded.cache import WORKSHOP_SECONDS_MAX, disk_failure, publish, workshop
 
 

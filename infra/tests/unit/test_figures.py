@@ -3,6 +3,7 @@
 import json
 
 import psutil
+
 from embedded import figures, footprint, up
 from embedded.figures import Figure
 from embedded.footprint import Memory

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 import pytest
+
 from embedded.composition import Process, Site
 from embedded.hometown import HOMETOWN
 from embedded.postgres import DATABASES

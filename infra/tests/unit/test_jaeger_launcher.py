@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+
 from embedded import jaeger, jaeger_launcher
 from embedded.errors import Failure
 from embedded.jaeger_launcher import VERSION

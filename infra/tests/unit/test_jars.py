@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from embedded import jars
 from embedded.errors import Failure
 from embedded.jars import KAFKA_JARS, SPARK_JARS, Jar, JarList

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from embedded.errors import Failure
 from embedded.java import find_java, major_version
 

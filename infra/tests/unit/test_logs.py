@@ -1,6 +1,7 @@
 """Reading logs: whole lines only, whose they are, and what happens when one is rotated."""
 
 import pytest
+
 from embedded import logs
 from embedded.errors import Failure
 from embedded.run_folder import RunFolder

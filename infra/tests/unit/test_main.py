@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from embedded.__main__ import main
 from embedded.composition import Composition
 

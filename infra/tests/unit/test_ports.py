@@ -4,6 +4,7 @@ import socket
 from collections.abc import Iterator, Mapping
 
 import pytest
+
 from embedded import ports
 from embedded.composition import Port
 from embedded.errors import Failure

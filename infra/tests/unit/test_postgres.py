@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from embedded import postgres
 from embedded.errors import Failure
 

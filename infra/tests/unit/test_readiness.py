@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import httpx
 import pytest
+
 from embedded import readiness
 from embedded.composition import Process, Site
 from embedded.errors import NotReady

@@ -5,6 +5,7 @@ import stat
 from pathlib import Path
 
 import pytest
+
 from embedded.errors import Failure
 from embedded.run_folder import RunFolder, load_passwords, read_json, write_atomically
 

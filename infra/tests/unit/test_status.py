@@ -3,6 +3,7 @@
 import sys
 
 import pytest
+
 from embedded import status
 from embedded.__main__ import main
 from embedded.composition import Composition, Port, Process

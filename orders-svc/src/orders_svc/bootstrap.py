@@ -5,9 +5,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import asyncpg
-from shared.doorbell import Doorbell
-from shared.event_store import EventStore
-from shared.stream_watch import StreamWatch
 
 import orders_svc.item.contract
 import orders_svc.item.events
@@ -17,6 +14,9 @@ from orders_svc.item.events import ItemEvent
 from orders_svc.order.events import OrderEvent
 from orders_svc.settings import OrdersSettings
 from shared import postgres
+from shared.doorbell import Doorbell
+from shared.event_store import EventStore
+from shared.stream_watch import StreamWatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

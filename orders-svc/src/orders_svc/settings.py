@@ -1,6 +1,7 @@
 """The settings of orders-svc beside those that every process has."""
 
 from pydantic import Field
+
 from shared.settings import Settings
 
 

@@ -7,12 +7,6 @@ from datetime import UTC, datetime, timedelta
 from typing import assert_never
 from uuid import UUID
 
-from shared.consumer import TRANSIENT, Consumer
-from shared.handler import handle
-from shared.identifiers import new_id
-from shared.kafka import OutgoingRecord
-from shared.messages import Consumed, Message, Metadata
-
 import orders_svc.item.contract
 import orders_svc.order.contract
 from orders_svc import user_messages
@@ -21,6 +15,11 @@ from orders_svc.item import catalogue
 from orders_svc.order import summaries
 from orders_svc.order.commands import ConfirmOrder, OrderCommand, RejectOrder
 from orders_svc.order.order import ORDER, TIMED_OUT
+from shared.consumer import TRANSIENT, Consumer
+from shared.handler import handle
+from shared.identifiers import new_id
+from shared.kafka import OutgoingRecord
+from shared.messages import Consumed, Message, Metadata
 
 NAME = "orders-worker"
 

@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator
 
 import httpx
 import pytest
+
 from orders_svc import api
 from orders_svc.bootstrap import Resources, open_resources
 from orders_svc.settings import OrdersSettings
-
 from shared import postgres
 
 

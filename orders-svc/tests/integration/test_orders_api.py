@@ -5,6 +5,7 @@ from uuid import UUID, uuid4
 
 import httpx
 import pytest
+
 from orders_svc.bootstrap import Resources
 from orders_svc.order.commands import ConfirmOrder, OrderCommand, RejectOrder
 from orders_svc.order.order import ORDER

@@ -5,6 +5,7 @@ from decimal import Decimal
 from uuid import UUID
 
 import pytest
+
 from orders_svc.order.commands import (
     CancelOrder,
     ConfirmOrder,

@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator
 
 import asyncpg
 import pytest
+
 from counter import CODEC, Counted, publish
+from shared import postgres
 from shared.doorbell import Doorbell
 from shared.event_store import EventStore
-
-from shared import postgres
 
 
 @pytest.fixture

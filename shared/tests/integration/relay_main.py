@@ -2,9 +2,8 @@
 
 import sys
 
-from shared.settings import Settings
-
 from shared import processes, relay_process
+from shared.settings import Settings
 
 if __name__ == "__main__":
     processes.run(relay_process.run_relay(sys.argv[1], processes.read_settings(Settings)))

@@ -5,6 +5,7 @@ import json
 
 import asyncpg
 import pytest
+
 from counter import Counted, counted, some_metadata
 from shared.errors import VersionConflict
 from shared.event_store import AlreadyConsumed, EventStore, KeyUsed, partition_of

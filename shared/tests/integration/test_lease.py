@@ -2,11 +2,11 @@
 
 import asyncpg
 import pytest
+
+from shared import lease
 from shared.identifiers import new_id
 from shared.lease import ForeignCheckpoint, LeaseLost
 from shared.outbox import Progress, Snapshot
-
-from shared import lease
 
 EXPIRE = "UPDATE relay SET lease_until = '-infinity'"
 

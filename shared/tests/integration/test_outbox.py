@@ -2,9 +2,9 @@
 
 import asyncpg
 import pytest
-from shared.outbox import OutboxRow, Progress, Snapshot
 
 from shared import outbox, postgres
+from shared.outbox import OutboxRow, Progress, Snapshot
 
 INSERT = """
     INSERT INTO outbox (topic, partition, key, value, headers, recorded_at)

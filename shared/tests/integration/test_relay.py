@@ -16,6 +16,7 @@ from uuid import UUID
 import asyncpg
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
+
 from counter import TOPIC, Counted, counted, some_metadata
 from shared.event_store import EventStore
 from shared.identifiers import new_id

@@ -3,6 +3,7 @@
 import asyncio
 
 import asyncpg
+
 from counter import Counted, counted, some_metadata
 from shared.event_store import EventStore
 from shared.identifiers import new_id

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 from pydantic import ValidationError
+
 from shared.codec import Codec
 
 

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+
+from shared import consumer as consumer_room
 from shared.consumer import Consumer, IncomingRecord, Reaction
 from shared.event_store import AlreadyConsumed
 from shared.identifiers import new_id
 from shared.kafka import OutgoingRecord
 from shared.messages import Message
-
-from shared import consumer as consumer_room
 
 TOPIC = "users.v1"
 

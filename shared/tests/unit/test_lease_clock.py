@@ -1,6 +1,7 @@
 """The holder of a lease stops before anybody else may start."""
 
 import pytest
+
 from shared.identifiers import new_id
 from shared.lease import LEASE_SECONDS, SAFETY_SECONDS, Lease, LeaseLost
 

@@ -1,6 +1,7 @@
 """Partitions agree with every other Kafka client."""
 
 import pytest
+
 from shared.event_store import partition_of
 
 # Computed with the default partitioner of the Java client (murmur2) for 4 partitions.

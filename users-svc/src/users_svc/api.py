@@ -8,14 +8,14 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
+
+from shared import http
 from shared.errors import NotFound
 from shared.forms import Label, Money, PastInstant, Place
 from shared.handler import Outcome, load
 from shared.http import AnyCall, Problem, answer_of, response
 from shared.identifiers import new_id
 from shared.messages import Answer
-
-from shared import http
 from users_svc import user_profiles
 from users_svc.bootstrap import Resources
 from users_svc.commands import MoveUser, RegisterUser

@@ -5,10 +5,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import asyncpg
-from shared.doorbell import Doorbell
-from shared.event_store import EventStore
 
 from shared import postgres
+from shared.doorbell import Doorbell
+from shared.event_store import EventStore
 from users_svc import contract
 from users_svc.events import CODEC, UserEvent
 from users_svc.settings import UsersSettings

@@ -11,7 +11,6 @@ from uuid import UUID
 
 from shared.codec import Codec
 from shared.messages import PublicEvent
-
 from users_svc import events
 from users_svc.events import UserEvent
 

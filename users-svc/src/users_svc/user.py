@@ -9,7 +9,6 @@ from uuid import UUID
 
 from shared.decider import Decider
 from shared.errors import NotFound, Refused
-
 from users_svc.commands import MoveUser, RegisterUser, ReleaseCredit, ReserveCredit, UserCommand
 from users_svc.events import (
     CreditRefused,

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from uuid import UUID
 
 import asyncpg
-from shared.messages import Message
 
+from shared.messages import Message
 from users_svc.contract import CODEC, UserMoved, UserRegistered
 
 # A repeated or late event changes nothing. A move that took effect before the last one known does

@@ -7,7 +7,6 @@ from shared.consumer import Consumer
 from shared.handler import handle
 from shared.kafka import OutgoingRecord
 from shared.messages import Consumed, Message
-
 from users_svc import contract, order_messages, user_profiles
 from users_svc.bootstrap import Resources
 from users_svc.commands import ReleaseCredit, ReserveCredit, UserCommand

@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator
 
 import httpx
 import pytest
+
+from shared import postgres
 from users_svc import api
 from users_svc.bootstrap import Resources, open_resources
 from users_svc.settings import UsersSettings
-
-from shared import postgres
 
 
 @pytest.fixture

@@ -8,17 +8,17 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict
+
+from orders_svc.item import catalogue
+from orders_svc.item.commands import ListItem
+from orders_svc.item.item import ITEM, Item
+from orders_svc.service import PAGE_MAX, Service
 from shared.errors import NotFound
 from shared.forms import Label, Money, PastInstant, Place
 from shared.handler import Outcome, load
 from shared.http import AnyCall, Problem, answer_of, response
 from shared.identifiers import new_id
 from shared.messages import Answer
-
-from orders_svc.item import catalogue
-from orders_svc.item.commands import ListItem
-from orders_svc.item.item import ITEM, Item
-from orders_svc.service import PAGE_MAX, Service
 
 
 class ListItemRequest(BaseModel):

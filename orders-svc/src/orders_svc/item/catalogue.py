@@ -6,9 +6,9 @@ from decimal import Decimal
 from uuid import UUID
 
 import asyncpg
-from shared.messages import Message
 
 from orders_svc.item.contract import CODEC
+from shared.messages import Message
 
 PROJECT = """
     INSERT INTO catalogue AS entry (item_id, name, type, origin, price, version)

@@ -5,11 +5,10 @@ from datetime import datetime
 from decimal import Decimal
 from uuid import UUID
 
-from shared.codec import Codec
-from shared.messages import PublicEvent
-
 from orders_svc.item import events
 from orders_svc.item.events import ItemEvent
+from shared.codec import Codec
+from shared.messages import PublicEvent
 
 TOPIC = "items.v1"
 

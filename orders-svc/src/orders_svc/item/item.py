@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from uuid import UUID
 
-from shared.decider import Decider
-
 from orders_svc.item.commands import ItemCommand
 from orders_svc.item.events import ItemEvent, ItemListed
+from shared.decider import Decider
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,12 +10,6 @@ from uuid import UUID
 from fastapi import APIRouter, Query, Response
 from opentelemetry import trace
 from pydantic import BaseModel, ConfigDict, Field
-from shared.errors import NotFound
-from shared.forms import Label, PastInstant
-from shared.handler import Outcome, load
-from shared.http import AnyCall, Problem, answer_of, response
-from shared.identifiers import new_id
-from shared.messages import Answer
 
 from orders_svc.item.item import ITEM, Item
 from orders_svc.order import summaries
@@ -24,6 +18,12 @@ from orders_svc.order.events import OrderLine
 from orders_svc.order.order import ORDER, Order, Status
 from orders_svc.service import PAGE_MAX, Service
 from shared import telemetry
+from shared.errors import NotFound
+from shared.forms import Label, PastInstant
+from shared.handler import Outcome, load
+from shared.http import AnyCall, Problem, answer_of, response
+from shared.identifiers import new_id
+from shared.messages import Answer
 
 LINES_MAX = 100
 QUANTITY_MAX = 1_000_000

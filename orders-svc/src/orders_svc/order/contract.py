@@ -6,11 +6,10 @@ from decimal import Decimal
 from typing import assert_never
 from uuid import UUID
 
-from shared.codec import Codec
-from shared.messages import PublicEvent
-
 from orders_svc.order import events
 from orders_svc.order.events import OrderEvent
+from shared.codec import Codec
+from shared.messages import PublicEvent
 
 TOPIC = "orders.v1"
 

@@ -7,9 +7,6 @@ from decimal import Decimal
 from typing import Literal, assert_never
 from uuid import UUID
 
-from shared.decider import Decider
-from shared.errors import NotFound, Refused
-
 from orders_svc.order.commands import (
     CancelOrder,
     ConfirmOrder,
@@ -25,6 +22,8 @@ from orders_svc.order.events import (
     OrderPlaced,
     OrderRejected,
 )
+from shared.decider import Decider
+from shared.errors import NotFound, Refused
 
 Status = Literal["pending", "confirmed", "rejected", "cancelled"]
 

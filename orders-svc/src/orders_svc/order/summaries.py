@@ -8,7 +8,6 @@ from typing import assert_never
 from uuid import UUID
 
 import asyncpg
-from shared.messages import Message
 
 from orders_svc.order.contract import (
     CODEC,
@@ -18,6 +17,7 @@ from orders_svc.order.contract import (
     OrderRejected,
 )
 from orders_svc.order.order import Status
+from shared.messages import Message
 
 PLACED = """
     INSERT INTO order_summaries
