@@ -1,0 +1,173 @@
+"""HTTP over the results: hours, their splits, and how far the job has come."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, FastAPI, Query, Request
+from pydantic import AfterValidator, AwareDatetime, BaseModel
+
+from analytics_spark import hours
+from analytics_spark.bootstrap import Resources
+from analytics_spark.checkpoint import Offsets
+from analytics_spark.hours import Epoch, Split, Totals
+from shared.health import database_check, health_routes
+from shared.http import Problem, answer_problems
+
+PAGE_MAX = 1_000
+HOUR = timedelta(hours=1)
+
+
+def whole_hour(instant: datetime) -> datetime:
+    if instant.timestamp() % HOUR.total_seconds():
+        raise ValueError("is not the beginning of an hour")
+    return instant
+
+
+Hour = Annotated[AwareDatetime, AfterValidator(whole_hour)]
+
+
+class HourResponse(BaseModel):
+    """A final hour changes no more: the watermark has passed its end."""
+
+    hour: datetime
+    local_buyers: int
+    purchases: int
+    quantity: int
+    amount: Decimal
+    final: bool
+
+
+class HourPage(BaseModel):
+    hours: Sequence[HourResponse]
+    next: datetime | None
+
+
+class SplitHourResponse(HourResponse):
+    """`cells` have the value of the split under its own name, e.g. {"origin": "BJ", ...}."""
+
+    by: Split | None
+    cells: Sequence[dict[str, Any]] | None
+
+
+class BatchResponse(BaseModel):
+    id: int
+    committed_at: datetime
+    trace_id: str
+    orders: int
+
+
+class StatusResponse(BaseModel):
+    """`lag` is null while Kafka does not say where its topics end."""
+
+    watermark: datetime | None
+    last_batch: BatchResponse | None
+    lag: Offsets | None
+    orders_counted: int
+    late_orders: int
+    duplicate_orders: int
+    bad_records: int
+
+
+def resources_of(request: Request) -> Resources:
+    resources: Resources = request.app.state.resources
+    return resources
+
+
+Service = Annotated[Resources, Depends(resources_of)]
+
+router = APIRouter(responses={422: {"model": Problem}})
+
+
+@router.get("/v1/hours")
+async def list_hours(
+    service: Service,
+    from_: Annotated[AwareDatetime | None, Query(alias="from")] = None,
+    to: AwareDatetime | None = None,
+    after: AwareDatetime | None = None,
+    limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 100,
+) -> HourPage:
+    """Hours in [from, to) with local purchases; a page ends with the cursor for the next one."""
+    async with hours.snapshot(service.pool) as connection:
+        found = await hours.list_hours(connection, since=from_, until=to, after=after, limit=limit)
+        watermark = await hours.watermark(connection)
+    page = [hour_response(hour, totals, watermark) for hour, totals in found]
+    return HourPage(hours=page, next=page[-1].hour if len(page) == limit else None)
+
+
+@router.get("/v1/hours/{hour}", response_model_exclude_none=True)
+async def get_hour(hour: Hour, service: Service, by: Split | None = None) -> SplitHourResponse:
+    """One hour, and on request its split; buyers of several cells are counted in each of them."""
+    async with hours.snapshot(service.pool) as connection:
+        totals = await hours.get_hour(connection, hour)
+        cells = await hours.split_hour(connection, hour, by) if by else None
+        watermark = await hours.watermark(connection)
+    whole = hour_response(hour, totals, watermark)
+    return SplitHourResponse(
+        **whole.model_dump(),
+        by=by,
+        cells=None if cells is None else [{by: value, **amounts(cell)} for value, cell in cells],
+    )
+
+
+@router.get("/v1/status")
+async def get_status(service: Service) -> StatusResponse:
+    """The last batch, the watermark, what was counted and what was not."""
+    epoch = await hours.latest_epoch(service.pool)
+    ends = await service.topic_ends.current()
+    return StatusResponse(
+        watermark=epoch.watermark if epoch else None,
+        last_batch=batch_response(epoch) if epoch else None,
+        lag=None if ends is None else lag(ends, epoch.end_offsets if epoch else {}),
+        orders_counted=epoch.counted if epoch else 0,
+        late_orders=epoch.late if epoch else 0,
+        duplicate_orders=epoch.duplicates if epoch else 0,
+        bad_records=epoch.bad if epoch else 0,
+    )
+
+
+def lag(ends: Offsets, done: Offsets) -> Offsets:
+    """Records behind the last committed batch, by topic and partition."""
+    return {
+        topic: {
+            partition: max(end - done.get(topic, {}).get(partition, 0), 0)
+            for partition, end in partitions.items()
+        }
+        for topic, partitions in ends.items()
+    }
+
+
+def amounts(totals: Totals) -> dict[str, Any]:
+    return {
+        "local_buyers": totals.local_buyers,
+        "purchases": totals.purchases,
+        "quantity": totals.quantity,
+        "amount": Decimal(totals.cents).scaleb(-2),
+    }
+
+
+def hour_response(hour: datetime, totals: Totals, watermark: datetime | None) -> HourResponse:
+    final = watermark is not None and hour + HOUR <= watermark
+    return HourResponse(hour=hour, final=final, **amounts(totals))
+
+
+def batch_response(epoch: Epoch) -> BatchResponse:
+    return BatchResponse(
+        id=epoch.batch_id,
+        committed_at=epoch.committed_at,
+        trace_id=epoch.trace_id,
+        orders=epoch.orders,
+    )
+
+
+def create_app(resources: Resources) -> FastAPI:
+    """The HTTP application over opened resources."""
+    app = FastAPI(
+        title="analytics", telemetry={"operation_spans": False, "metrics": False, "logs": False}
+    )
+    app.state.resources = resources
+    app.include_router(router)
+    app.router.routes.extend(health_routes({"database": database_check(resources.pool)}))
+    answer_problems(app)
+    return app

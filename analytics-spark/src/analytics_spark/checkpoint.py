@@ -1,0 +1,47 @@
+"""What a checkpoint on disk tells about its query: who it is, and what a batch reads."""
+
+import json
+from pathlib import Path
+
+Offsets = dict[str, dict[str, int]]
+"""End offsets (not included) by topic and partition."""
+
+Ranges = dict[str, dict[str, list[int]]]
+"""[first, end] by topic and partition, end not included."""
+
+
+def query_id(checkpoint: Path) -> str | None:
+    """The id of the query that owns the checkpoint; None before it ever ran."""
+    metadata = checkpoint / "metadata"
+    if not metadata.exists():
+        return None
+    identity: str = json.loads(metadata.read_text())["id"]
+    return identity
+
+
+def end_offsets(checkpoint: Path, batch_id: int) -> Offsets:
+    """Where a batch ends; nothing for a batch that is not (or no longer) there.
+
+    Spark writes the file before it runs the batch: a version, a line about the batch, and a line
+    for each source, which is JSON, or "-" when the source had nothing ever.
+    """
+    log = checkpoint / "offsets" / str(batch_id)
+    if not log.exists():
+        return {}
+    merged: Offsets = {}
+    for line in log.read_text().splitlines()[2:]:
+        if line != "-":
+            merged |= json.loads(line)
+    return merged
+
+
+def read_by(checkpoint: Path, batch_id: int) -> Ranges:
+    """What a batch reads."""
+    before, after = end_offsets(checkpoint, batch_id - 1), end_offsets(checkpoint, batch_id)
+    return {
+        topic: {
+            partition: [before.get(topic, {}).get(partition, 0), end]
+            for partition, end in partitions.items()
+        }
+        for topic, partitions in after.items()
+    }

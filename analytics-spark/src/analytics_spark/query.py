@@ -1,0 +1,95 @@
+"""The streaming query: three topics, packed, through the one operator, into the sink."""
+
+from collections.abc import Callable
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from analytics_spark.pack import packed
+from analytics_spark.processor import OUTCOME, CellDeltas
+from analytics_spark.settings import JobSettings
+from analytics_spark.topics import ITEMS, ORDERS, USERS, Topic
+
+Sink = Callable[[DataFrame, int], None]
+
+FETCH_WAIT_MAX_MILLISECONDS = 20
+"""How long the broker may hold a fetch. Every live batch reads up to the end of its partitions, and
+would wait there for Kafka's default of 500 ms."""
+
+TASKS = {USERS.name: 1, ITEMS.name: 1, ORDERS.name: 2}
+"""Few tasks: a dozen small ones cost a quarter more than four."""
+
+SAMPLED_TRACEPARENT = "^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f][13579bdf]$"
+
+
+def outcomes(spark: SparkSession, settings: JobSettings) -> DataFrame:
+    """The operator's rows: cell deltas and counts of each batch and bucket."""
+    users, items, orders = (
+        packed(records(spark, topic, settings), topic, settings.buckets)
+        for topic in (USERS, ITEMS, ORDERS)
+    )
+    return (
+        users.union(items)
+        .union(orders)
+        .withWatermark("event_time", f"{settings.lateness_seconds} seconds")
+        .groupBy("bucket")
+        .transformWithStateInPandas(
+            CellDeltas(), outputStructType=OUTCOME, outputMode="Update", timeMode="EventTime"
+        )
+    )
+
+
+def records(spark: SparkSession, topic: Topic, settings: JobSettings) -> DataFrame:
+    """The records of a topic that matter, with the columns of `records.check`.
+
+    One source for each topic: with a common one, its limit would be shared out by lag, and the
+    tables would trail the orders on a cold start.
+    """
+    source = (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", settings.kafka_bootstrap_servers)
+        .option("subscribe", topic.name)
+        .option("startingOffsets", "earliest")
+        .option("failOnDataLoss", "true")
+        .option("includeHeaders", "true")
+        .option("maxOffsetsPerTrigger", settings.records_per_trigger_max)
+        .option("kafka.isolation.level", "read_committed")
+        .option("kafka.fetch.max.wait.ms", FETCH_WAIT_MAX_MILLISECONDS)
+        .load()
+    )
+    type_, traceparent = header("ce_type"), header("traceparent")
+    # A record without a type goes on to be counted as a bad one.
+    wanted = type_.isNull() | type_.isin(*sorted(topic.types))
+    return (
+        source.where(wanted)
+        .coalesce(TASKS[topic.name])
+        .select(
+            F.expr(f"cast(pmod(hash(cast(key AS string)), {settings.buckets}) AS int) AS bucket"),
+            "key",
+            "value",
+            type_.alias("type"),
+            header("ce_streamversion").try_cast("long").alias("seq"),
+            "offset",
+            F.unix_millis("timestamp").alias("time"),
+            F.when(traceparent.rlike(SAMPLED_TRACEPARENT), traceparent).alias("traceparent"),
+        )
+    )
+
+
+def header(name: str) -> Column:
+    """The text of the record's first header of that name; null when there is none."""
+    named = F.filter("headers", lambda each: each["key"] == name)
+    return F.try_element_at(named, F.lit(1))["value"].cast("string")
+
+
+def start(frame: DataFrame, sink: Sink, settings: JobSettings) -> StreamingQuery:
+    """Run the query until it is stopped or fails."""
+    return (
+        frame.writeStream.queryName("cells")
+        .outputMode("update")
+        .foreachBatch(sink)
+        .option("checkpointLocation", settings.checkpoint_dir.absolute().as_uri())
+        .trigger(processingTime=f"{settings.trigger_milliseconds} milliseconds")
+        .start()
+    )

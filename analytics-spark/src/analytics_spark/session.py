@@ -1,0 +1,69 @@
+"""The Spark session and its few settings."""
+
+import os
+import sys
+import tempfile
+
+from pyspark.sql import SparkSession
+
+from analytics_spark.settings import JobSettings
+
+SHUFFLE_PARTITIONS = 2
+"""As many as cores: the default of 200 makes every trigger take seconds. Fixed in a checkpoint."""
+
+BATCHES_RETAINED_MIN = 20
+"""Batches whose offsets and state files a checkpoint keeps."""
+
+ROCKSDB_MEGABYTES = 128
+"""For all state stores together, outside of the heap."""
+
+STREAMING = "spark.sql.streaming"
+STATE_STORE = f"{STREAMING}.stateStore"
+
+# C1 alone halves the time to the first batch; C2 would pay only after minutes under full load.
+JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss2m -XX:-UsePerfData"
+
+
+def open_session(settings: JobSettings) -> SparkSession:
+    """Start Spark in this process, or connect to the cluster that `spark_master` names."""
+    # Otherwise the workers start whatever python3 is on the path.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.builder.appName("analytics-job").master(settings.spark_master)
+    for name, value in configuration(settings).items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    # A query's failure is logged once, by us, with its cause.
+    session.sparkContext.setLogLevel("OFF")
+    return session
+
+
+def configuration(settings: JobSettings) -> dict[str, str | int]:
+    """Spark's settings; what is not here is Spark's default."""
+    jars = sorted(str(jar) for jar in settings.spark_jars_dir.glob("*.jar"))
+    return {
+        "spark.jars": ",".join(jars),
+        "spark.driver.memory": settings.spark_driver_memory,
+        # Spark leaves files there when it is killed, so it gets the folder that this process has.
+        "spark.driver.extraJavaOptions": (
+            f'{JAVA_OPTIONS} "-Djava.io.tmpdir={tempfile.gettempdir()}"'
+        ),
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.python.daemon.module": "analytics_spark.workers",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": SHUFFLE_PARTITIONS,
+        f"{STREAMING}.minBatchesToRetain": BATCHES_RETAINED_MIN,
+        # A batch without data would only move the watermark, which the next one does as well.
+        f"{STREAMING}.noDataMicroBatches.enabled": "false",
+        f"{STATE_STORE}.providerClass": (
+            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+        ),
+        f"{STATE_STORE}.encodingFormat": "avro",
+        f"{STATE_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
+        f"{STATE_STORE}.rocksdb.trackTotalNumberOfRows": "false",
+        f"{STATE_STORE}.rocksdb.boundedMemoryUsage": "true",
+        f"{STATE_STORE}.rocksdb.maxMemoryUsageMB": ROCKSDB_MEGABYTES,
+    }

@@ -1,0 +1,27 @@
+"""The settings of the two processes beside those that every process has."""
+
+from pathlib import Path
+
+from pydantic import Field
+
+from shared.settings import Settings
+
+
+class ApiSettings(Settings):
+    """Reading needs nothing more than every process has."""
+
+
+class JobSettings(Settings):
+    """What the streaming job is told. `buckets` is fixed for the life of a checkpoint."""
+
+    checkpoint_dir: Path
+    spark_jars_dir: Path
+    """The folder with the four jars of Spark's Kafka connector."""
+    spark_master: str = "local[2]"
+    spark_driver_memory: str = "1g"
+    buckets: int = Field(default=8, ge=1, le=1024)
+    lateness_seconds: int = Field(default=7200, ge=1)
+    """How far an order's time may lie behind the latest one to be counted still."""
+    trigger_milliseconds: int = Field(default=500, ge=0)
+    records_per_trigger_max: int = Field(default=200_000, ge=1)
+    """For each topic."""

@@ -1,0 +1,88 @@
+"""What analytics reads: three topics, the event types of each that matter, and their form."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+import pyarrow as pa
+
+INSTANT = pa.timestamp("us", "UTC")
+
+
+class Kind(StrEnum):
+    """What a packed row holds (see `pack`)."""
+
+    ORDERS = "orders"
+    USERS = "users"
+    ITEMS = "items"
+    CLOCK = "clock"
+    BAD = "bad"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """One topic as analytics sees it.
+
+    `types` are the event types that matter, all others are left out before Python sees them.
+    `form` has every field that is read of any of them; the record's key is its field `key`.
+    """
+
+    name: str
+    kind: Kind
+    key: str
+    types: frozenset[str]
+    form: Mapping[str, pa.DataType]
+
+
+CONFIRMED = "order-confirmed"
+CANCELLED = "order-cancelled"
+DELETED = "user-deleted"
+
+ORDERS = Topic(
+    name="orders.v1",
+    kind=Kind.ORDERS,
+    key="user_id",
+    types=frozenset({CONFIRMED, CANCELLED}),
+    form={
+        "order_id": pa.string(),
+        "user_id": pa.string(),
+        "ordered_at": INSTANT,
+        "was_confirmed": pa.bool_(),
+        "lines": pa.list_(
+            pa.struct(
+                {
+                    "item_id": pa.string(),
+                    "quantity": pa.int64(),
+                    "unit_price": pa.decimal128(12, 2),
+                }
+            )
+        ),
+    },
+)
+USERS = Topic(
+    name="users.v1",
+    kind=Kind.USERS,
+    key="user_id",
+    types=frozenset({"user-registered", "user-moved", DELETED}),
+    form={
+        "user_id": pa.string(),
+        "effective_at": INSTANT,
+        "address": pa.string(),
+        "gender": pa.string(),
+    },
+)
+ITEMS = Topic(
+    name="items.v1",
+    kind=Kind.ITEMS,
+    key="item_id",
+    types=frozenset({"item-listed", "item-origin-corrected"}),
+    form={
+        "item_id": pa.string(),
+        "effective_at": INSTANT,
+        "origin": pa.string(),
+        "type": pa.string(),
+    },
+)
+
+USER_ATTRIBUTES = {"address": pa.string(), "gender": pa.string()}
+ITEM_ATTRIBUTES = {"origin": pa.string(), "type": pa.string()}

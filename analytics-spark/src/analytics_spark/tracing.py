@@ -1,0 +1,66 @@
+"""Spans of a batch: one trace for the batch itself, one span in the trace of each sampled order."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.trace import Link, Span, SpanKind
+
+from shared import telemetry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampledOrder:
+    """An order counted in a batch, whose trace is recorded."""
+
+    traceparent: str
+    order_id: str
+    hour: datetime
+
+
+@contextmanager
+def batch_span(
+    batch_id: int, orders: Sequence[SampledOrder], began_at: int | None = None
+) -> Iterator[Span]:
+    """The span around one batch: a trace of its own, because a batch has many parents.
+
+    `began_at` is in nanoseconds since 1970, by default now: which orders there are is known only
+    when the operator has done its part.
+    """
+    with telemetry.tracer.start_as_current_span(
+        "merge batch",
+        context=Context(),
+        kind=SpanKind.CONSUMER,
+        start_time=began_at,
+        links=[telemetry.link_to(order.traceparent) for order in orders[: telemetry.LINKS_MAX]],
+        attributes={
+            telemetry.BATCH_ID: batch_id,
+            telemetry.MESSAGING_SYSTEM: "kafka",
+            telemetry.MESSAGING_OPERATION_TYPE: "process",
+        },
+    ) as span:
+        yield span
+
+
+def trace_id_of(span: Span) -> str:
+    return trace.format_trace_id(span.get_span_context().trace_id)
+
+
+def record_counted(batch_id: int, orders: Sequence[SampledOrder], batch: Span) -> None:
+    """Tell each order's own trace that the order reached the table: from there on one finds its
+    batch, which links alone would not allow."""
+    for order in orders[: telemetry.LINKS_MAX]:
+        telemetry.tracer.start_span(
+            "merge cell",
+            context=telemetry.extract({telemetry.TRACEPARENT: order.traceparent}),
+            kind=SpanKind.CONSUMER,
+            links=[Link(batch.get_span_context())],
+            attributes={
+                telemetry.ORDER_ID: order.order_id,
+                telemetry.CELL: order.hour.strftime("%Y-%m-%dT%H:%M:%SZ"),
+                telemetry.BATCH_ID: batch_id,
+            },
+        ).end()

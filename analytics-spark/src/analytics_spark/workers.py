@@ -1,0 +1,13 @@
+"""The process that Spark forks its Python workers from, with all imports done before the forks.
+
+Each worker would otherwise import pandas, pyarrow and the operator for itself: a second of a cold
+start and many megabytes, for every one of them.
+"""
+
+from pyspark.daemon import manager
+
+import analytics_spark.pack
+import analytics_spark.processor  # noqa: F401
+
+if __name__ == "__main__":
+    manager()

@@ -1,0 +1,48 @@
+"""Real servers, and a Spark that all tests of this folder share."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from pyspark.sql import SparkSession
+
+from embedded import jars
+from embedded.settings import Settings
+from shared import postgres
+
+
+@pytest.fixture
+def tables(database: str) -> str:
+    """The DSN of a database with the empty tables of analytics."""
+    asyncio.run(postgres.migrate(database, "analytics_spark"))
+    return database
+
+
+@pytest.fixture
+def reader(tables: str) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(tables, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture(scope="session")
+def spark_jars() -> Path:
+    """The folder with the jars of Spark's Kafka connector."""
+    return jars.fetch(jars.SPARK_JARS, Settings(), lambda line: None)
+
+
+@pytest.fixture(scope="session")
+def spark(spark_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One session for the run; the queries of the tests bring their own settings."""
+    from analytics_spark.session import open_session
+    from analytics_spark.settings import JobSettings
+
+    settings = JobSettings(
+        database_url="postgresql://nobody@127.0.0.1/nothing",
+        checkpoint_dir=tmp_path_factory.mktemp("unused"),
+        spark_jars_dir=spark_jars,
+    )
+    session = open_session(settings)
+    yield session
+    session.stop()

@@ -1,0 +1,107 @@
+"""The job as a process: ready when it has read all, ended by a signal, loud when it cannot work."""
+
+import asyncio
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import httpx
+import psutil
+import psycopg
+import pytest
+
+from histories import sample
+from running_job import empty_topics, publish
+
+READY_TIMEOUT_SECONDS = 90
+STOP_TIMEOUT_SECONDS = 30
+
+
+@pytest.fixture
+def environment(
+    tables: str, kafka_servers: str, spark_jars: Path, tmp_path: Path
+) -> dict[str, str]:
+    """The settings of a job on a free port, with empty topics."""
+    asyncio.run(empty_topics(kafka_servers))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    return os.environ | {
+        "DATABASE_URL": tables,
+        "KAFKA_BOOTSTRAP_SERVERS": kafka_servers,
+        "CHECKPOINT_DIR": str(tmp_path / "checkpoint"),
+        "SPARK_JARS_DIR": str(spark_jars),
+        "HTTP_PORT": str(port),
+    }
+
+
+@contextlib.contextmanager
+def job_process(environment: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "analytics_spark", "job"]
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def wait_until_ready(port: str, process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + READY_TIMEOUT_SECONDS
+    last = "no answer"
+    while time.monotonic() < deadline and process.poll() is None:
+        with contextlib.suppress(httpx.HTTPError):
+            answer = httpx.get(f"http://127.0.0.1:{port}/health/ready")
+            if answer.status_code == 200:
+                return
+            last = answer.text
+        time.sleep(0.1)
+    pytest.fail(f"the job was not ready: {last}")
+
+
+def test_a_ready_job_has_counted_what_was_there_and_stops_in_order(
+    environment: dict[str, str], kafka_servers: str, reader: psycopg.Connection
+) -> None:
+    publish(kafka_servers, sample())
+    with job_process(environment) as process:
+        wait_until_ready(environment["HTTP_PORT"], process)
+        assert reader.execute("SELECT counted FROM epochs").fetchall() == [(16,)]
+        family = psutil.Process(process.pid).children(recursive=True)
+
+        process.terminate()
+        process.communicate(timeout=STOP_TIMEOUT_SECONDS)
+
+    assert process.returncode == 0
+    _, alive = psutil.wait_procs(family, timeout=STOP_TIMEOUT_SECONDS)
+    assert alive == []
+
+
+def test_a_killed_job_leaves_nothing_behind_and_its_successor_goes_on(
+    environment: dict[str, str], kafka_servers: str, reader: psycopg.Connection
+) -> None:
+    publish(kafka_servers, sample())
+    with job_process(environment) as process:
+        wait_until_ready(environment["HTTP_PORT"], process)
+        family = psutil.Process(process.pid).children(recursive=True)
+        process.kill()
+    _, alive = psutil.wait_procs(family, timeout=STOP_TIMEOUT_SECONDS)
+    assert alive == []
+
+    publish(kafka_servers, sample())
+    with job_process(environment) as process:
+        wait_until_ready(environment["HTTP_PORT"], process)
+    counted = reader.execute("SELECT counted, duplicates FROM epochs").fetchall()
+    assert counted == [(16, 16)]
+
+
+def test_a_job_without_its_database_ends_with_one_line(environment: dict[str, str]) -> None:
+    without = environment | {"DATABASE_URL": "postgresql://nobody@127.0.0.1:1/nothing"}
+    with job_process(without) as process:
+        _, log = process.communicate(timeout=STOP_TIMEOUT_SECONDS)
+
+    assert process.returncode == 1
+    assert "the job ends: connection failed" in log
+    assert "Traceback" not in log

@@ -1,0 +1,160 @@
+"""The vectors on the real thing: Kafka, Spark and PostgreSQL."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import psycopg
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+
+from analytics_spark import sink
+from analytics_spark.settings import JobSettings
+from histories import (
+    HOUR,
+    Event,
+    at,
+    cancelled,
+    confirmed,
+    moved,
+    origin_corrected,
+    registered,
+    sample,
+)
+from running_job import RunningJob, Sink, empty_topics
+
+SAMPLE = (4, 4, 12, 44_506_56)
+
+
+@pytest.fixture
+def job(
+    spark: SparkSession,
+    spark_jars: Path,
+    kafka_servers: str,
+    tables: str,
+    reader: psycopg.Connection,
+    tmp_path: Path,
+) -> RunningJob:
+    """A job with empty topics, an empty checkpoint and empty tables."""
+    asyncio.run(empty_topics(kafka_servers))
+    settings = JobSettings(
+        database_url=tables,
+        kafka_bootstrap_servers=kafka_servers,
+        checkpoint_dir=tmp_path / "checkpoint",
+        spark_jars_dir=spark_jars,
+        trigger_milliseconds=50,
+    )
+    return RunningJob(spark, settings, reader)
+
+
+def test_v1_v2_the_sample_counts_once_whatever_is_repeated(job: RunningJob) -> None:
+    job.read(*sample())
+    assert job.hour(HOUR) == SAMPLE
+    assert job.epoch("counted") == 16
+
+    job.read(*sample())
+    assert job.hour(HOUR) == SAMPLE
+    assert (job.epoch("counted"), job.epoch("duplicates")) == (16, 16)
+
+
+def test_v5_v7_v10_v11_what_becomes_known_later_corrects_the_cells(job: RunningJob) -> None:
+    job.read(*sample(), confirmed("early", "Tom", ("iphone", 1), ordered_at=at(40)))
+    assert job.hour(HOUR) == SAMPLE
+
+    job.read(registered("Tom", "BJ"))
+    assert job.hour(HOUR)[:2] == (5, 5)
+
+    job.read(moved("Tom", "SH", since=at(30)))
+    assert job.hour(HOUR) == SAMPLE
+
+    job.read(origin_corrected("iphone", "SH"))
+    assert job.hour(HOUR)[:2] == (4, 5)  # without Jack, with Tom's and a second one of Lily
+
+    job.read(cancelled("early", "Tom", ("iphone", 1), ordered_at=at(40)))
+    assert job.hour(HOUR)[:2] == (3, 4)
+
+
+def test_v8_v9_an_order_is_counted_within_the_grace_and_dropped_after_it(job: RunningJob) -> None:
+    job.read(*sample(), confirmed("later", "Lily", ("iphone", 1), ordered_at=at(30, hour=1)))
+    job.read(confirmed("within", "Jack", ("iphone", 1), ordered_at=at(50)))
+    assert job.hour(HOUR)[:2] == (4, 5)
+    assert job.epoch("late") == 0
+
+    job.read(confirmed("much later", "Lily", ("iphone", 1), ordered_at=at(hour=5)))
+    job.read(confirmed("too late", "Jack", ("iphone", 1), ordered_at=at(51)))
+    assert job.hour(HOUR)[:2] == (4, 5)
+    assert job.epoch("late") == 1
+    assert job.epoch("watermark") == at(hour=3)
+
+
+def test_broken_records_are_counted_and_stop_nothing(job: RunningJob) -> None:
+    good = confirmed("broken", "Jack", ("iphone", 1), ordered_at=at(10))
+    broken = [
+        replace(good, data=b"\xff garbage"),
+        replace(good, data=b""),
+        replace(good, type=""),
+        replace(good, key="somebody else"),
+        replace(good, data=good.value + good.value),
+        replace(registered("Lily", "BJ"), data=b"{}"),
+    ]
+
+    job.read(*sample()[:8], *broken, *sample()[8:])
+
+    assert job.hour(HOUR) == SAMPLE
+    assert job.epoch("bad") == len(broken)
+
+
+def test_events_of_no_interest_are_read_over(job: RunningJob) -> None:
+    other = Event(topic="orders.v1", key="any", type="order-placed", data=b"not even JSON")
+
+    job.read(*sample(), other)
+
+    assert job.hour(HOUR) == SAMPLE
+    assert job.epoch("bad") == 0
+
+
+def fails_after_commit(plain: Sink) -> Sink:
+    """The process dies between PostgreSQL's commit and Spark's."""
+
+    def write(frame: DataFrame, batch_id: int) -> None:
+        plain(frame, batch_id)
+        raise RuntimeError("died after the commit")
+
+    return write
+
+
+def fails_before_commit(plain: Sink) -> Sink:
+    def write(frame: DataFrame, batch_id: int) -> None:
+        frame.collect()
+        raise RuntimeError("died before the commit")
+
+    return write
+
+
+def test_a_batch_run_again_after_its_commit_counts_once(job: RunningJob) -> None:
+    read_with_failures(job)
+
+    assert job.hour(HOUR)[:2] == (4, 5)
+    assert job.epoch("counted") == 17
+
+
+def test_without_the_epoch_a_batch_run_again_counts_twice(
+    job: RunningJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fence = "WHERE epoch.batch_id < excluded.batch_id"
+    monkeypatch.setattr(sink, "ADVANCE_EPOCH", sink.ADVANCE_EPOCH.replace(fence, ""))
+    monkeypatch.setattr(sink, "INSERT_BATCH", f"{sink.INSERT_BATCH} ON CONFLICT DO NOTHING")
+
+    read_with_failures(job)
+
+    assert job.hour(HOUR)[:2] == (4, 9)
+
+
+def read_with_failures(job: RunningJob) -> None:
+    """The sample and one order more, with a death before and one after the first commit."""
+    with pytest.raises(StreamingQueryException, match="died before the commit"):
+        job.read(*sample(), wrap=fails_before_commit)
+    with pytest.raises(StreamingQueryException, match="died after the commit"):
+        job.read(wrap=fails_after_commit)
+    job.read(confirmed("next", "Jack", ("iphone", 1), ordered_at=at(20)))

@@ -1,0 +1,171 @@
+"""A batch counts once, whatever is run again; the table is a function of the deltas alone."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pyarrow as pa
+import pytest
+
+from analytics_spark import sink
+from analytics_spark import writer as writing
+from analytics_spark.batch import Batch, Tally, instant
+from analytics_spark.cells import DELTAS
+from analytics_spark.writer import NotTheWriter, open_writer
+from histories import HOUR
+from small_job import milliseconds
+
+JACK = {
+    "hour": milliseconds(HOUR),
+    "item_id": "iphone",
+    "item_type": "phone",
+    "address": "BJ",
+    "gender": "male",
+    "user_id": "Jack",
+    "purchases": 1,
+    "quantity": 3,
+    "cents": 16_166_64,
+}
+TAKEN_OUT = JACK | {"purchases": -1, "quantity": -3, "cents": -16_166_64}
+
+READ_CELLS = "SELECT user_id, purchases, quantity, cents FROM cells ORDER BY user_id"
+
+
+def batch(batch_id: int, *deltas: dict[str, object], query_id: str = str(uuid4())) -> Batch:
+    return Batch(
+        query_id=query_id,
+        batch_id=batch_id,
+        offsets={"orders.v1": {"0": [0, batch_id]}},
+        watermark=HOUR,
+        latest_order_at=HOUR,
+        tally=Tally(counted=1),
+        deltas=pa.Table.from_pylist(list(deltas), DELTAS),
+        samples=[],
+    )
+
+
+def apply(writer: psycopg.Connection, *batches: Batch) -> Sequence[bool]:
+    return [sink.apply(writer, each, "0" * 32) for each in batches]
+
+
+@pytest.fixture
+def writer(tables: str, tmp_path: Path) -> Iterator[psycopg.Connection]:
+    with open_writer(tables, tmp_path) as connection:
+        yield connection
+
+
+def cells(connection: psycopg.Connection) -> list[tuple[object, ...]]:
+    return connection.execute(READ_CELLS).fetchall()
+
+
+def test_the_same_batch_twice_counts_once(writer: psycopg.Connection) -> None:
+    applied = apply(writer, batch(0, JACK), batch(0, JACK))
+
+    assert applied == [True, False]
+    assert cells(writer) == [("Jack", 1, 3, 16_166_64)]
+    assert writer.execute("SELECT counted FROM epochs").fetchall() == [(1,)]
+    assert writer.execute("SELECT count(*) FROM batches").fetchall() == [(1,)]
+
+
+def test_without_the_epoch_the_same_batch_twice_counts_twice(
+    writer: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fence = "WHERE epoch.batch_id < excluded.batch_id"
+    assert fence in sink.ADVANCE_EPOCH
+    monkeypatch.setattr(sink, "ADVANCE_EPOCH", sink.ADVANCE_EPOCH.replace(fence, ""))
+    monkeypatch.setattr(sink, "INSERT_BATCH", f"{sink.INSERT_BATCH} ON CONFLICT DO NOTHING")
+
+    apply(writer, batch(0, JACK), batch(0, JACK))
+
+    assert cells(writer) == [("Jack", 2, 6, 2 * 16_166_64)]
+
+
+def test_an_older_batch_changes_nothing(writer: psycopg.Connection) -> None:
+    assert apply(writer, batch(7, JACK), batch(6, JACK)) == [True, False]
+    assert cells(writer) == [("Jack", 1, 3, 16_166_64)]
+
+
+def test_a_batch_that_fails_leaves_nothing(writer: psycopg.Connection) -> None:
+    broken = replace(batch(0, JACK, JACK | {"gender": None}))
+
+    with pytest.raises(psycopg.errors.NotNullViolation):
+        apply(writer, broken)
+
+    assert cells(writer) == []
+    assert writer.execute("SELECT count(*) FROM epochs").fetchall() == [(0,)]
+    assert apply(writer, batch(0, JACK)) == [True]
+
+
+def test_deltas_add_up_and_an_empty_cell_goes(writer: psycopg.Connection) -> None:
+    lily = JACK | {"user_id": "Lily"}
+    apply(writer, batch(0, JACK, lily), batch(1, TAKEN_OUT, lily))
+
+    assert cells(writer) == [("Lily", 2, 6, 2 * 16_166_64)]
+
+
+def test_text_that_looks_like_syntax_stays_text(writer: psycopg.Connection) -> None:
+    apply(writer, batch(0, JACK | {"user_id": 'a"b,\\.\n;', "address": ""}))
+
+    assert cells(writer)[0][0] == 'a"b,\\.\n;'
+
+
+def test_totals_and_the_watermark_only_grow(writer: psycopg.Connection) -> None:
+    quiet = replace(batch(1), watermark=None, latest_order_at=None, tally=Tally(late=2))
+    apply(writer, batch(0, JACK), quiet)
+
+    row = writer.execute("SELECT batch_id, watermark, counted, late FROM epochs").fetchone()
+    assert row == (1, HOUR, 1, 2)
+
+
+def test_history_of_batches_is_bounded(
+    writer: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sink, "BATCHES_KEPT_MAX", 2)
+    apply(writer, *(batch(number) for number in range(5)))
+
+    kept = writer.execute("SELECT batch_id FROM batches ORDER BY batch_id").fetchall()
+    assert kept == [(3,), (4,)]
+
+
+def test_a_second_writer_is_refused(
+    writer: psycopg.Connection, tables: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "LOCK_WAIT_SECONDS", 0)
+    with pytest.raises(NotTheWriter, match="another job"), open_writer(tables, tmp_path):
+        pass
+
+
+def test_a_second_writer_takes_over_when_the_first_ends(tables: str, tmp_path: Path) -> None:
+    taken = threading.Event()
+
+    def wait_and_take() -> None:
+        with open_writer(tables, tmp_path):
+            taken.set()
+
+    with open_writer(tables, tmp_path):
+        second = threading.Thread(target=wait_and_take)
+        second.start()
+        assert not taken.is_set()
+    second.join(timeout=10)
+    assert taken.is_set()
+
+
+def test_a_lost_checkpoint_is_refused(
+    tables: str, writer: psycopg.Connection, tmp_path: Path
+) -> None:
+    """It would read the topics from their beginning, and count every order again."""
+    apply(writer, batch(0, JACK))
+    writer.close()
+
+    with pytest.raises(NotTheWriter, match="holds none"), open_writer(tables, tmp_path):
+        pass
+
+
+def test_the_watermark_of_the_first_batch_is_none() -> None:
+    assert instant(0) is None
+    assert instant(None) is None
+    assert instant(1_500) == datetime(1970, 1, 1, 0, 0, 1, 500_000, tzinfo=UTC)

@@ -1,0 +1,127 @@
+"""The streaming query on real servers, driven by a test."""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+import psycopg
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
+from pyspark.sql import DataFrame, SparkSession
+
+from analytics_spark import query, sink, writer
+from analytics_spark.settings import JobSettings
+from histories import Event
+from shared.topics import TOPICS
+
+COMMIT_TIMEOUT_SECONDS = 60
+POLL_SECONDS = 0.05
+
+PARTITIONS = [
+    TopicPartition(name, partition)
+    for name, topic in TOPICS.items()
+    for partition in range(topic.partitions)
+]
+
+READ_HOUR = """
+    SELECT count(DISTINCT user_id), coalesce(sum(purchases), 0)::int,
+        coalesce(sum(quantity), 0)::int, coalesce(sum(cents), 0)::int
+    FROM cells
+    WHERE hour = %s
+"""
+
+READ_OFFSETS = "SELECT offsets FROM batches ORDER BY batch_id DESC LIMIT 1"
+
+Sink = Callable[[DataFrame, int], None]
+
+
+class RunningJob:
+    """Starts, stops and feeds the query; `wrap` may put something around its sink."""
+
+    def __init__(
+        self, spark: SparkSession, settings: JobSettings, reader: psycopg.Connection
+    ) -> None:
+        self._spark = spark
+        self._settings = settings
+        self._reader = reader
+
+    def read(self, *events: Event, wrap: Callable[[Sink], Sink] = lambda plain: plain) -> None:
+        """Publish the events, run the query until they are committed, and stop it.
+
+        A sink that fails is waited for, so that it has failed even after its commit.
+        """
+        sent = publish(self._settings.kafka_bootstrap_servers, events)
+        dsn, checkpoint_dir = self._settings.database_dsn, self._settings.checkpoint_dir
+        with writer.open_writer(dsn, checkpoint_dir) as connection:
+            frame = query.outcomes(self._spark, self._settings)
+            write = wrap(sink.sink_into(connection, checkpoint_dir))
+            running = query.start(frame, write, self._settings)
+            try:
+                self._wait_for(sent, running.exception)
+                running.processAllAvailable()
+            finally:
+                running.stop()
+
+    def hour(self, hour: datetime) -> tuple[Any, ...]:
+        """Local buyers, purchases, quantity and cents of an hour."""
+        row = self._reader.execute(READ_HOUR, [hour]).fetchone()
+        assert row is not None
+        return row
+
+    def epoch(self, column: str) -> Any:
+        row = self._reader.execute(f"SELECT {column} FROM epochs").fetchone()
+        assert row is not None
+        return row[0]
+
+    def _wait_for(
+        self, sent: dict[TopicPartition, int], failure: Callable[[], Exception | None]
+    ) -> None:
+        deadline = time.monotonic() + COMMIT_TIMEOUT_SECONDS
+        while not self._committed(sent):
+            error = failure()
+            if error is not None:
+                raise error
+            assert time.monotonic() < deadline, f"{sent} was not committed"
+            time.sleep(POLL_SECONDS)
+
+    def _committed(self, sent: dict[TopicPartition, int]) -> bool:
+        row = self._reader.execute(READ_OFFSETS).fetchone()
+        offsets = row[0] if row else {}
+        return all(
+            offsets.get(topic, {}).get(str(partition), [0, 0])[1] > offset
+            for (topic, partition), offset in sent.items()
+        )
+
+
+def publish(servers: str, events: Sequence[Event]) -> dict[TopicPartition, int]:
+    """Send the events in their order; give the last offset of each partition."""
+    return asyncio.run(publish_all(servers, events))
+
+
+async def publish_all(servers: str, events: Sequence[Event]) -> dict[TopicPartition, int]:
+    sent: dict[TopicPartition, int] = {}
+    async with AIOKafkaProducer(bootstrap_servers=servers) as producer:
+        for event in events:
+            record = await producer.send_and_wait(
+                event.topic, event.value, key=event.key.encode(), headers=event.headers
+            )
+            sent[TopicPartition(record.topic, record.partition)] = record.offset
+    return sent
+
+
+async def empty_topics(servers: str) -> None:
+    """Delete all records, so that a new query begins with what a test publishes."""
+    consumer = AIOKafkaConsumer(bootstrap_servers=servers)
+    admin = AIOKafkaAdminClient(bootstrap_servers=servers)
+    await consumer.start()
+    await admin.start()
+    try:
+        ends = await consumer.end_offsets(PARTITIONS)
+        await admin.delete_records(
+            {partition: RecordsToDelete(before_offset=end) for partition, end in ends.items()}
+        )
+    finally:
+        await admin.close()
+        await consumer.stop()

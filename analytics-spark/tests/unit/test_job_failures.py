@@ -1,0 +1,28 @@
+"""What the job says about a failure and about itself."""
+
+import pytest
+
+from analytics_spark.job import cause_of
+
+THROUGH_PY4J = """An exception was raised by the Python Proxy. Return Message: Traceback:
+  File "py4j/clientserver.py", line 644, in _call_proxy
+    return_value = getattr(self.pool[obj_id], method)(*params)
+psycopg.errors.CharacterNotInRepertoire: invalid byte sequence for encoding
+CONTEXT:  COPY deltas, line 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("message", "cause"),
+    [
+        (
+            THROUGH_PY4J,
+            "psycopg.errors.CharacterNotInRepertoire: invalid byte sequence for encoding",
+        ),
+        ("Traceback:\n  File x\nValueError: no\n", "ValueError: no"),
+        ("connection failed: refused\n\thint", "connection failed: refused"),
+        ("", "Exception('')"),
+    ],
+)
+def test_the_cause_of_a_failure_is_one_line(message: str, cause: str) -> None:
+    assert cause_of(Exception(message)) == cause

@@ -1,0 +1,164 @@
+"""A record that breaks its contract is counted, and the records around it are read as they are."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+
+from analytics_spark.records import FUTURE_MAX_MILLISECONDS, Checked, check
+from analytics_spark.topics import ORDERS, USERS
+from histories import Event, at, cancelled, confirmed, deleted, id_of, registered
+from small_job import RECORDED_AT, milliseconds, records
+
+GOOD = confirmed("good", "Jack", ("iphone", 1), ordered_at=at())
+DATA = json.loads(GOOD.value)
+LINE = DATA["lines"][0]
+
+
+def checked(*events: Event) -> Checked:
+    topic = USERS if events[0].topic == USERS.name else ORDERS
+    return check(topic, pa.Table.from_batches([records(events, buckets=4)]))
+
+
+def changed(**fields: object) -> bytes:
+    return json.dumps(DATA | fields).encode()
+
+
+def with_line(**fields: object) -> bytes:
+    return changed(lines=[LINE | fields])
+
+
+BROKEN = {
+    "nothing": b"",
+    "null": b"null",
+    "garbage": b"\xff\xfe\x00garbage",
+    "cut off": GOOD.value[:-1],
+    "two documents": GOOD.value + GOOD.value,
+    "two documents on two lines": GOOD.value + b"\n" + GOOD.value,
+    "the end of another document": b"}" + GOOD.value,
+    "a document in disguise": b'{}}\n{"document":' + GOOD.value,
+    "a list": b"[" + GOOD.value + b"]",
+    "a deep nest": b"[" * 100_000,
+    "no order id": changed(order_id=None),
+    "a number for an id": changed(order_id=7),
+    "a NUL in an id": changed(order_id="a\0b"),
+    "broken UTF-8": GOOD.value.replace(id_of("good").encode(), b"\xff\xfe"),
+    "half a surrogate": GOOD.value.replace(b'"amount": "0.00"', b'"amount": "\\ud800"'),
+    "another user than its key": changed(user_id=id_of("Lily")),
+    "no lines": changed(lines=None),
+    "an empty list of lines": changed(lines=[]),
+    "an absent line": changed(lines=[None]),
+    "no item": with_line(item_id=None),
+    "no quantity": with_line(quantity=None),
+    "a quantity of zero": with_line(quantity=0),
+    "a fraction": with_line(quantity=1.5),
+    "a quantity beyond all bounds": with_line(quantity=10**30),
+    "a quantity as text": with_line(quantity="1"),
+    "no price": with_line(unit_price=None),
+    "a negative price": with_line(unit_price="-1.00"),
+    "a third of a cent": with_line(unit_price="0.333"),
+    "no time": changed(ordered_at=None),
+    "a time that is none": changed(ordered_at="yesterday"),
+    "a time before 1970": changed(ordered_at="1969-12-31T23:59:59Z"),
+    "a time beyond 2109": changed(ordered_at="2200-01-01T00:00:00Z"),
+}
+
+
+@pytest.mark.parametrize("value", BROKEN.values(), ids=BROKEN.keys())
+def test_a_broken_record_is_counted_and_its_neighbours_are_read(value: bytes) -> None:
+    before = confirmed("before", "Jack", ("iphone", 1), ordered_at=at())
+    after = confirmed("after", "Jack", ("ipad", 2), ordered_at=at(1))
+
+    result = checked(before, replace(GOOD, data=value), after)
+
+    assert result.bad == 1
+    assert result.rows["order_id"].to_pylist() == [id_of("before"), id_of("after")]
+    assert result.rows["offset"].to_pylist() == [before.number, after.number]
+
+
+def test_many_broken_records_among_many_good_ones_are_all_found() -> None:
+    events = [replace(GOOD, number=number) for number in range(1, 501)]
+    for index in range(0, 500, 7):
+        events[index] = replace(events[index], data=b"{")
+
+    result = checked(*events)
+
+    assert result.bad == len(range(0, 500, 7))
+    assert result.rows["offset"].to_pylist() == [
+        event.number for event in events if event.data != b"{"
+    ]
+
+
+def test_money_is_read_to_the_cent() -> None:
+    lines = [LINE | {"unit_price": price} for price in ("0.1", "0.29", "9999999999.99", "5")]
+
+    result = checked(replace(GOOD, data=changed(lines=lines)))
+
+    assert result.rows["unit_cents"].to_pylist() == [10, 29, 999_999_999_999, 500]
+
+
+def test_lines_of_an_order_are_numbered() -> None:
+    result = checked(
+        confirmed("a", "Jack", ("iphone", 1), ("ipad", 2), ordered_at=at()),
+        confirmed("b", "Jack", ("ipod", 3), ordered_at=at()),
+    )
+
+    assert result.rows["line"].to_pylist() == [0, 1, 0]
+    assert result.rows["quantity"].to_pylist() == [1, 2, 3]
+
+
+def test_times_are_cut_to_the_millisecond() -> None:
+    result = checked(replace(GOOD, data=changed(ordered_at="2016-11-11T00:59:59.999999Z")))
+
+    expected = milliseconds(datetime(2016, 11, 11, 0, 59, 59, 999_000, tzinfo=UTC))
+    assert result.rows["ordered_at"].to_pylist() == [expected]
+
+
+def test_an_order_from_the_future_would_move_the_watermark_and_is_bad() -> None:
+    limit = RECORDED_AT + FUTURE_MAX_MILLISECONDS
+    just, beyond = (
+        confirmed("order", "Jack", ("iphone", 1), ordered_at=datetime.fromtimestamp(time, UTC))
+        for time in (limit / 1000, (limit + 1) / 1000)
+    )
+
+    assert checked(just).bad == 0
+    assert checked(beyond).bad == 1
+
+
+def test_a_cancellation_says_whether_the_order_was_confirmed() -> None:
+    event = cancelled("order", "Jack", ("iphone", 1), ordered_at=at())
+    pending = cancelled("order", "Jack", ("iphone", 1), ordered_at=at(), was_confirmed=False)
+    silent = replace(event, data=GOOD.data)
+
+    assert checked(event).rows["cancelled"].to_pylist() == [True]
+    assert (checked(pending).rows.num_rows, checked(pending).bad) == (0, 0)
+    assert checked(silent).bad == 1
+
+
+def test_white_space_and_unknown_fields_are_no_fault() -> None:
+    pretty = json.dumps(DATA | {"new": {"deep": [1]}}, indent=2).encode()
+
+    result = checked(replace(GOOD, data=pretty))
+
+    assert (result.rows.num_rows, result.bad) == (1, 0)
+
+
+def test_a_deleted_user_has_a_version_without_attributes() -> None:
+    result = checked(registered("Jack", "BJ"), deleted("Jack", since=at()))
+
+    assert result.rows["address"].to_pylist() == ["BJ", None]
+    assert result.rows["gender"].to_pylist() == ["male", None]
+    assert result.bad == 0
+
+
+def test_a_user_without_an_address_is_bad_unless_deleted() -> None:
+    event = registered("Jack", "BJ")
+    assert isinstance(event.data, dict)
+
+    assert checked(replace(event, data=event.data | {"address": None})).bad == 1
+
+
+def test_a_version_without_a_number_is_bad() -> None:
+    assert checked(replace(registered("Jack", "BJ"), version=0)).bad == 1

@@ -1,0 +1,198 @@
+"""The vectors that pin the answer, on the operator without Spark; batches are as in a live job."""
+
+from dataclasses import replace
+
+import pytest
+
+from histories import (
+    HOUR,
+    at,
+    cancelled,
+    confirmed,
+    deleted,
+    moved,
+    origin_corrected,
+    registered,
+    sample,
+)
+from small_job import SmallJob
+
+SAMPLE = (4, 4, 12, 44_506_56)
+
+
+@pytest.fixture
+def job() -> SmallJob:
+    """A job that has read the sample."""
+    return SmallJob().read(*sample())
+
+
+def test_v1_the_sample_has_four_local_buyers(job: SmallJob) -> None:
+    assert job.hour(HOUR) == SAMPLE
+    assert job.tally["counted"] == 16
+
+
+def test_v2_repeated_records_count_once(job: SmallJob) -> None:
+    job.read(*sample())
+
+    assert job.hour(HOUR) == SAMPLE
+    assert job.tally["duplicates"] == 16
+
+
+def test_v2_a_record_repeated_in_its_own_batch_counts_once() -> None:
+    job = SmallJob().read(*sample(), *sample())
+
+    assert job.hour(HOUR) == SAMPLE
+    assert job.tally["duplicates"] == 16
+
+
+def test_v3_the_last_millisecond_belongs_to_its_hour(job: SmallJob) -> None:
+    job.read(confirmed("last", "Jack", ("iphone", 1), ordered_at=at(60 - 0.001 / 60)))
+
+    assert job.hour(HOUR)[:2] == (4, 5)
+    assert job.hour(at(hour=1))[:2] == (0, 0)
+
+
+def test_v4_the_first_moment_of_an_hour_belongs_to_it(job: SmallJob) -> None:
+    job.read(confirmed("next", "Jack", ("iphone", 1), ordered_at=at(hour=1)))
+
+    assert job.hour(at(hour=1))[:2] == (1, 1)
+    assert job.hour(HOUR) == SAMPLE
+
+
+def test_v5_an_order_read_before_its_user_counts_when_the_user_arrives(job: SmallJob) -> None:
+    job.read(confirmed("early", "Tom", ("iphone", 1), ordered_at=at(40)))
+    assert job.hour(HOUR) == SAMPLE
+
+    job.read(registered("Tom", "BJ"))
+    assert job.hour(HOUR)[:2] == (5, 5)
+
+
+def test_v6_an_order_is_judged_by_the_address_at_its_time(job: SmallJob) -> None:
+    job.read(moved("Jack", "SH", since=at(30)))
+    job.read(
+        confirmed("ipad", "Jack", ("ipad", 1), ordered_at=at(31)),
+        confirmed("iphone", "Jack", ("iphone", 1), ordered_at=at(31)),
+    )
+
+    assert job.hour(HOUR) == (4, 5, 13, 44_506_56 + 4_888_88)
+
+
+def test_v7_a_move_reported_late_gives_the_same_answer(job: SmallJob) -> None:
+    job.read(
+        confirmed("ipad", "Jack", ("ipad", 1), ordered_at=at(31)),
+        confirmed("iphone", "Jack", ("iphone", 1), ordered_at=at(31)),
+    )
+    job.read(moved("Jack", "SH", since=at(30)))
+
+    assert job.hour(HOUR) == (4, 5, 13, 44_506_56 + 4_888_88)
+
+
+def test_v8_an_order_within_the_grace_corrects_its_hour_in_place(job: SmallJob) -> None:
+    job.read(confirmed("later", "Lily", ("iphone", 1), ordered_at=at(30, hour=1)))
+    job.read(confirmed("earlier", "Jack", ("iphone", 2), ordered_at=at(50)))
+
+    assert job.hour(HOUR)[:2] == (4, 5)
+    assert job.tally["late"] == 0
+
+
+def test_v9_an_order_after_the_grace_is_dropped_and_counted(job: SmallJob) -> None:
+    job.read(confirmed("much later", "Lily", ("iphone", 1), ordered_at=at(hour=5)))
+    job.read(confirmed("too late", "Jack", ("iphone", 2), ordered_at=at(50)))
+
+    assert job.hour(HOUR) == SAMPLE
+    assert job.tally["late"] == 1
+
+
+def test_v10_a_cancelled_order_takes_its_buyer_out(job: SmallJob) -> None:
+    job.read(cancelled("Jack iphone", "Jack", ("iphone", 3), ordered_at=at(1 / 60)))
+
+    assert job.hour(HOUR) == (3, 3, 9, 44_506_56 - 16_166_64)
+
+
+def test_v11_a_corrected_origin_moves_the_cells_in_its_batch(job: SmallJob) -> None:
+    job.read(origin_corrected("iphone", "SH"))
+
+    # Jack's iphones came from SH all the time, and so did Lily's.
+    assert job.hour(HOUR) == (3, 4, 11, 44_506_56 - 16_166_64 + 2 * 5_388_88)
+
+
+def test_v12_two_local_purchases_of_a_user_are_one_buyer(job: SmallJob) -> None:
+    job.read(confirmed("again", "Jack", ("iphone", 1), ("iphone", 2), ordered_at=at(10)))
+
+    assert job.hour(HOUR)[:2] == (4, 6)
+
+
+def test_an_order_cancelled_in_its_own_batch_counts_nothing(job: SmallJob) -> None:
+    order = confirmed("brief", "Jack", ("iphone", 1), ordered_at=at(10))
+    job.read(order, cancelled("brief", "Jack", ("iphone", 1), ordered_at=at(10)))
+    assert job.hour(HOUR) == SAMPLE
+
+    job.read(order)
+    assert job.hour(HOUR) == SAMPLE
+    assert job.tally["duplicates"] == 1
+
+
+def test_a_cancelled_order_confirmed_again_stays_out(job: SmallJob) -> None:
+    order = confirmed("brief", "Jack", ("iphone", 1), ordered_at=at(10))
+    job.read(order)
+    job.read(cancelled("brief", "Jack", ("iphone", 1), ordered_at=at(10)))
+    job.read(order)
+
+    assert job.hour(HOUR) == SAMPLE
+    assert job.tally["duplicates"] == 1
+
+
+def test_a_cancellation_read_twice_takes_out_once(job: SmallJob) -> None:
+    event = cancelled("Jack iphone", "Jack", ("iphone", 3), ordered_at=at(1 / 60))
+    job.read(event, event)
+    job.read(event)
+
+    assert job.hour(HOUR)[:2] == (3, 3)
+    assert (job.tally["cancellations"], job.tally["ignored"]) == (1, 2)
+
+
+def test_a_cancellation_without_its_order_is_ignored(job: SmallJob) -> None:
+    job.read(cancelled("unknown", "Jack", ("iphone", 3), ordered_at=at(10)))
+
+    assert job.hour(HOUR) == SAMPLE
+    assert job.tally["ignored"] == 1
+
+
+def test_an_order_cancelled_before_its_confirmation_is_nothing_at_all(job: SmallJob) -> None:
+    event = cancelled("pending", "Jack", ("iphone", 3), ordered_at=at(10), was_confirmed=False)
+    job.read(event)
+
+    assert job.hour(HOUR) == SAMPLE
+    assert (job.tally["ignored"], job.tally["bad"]) == (0, 0)
+
+
+def test_a_deleted_user_keeps_earlier_orders_and_makes_no_local_ones(job: SmallJob) -> None:
+    job.read(deleted("Jack", since=at(30)))
+    job.read(confirmed("after", "Jack", ("iphone", 1), ordered_at=at(40)))
+
+    assert job.hour(HOUR) == SAMPLE
+
+
+def test_of_two_versions_of_one_moment_the_later_one_holds(job: SmallJob) -> None:
+    job.read(
+        moved("Jack", "GZ", since=at(), version=3),
+        moved("Jack", "BJ", since=at(), version=2),
+    )
+
+    assert job.hour(HOUR)[:2] == (4, 4)  # his ipod instead of his iphone
+
+
+def test_a_final_order_is_not_corrected(job: SmallJob) -> None:
+    job.read(confirmed("much later", "Lily", ("iphone", 1), ordered_at=at(hour=5)))
+    job.read(origin_corrected("iphone", "SH"))
+
+    assert job.hour(HOUR) == SAMPLE
+    assert job.hour(at(hour=5))[:2] == (1, 1)  # this one is not final yet
+
+
+def test_only_orders_with_a_recorded_trace_are_sampled(job: SmallJob) -> None:
+    traceparent = f"00-{1:032x}-{1:016x}-01"
+    event = confirmed("traced", "Jack", ("ipad", 1), ordered_at=at(10), traceparent=traceparent)
+    job.read(event, replace(event, traceparent=None))
+
+    assert [sample["traceparent"] for sample in job.samples] == [traceparent]
