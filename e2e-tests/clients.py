@@ -1,0 +1,118 @@
+"""Thin clients of Hometown's HTTP APIs: one function a call, JSON in and out."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+TIMEOUT_SECONDS = 40
+"""Longer than the longest wait that an API offers."""
+WAIT_SECONDS = 30
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Hometown:
+    """All APIs of one running system, by its addresses."""
+
+    addresses: Mapping[str, str]
+    http: httpx.Client
+
+    @classmethod
+    def at(cls, addresses: Mapping[str, str]) -> "Hometown":
+        return cls(addresses, httpx.Client(timeout=TIMEOUT_SECONDS))
+
+    @classmethod
+    def of_run_folder(cls, folder: Path) -> "Hometown":
+        """The system that `make up` started in this folder."""
+        return cls.at(json.loads((folder / "addresses.json").read_text()))
+
+    def register_user(self, *, key: str | None = None, **user: object) -> Json:
+        return self._post("users-api", "/v1/users", user, key)
+
+    def get_user(self, user_id: str) -> Json:
+        return self._get("users-api", f"/v1/users/{user_id}")
+
+    def move_user(self, user_id: str, *, key: str | None = None, **move: object) -> Json:
+        return self._post("users-api", f"/v1/users/{user_id}/moves", move, key)
+
+    def list_item(self, *, key: str | None = None, **item: object) -> Json:
+        return self._post("orders-api", "/v1/items", item, key)
+
+    def place_order(
+        self,
+        user_id: str,
+        lines: Sequence[tuple[str, int]],
+        ordered_at: datetime,
+        *,
+        key: str | None = None,
+    ) -> Json:
+        """`lines` are (item id, quantity)."""
+        order: Json = {
+            "user_id": user_id,
+            "lines": [{"item_id": item, "quantity": quantity} for item, quantity in lines],
+            "ordered_at": rfc3339(ordered_at),
+        }
+        return self._post("orders-api", "/v1/orders", order, key)
+
+    def get_order(self, order_id: str, wait: float = 0) -> Json:
+        return self._get("orders-api", f"/v1/orders/{order_id}", wait=wait)
+
+    def decided_order(self, order_id: str) -> Json:
+        """The order as soon as it is not pending any more, at most WAIT_SECONDS from now."""
+        return self.get_order(order_id, wait=WAIT_SECONDS)
+
+    def cancel_order(self, order_id: str, reason: str = "changed my mind") -> Json:
+        return self._post("orders-api", f"/v1/orders/{order_id}/cancel", {"reason": reason}, None)
+
+    def hour(self, hour: datetime, by: str = "origin") -> Json:
+        return self._get("analytics-api", f"/v1/hours/{rfc3339(hour)}", by=by)
+
+    def status(self) -> Json:
+        return self._get("analytics-api", "/v1/status")
+
+    def traces_of_order(self, order_id: str) -> list[Json]:
+        """The traces in Jaeger that began with the placement of an order."""
+        tags = json.dumps({"app.order.id": order_id})
+        answer = self._get(
+            "jaeger", "/api/traces", service="orders-api", tags=tags, limit=5, lookback="7d"
+        )
+        return list(answer["data"] or [])
+
+    def trace(self, trace_id: str) -> Json | None:
+        """A trace in Jaeger, None while it is not there."""
+        answer = self.http.get(f"{self.addresses['jaeger']}/api/traces/{trace_id}")
+        if answer.status_code == httpx.codes.NOT_FOUND:
+            return None
+        answer.raise_for_status()
+        [trace] = answer.json()["data"]
+        return dict(trace)
+
+    def _get(self, process: str, path: str, /, **query: Any) -> Json:
+        answer = self.http.get(self.addresses[process] + path, params=query)
+        return body_of(answer)
+
+    def _post(self, service: str, path: str, body: Json, key: str | None) -> Json:
+        headers = {"Idempotency-Key": key} if key else {}
+        answer = self.http.post(self.addresses[service] + path, json=body, headers=headers)
+        return body_of(answer)
+
+
+def body_of(answer: httpx.Response) -> Json:
+    """The JSON of an answer. Raises httpx.HTTPStatusError, with the problem in its text."""
+    if answer.is_error:
+        raise httpx.HTTPStatusError(
+            f"{answer.request.method} {answer.url} -> {answer.status_code} {answer.text}",
+            request=answer.request,
+            response=answer,
+        )
+    return dict(answer.json())
+
+
+def rfc3339(instant: datetime) -> str:
+    return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -1,0 +1,38 @@
+"""Wait for something to become true: a deadline, and the last thing seen when it is missed."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import httpx
+
+T = TypeVar("T")
+
+POLL_SECONDS = 0.1
+
+
+class NotInTime(AssertionError):
+    """What was waited for, and what was seen last."""
+
+
+def eventually(
+    look: Callable[[], T], is_right: Callable[[T], bool], *, what: str, seconds_max: float = 60
+) -> T:
+    """The first right thing that `look` gives. A look that fails to connect counts as wrong.
+
+    Raises:
+        NotInTime: nothing was right within `seconds_max`.
+    """
+    deadline = time.monotonic() + seconds_max
+    seen: object = "nothing"
+    while True:
+        try:
+            found = look()
+            if is_right(found):
+                return found
+            seen = found
+        except httpx.HTTPError as error:
+            seen = error
+        if time.monotonic() >= deadline:
+            raise NotInTime(f"{what}: not within {seconds_max:.0f} s; last seen: {seen!r}")
+        time.sleep(POLL_SECONDS)

@@ -1,0 +1,66 @@
+"""A system in a folder of its own, started and stopped by the commands that people type."""
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from clients import Hometown
+from embedded.composition import Site
+from embedded.run_folder import RunFolder
+from embedded.settings import Settings
+from embedded.status import as_found
+
+CHECKOUT = Path(__file__).parent.parent
+
+ORDER_TIMEOUT_SECONDS = "15"
+"""Long enough for a slow machine to decide on credit, short enough to wait for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """A system in a folder of its own, on free ports."""
+
+    folder: RunFolder
+
+    def make(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """`make` with these words, for this stack."""
+        mine = {
+            "HOMETOWN_RUN_DIR": str(self.folder.path),
+            "HOMETOWN_PORTS": "free",
+            "ORDER_TIMEOUT_SECONDS": ORDER_TIMEOUT_SECONDS,
+        }
+        # Inside `make test`, these would make ours a part of that one.
+        inherited = {
+            name: value for name, value in os.environ.items() if not name.startswith("MAKE")
+        }
+        return subprocess.run(
+            ["make", "--no-print-directory", "-C", CHECKOUT, *words],
+            env=inherited | mine,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def made(self, *words: str) -> str:
+        """What `make` printed; it must have ended well."""
+        ended = self.make(*words)
+        assert ended.returncode == 0, f"make {words}\n{ended.stdout}\n{ended.stderr}"
+        return ended.stdout
+
+    @property
+    def hometown(self) -> Hometown:
+        return Hometown.of_run_folder(self.folder.path)
+
+    @property
+    def site(self) -> Site:
+        return as_found(Settings(run_dir=self.folder.path, ports="free", ports_given={}))
+
+
+@dataclass(frozen=True, slots=True)
+class ShownStack(Stack):
+    """A stack after `make demo`."""
+
+    first_demo: str
+    """What the demonstration printed on the fresh system."""

@@ -1,0 +1,91 @@
+"""What a newcomer sees: one command, the right numbers, again and after any end."""
+
+import contextlib
+import json
+from collections.abc import Callable
+
+import psutil
+import pytest
+
+from embedded import leftovers
+from stack import ShownStack, Stack
+
+HOUR_LINE = "hour 2016-11-11T00:00:00Z"
+TABLE = {
+    "BJ": ["1", "1", "3", "16166.64"],
+    "SH": ["1", "1", "3", "14666.64"],
+    "SZ": ["1", "1", "3", "8006.64"],
+    "GZ": ["1", "1", "3", "5666.64"],
+    "all": ["4", "4", "12", "44506.56"],
+}
+
+
+def table_of(printed: str) -> dict[str, list[str]]:
+    """The rows of the hour's table by their first word."""
+    words = [line.split() for line in printed.splitlines()]
+    return {row[0]: row[1:] for row in words if row and row[0] in TABLE}
+
+
+def test_the_demonstration_shows_the_hour_as_it_must_be(stack: ShownStack) -> None:
+    """Vector V1."""
+    assert HOUR_LINE in stack.first_demo
+    assert table_of(stack.first_demo) == TABLE
+    assert "confirmed, 16166.64" in stack.first_demo
+    assert "make down" in stack.first_demo
+
+
+def test_the_demonstration_leaves_its_figures(stack: Stack) -> None:
+    figures = json.loads((stack.folder / "bench" / "demo.json").read_text())
+
+    assert [figure["name"] for figure in figures] == ["sample loaded", "sample counted"]
+    assert all(set(each) == {"name", "value", "unit", "ratio", "ratio_to"} for each in figures)
+
+
+def test_showing_the_sample_again_changes_nothing(stack: Stack) -> None:
+    """Vector V2."""
+    assert table_of(stack.made("demo")) == TABLE
+
+
+def test_a_second_start_is_harmless(stack: Stack) -> None:
+    before = {process.pid for process in leftovers.find(stack.folder)}
+
+    stack.made("up")
+
+    assert before <= {process.pid for process in leftovers.find(stack.folder)}
+
+
+def test_the_footprint_is_written_as_figures(stack: Stack) -> None:
+    printed = stack.made("footprint")
+
+    figures = json.loads((stack.folder / "bench" / "footprint.json").read_text())
+    assert "analytics-job" in printed
+    assert all(figure["unit"] for figure in figures)
+
+
+def test_the_logs_of_one_process_are_shown(stack: Stack) -> None:
+    assert "Uvicorn running" in stack.made("logs", "name=users-api")
+
+
+def kill_everything(stack: Stack) -> None:
+    """kill -9 for every process of the stack, the supervisor among them."""
+    for process in leftovers.find(stack.folder):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+
+
+def stop_everything(stack: Stack) -> None:
+    stack.made("down")
+    assert leftovers.find(stack.folder) == []
+
+
+@pytest.mark.parametrize("end", [stop_everything, kill_everything])
+def test_the_numbers_outlive_any_end_of_all_processes(
+    stack: Stack, end: Callable[[Stack], None]
+) -> None:
+    stack.made("up")
+    stack.made("status")
+
+    end(stack)
+    assert stack.make("status").returncode != 0
+
+    assert table_of(stack.made("demo")) == TABLE

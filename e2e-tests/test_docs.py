@@ -1,0 +1,99 @@
+"""The documents are true: paths exist, commands are verbs that tests run, tables match the code."""
+
+import re
+from pathlib import Path
+
+import pytest
+from pydantic_settings import BaseSettings
+
+import orders_svc.item.contract
+import orders_svc.order.contract
+import users_svc.contract
+from analytics_spark.settings import JobSettings
+from embedded.settings import Settings as StackSettings
+from orders_svc.settings import OrdersSettings
+from shared.topics import TOPICS, TopicSettings
+from stack import CHECKOUT, Stack
+from users_svc.settings import UsersSettings
+
+DOCUMENTS = [*CHECKOUT.glob("*.md"), *CHECKOUT.glob("*/*.md"), *CHECKOUT.glob("docs/*/*.md")]
+
+RUN_BY_TESTS = {"demo", "up", "down", "status", "logs", "clean", "footprint", "help"}
+"""Verbs that these tests call, see test_demo.py and below."""
+RUN_BY_CI = {"test", "e2e", "imports"}
+"""Verbs that are parts of `make test`, or are it."""
+
+SET_BY_THE_STACK = {
+    "database_url",
+    "kafka_bootstrap_servers",
+    "http_host",
+    "http_port",
+    "otel_exporter_otlp_endpoint",
+    "relay_doorbell",
+    "ports_given",
+    "checkpoint_dir",
+    "spark_jars_dir",
+}
+"""Where things are: `make up` decides it and hands it to each process."""
+
+
+def names_in(document: Path, pattern: str) -> set[str]:
+    return set(re.findall(pattern, document.read_text()))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(CHECKOUT)))
+def test_every_path_exists(document: Path) -> None:
+    links = names_in(document, r"\]\((?!http)([^)#]+)")
+    code = names_in(document, r"`(?!\.run/)((?:[\w.-]+/)+[\w.-]*)`")
+
+    missing = [path for path in links if not (document.parent / path).exists()]
+    missing += [path for path in code if not (CHECKOUT / path).exists()]
+
+    assert missing == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(CHECKOUT)))
+def test_every_command_is_a_verb_that_is_run(document: Path) -> None:
+    verbs = names_in(document, r"(?:^|`)make ([a-z0-9-]+)") | names_in(document, r"\nmake ([\w-]+)")
+
+    assert verbs <= RUN_BY_TESTS | RUN_BY_CI
+
+
+def test_help_lists_the_verbs(stack: Stack) -> None:
+    printed = stack.made("help")
+
+    assert all(f"make {verb} " in printed for verb in RUN_BY_TESTS | RUN_BY_CI)
+
+
+def test_every_topic_and_public_event_is_in_the_table() -> None:
+    table = {
+        topic: set(events.split(", "))
+        for topic, events in re.findall(
+            r"^\| `([\w.]+)` \| \w+ \| ([\w, -]+) \|$",
+            (CHECKOUT / "docs/architecture.md").read_text(),
+            re.MULTILINE,
+        )
+    }
+
+    assert table == {
+        module.TOPIC: set(module.CODEC.names)
+        for module in (users_svc.contract, orders_svc.item.contract, orders_svc.order.contract)
+    }
+    assert table.keys() == TOPICS.keys()
+
+
+@pytest.mark.parametrize(
+    "settings", [StackSettings, TopicSettings, UsersSettings, OrdersSettings, JobSettings]
+)
+def test_every_setting_is_in_the_example(settings: type[BaseSettings]) -> None:
+    prefix = settings.model_config.get("env_prefix", "")
+    example = (CHECKOUT / ".env.example").read_text()
+
+    missing = [
+        name
+        for name, field in settings.model_fields.items()
+        if name not in SET_BY_THE_STACK
+        and f"#{field.validation_alias or prefix + name}=".upper() not in example.upper()
+    ]
+
+    assert missing == []

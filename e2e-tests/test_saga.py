@@ -1,0 +1,172 @@
+"""Money: credit is reserved, refused and released to the cent, whatever is repeated or killed."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+
+import asyncpg
+import psutil
+import pytest
+
+from clients import Hometown, Json
+from embedded import supervision
+from embedded.postgres import dsn
+from eventually import eventually
+from stack import ORDER_TIMEOUT_SECONDS, Stack
+
+LIMIT = "10000.00"
+UNKNOWN_USER = "00000000-0000-7000-8000-000000000000"
+DEAR, CHEAP = "5388.88", "4888.88"
+
+PUBLISH_ALL_AGAIN = """
+    UPDATE relay
+    SET published_xmax = '0', published_xip = '{}', target = NULL, floor_position = 0
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Shop:
+    """A user with a credit limit of 10000.00, and two items."""
+
+    hometown: Hometown
+    hour: datetime
+    user: str
+    dear: str
+    cheap: str
+
+    def order(self, item: str) -> str:
+        return str(self.hometown.place_order(self.user, [(item, 1)], self.hour)["order_id"])
+
+    def decided(self, item: str) -> Json:
+        return self.hometown.decided_order(self.order(item))
+
+    def available(self) -> str:
+        return str(self.hometown.get_user(self.user)["available_credit"])
+
+    def wait_for_available(self, amount: str) -> None:
+        eventually(self.available, lambda seen: seen == amount, what=f"{amount} available")
+
+
+@pytest.fixture
+def shop(hometown: Hometown, hour: datetime) -> Shop:
+    user = hometown.register_user(name="Jack", address="BJ", gender="male", credit_limit=LIMIT)
+    items = [
+        hometown.list_item(name="thing", type="phone", origin="BJ", price=price)["item_id"]
+        for price in (DEAR, CHEAP)
+    ]
+    return Shop(hometown, hour, user["user_id"], *items)
+
+
+@contextmanager
+def stopped(stack: Stack, *names: str) -> Iterator[None]:
+    """The processes are down inside."""
+    folder = stack.folder
+
+    def states() -> set[str]:
+        programs = supervision.programs(folder) or {}
+        return {programs[name].state for name in names}
+
+    for name in names:
+        supervision.stop(folder, name)
+    eventually(states, lambda seen: seen <= {"STOPPED", "EXITED"}, what=f"{names} stopped")
+    try:
+        yield
+    finally:
+        for name in names:
+            supervision.start(folder, name)
+
+
+def kill(stack: Stack, name: str) -> None:
+    """kill -9; the supervisor starts it again."""
+    programs = supervision.programs(stack.folder) or {}
+    if programs[name].pid:
+        psutil.Process(programs[name].pid).kill()
+
+
+def execute(stack: Stack, database: str, sql: str) -> None:
+    async def run() -> None:
+        connection = await asyncpg.connect(dsn(stack.site, database))
+        await connection.execute(sql)
+        await connection.close()
+
+    asyncio.run(run())
+
+
+def leave_alone(stack: Stack) -> None:
+    """Nothing is repeated and nobody is killed."""
+
+
+def deliver_all_again(stack: Stack) -> None:
+    """Every message since the beginning is published once more, as after a lost checkpoint."""
+    with stopped(stack, "users-relay", "orders-relay"):
+        execute(stack, "users", PUBLISH_ALL_AGAIN)
+        execute(stack, "orders", PUBLISH_ALL_AGAIN)
+
+
+def kill_workers(stack: Stack) -> None:
+    kill(stack, "users-worker")
+    kill(stack, "orders-worker")
+
+
+def kill_relays(stack: Stack) -> None:
+    kill(stack, "users-relay")
+    kill(stack, "orders-relay")
+
+
+@pytest.mark.parametrize("disturb", [leave_alone, deliver_all_again, kill_workers, kill_relays])
+def test_credit_is_reserved_refused_and_released(
+    shop: Shop, stack: Stack, disturb: Callable[[Stack], None]
+) -> None:
+    first = shop.order(shop.dear)
+    disturb(stack)
+    assert shop.hometown.decided_order(first)["status"] == "confirmed"
+    assert shop.available() == "4611.12"
+
+    disturb(stack)
+    second = shop.decided(shop.cheap)
+    assert (second["status"], second["reason"]) == ("rejected", "insufficient-credit")
+    assert shop.available() == "4611.12"
+
+    shop.hometown.cancel_order(first)
+    disturb(stack)
+    shop.wait_for_available(LIMIT)
+    disturb(stack)
+    assert shop.decided(shop.dear)["status"] == "confirmed"
+    assert shop.available() == "4611.12"
+
+
+def test_an_order_of_an_unknown_user_is_rejected(shop: Shop) -> None:
+    order = shop.hometown.place_order(UNKNOWN_USER, [(shop.dear, 1)], shop.hour)
+
+    decided = shop.hometown.decided_order(order["order_id"])
+
+    assert (decided["status"], decided["reason"]) == ("rejected", "unknown-user")
+
+
+def test_an_order_without_an_answer_times_out_and_its_late_credit_is_released(
+    shop: Shop, stack: Stack
+) -> None:
+    with stopped(stack, "users-worker"):
+        order = shop.order(shop.dear)
+        decided = eventually(
+            lambda: shop.hometown.decided_order(order),
+            lambda seen: seen["status"] != "pending",
+            what="the order times out",
+            seconds_max=4 * float(ORDER_TIMEOUT_SECONDS),
+        )
+        assert (decided["status"], decided["reason"]) == ("rejected", "timed-out")
+
+    assert shop.decided(shop.cheap)["status"] == "confirmed"
+    shop.wait_for_available("5111.12")
+
+
+def test_an_order_cancelled_before_its_answer_keeps_no_credit(shop: Shop, stack: Stack) -> None:
+    with stopped(stack, "users-worker"):
+        order = shop.order(shop.dear)
+        assert shop.hometown.cancel_order(order)["status"] == "cancelled"
+
+    assert shop.decided(shop.cheap)["status"] == "confirmed"
+    shop.wait_for_available("5111.12")
+    assert shop.hometown.get_order(order)["status"] == "cancelled"

@@ -1,0 +1,72 @@
+"""One order is one trace, from the request to the cell that counts it; its batch links to it."""
+
+import pytest
+
+from clients import Hometown, Json
+from demo import counted
+from eventually import eventually
+from sample import Sample
+from system import BATCH, COUNTED, EDGES
+from traces import edges_of, spans_of
+
+JAEGER_SECONDS_MAX = 900
+"""The first time ever, Jaeger may have to be built."""
+
+
+@pytest.fixture(autouse=True)
+def jaeger(hometown: Hometown) -> None:
+    """Tests begin when Jaeger answers."""
+    eventually(
+        lambda: hometown.http.get(f"{hometown.addresses['jaeger']}/api/services").status_code,
+        lambda status: status == 200,
+        what="Jaeger",
+        seconds_max=JAEGER_SECONDS_MAX,
+    )
+
+
+@pytest.fixture
+def trace(hometown: Hometown, sample: Sample) -> Json:
+    """The whole trace of one more order."""
+    at = sample.at(3)
+    order = hometown.place_order(sample.users["Jack"], [(sample.items["iphone"], 1)], at)
+    traces = eventually(
+        lambda: hometown.traces_of_order(order["order_id"]),
+        lambda seen: len(seen) == 1 and counted(seen[0]),
+        what="the trace of an order up to its cell",
+    )
+    return traces[0]
+
+
+def test_an_order_is_one_trace_with_the_right_parents(trace: Json) -> None:
+    edges = edges_of(spans_of(trace))
+
+    assert set(EDGES) <= edges
+
+
+def test_the_trace_has_no_loose_ends(trace: Json) -> None:
+    """Every span but the first hangs under another one."""
+    spans = spans_of(trace)
+    ids = {span.span_id for span in spans}
+
+    roots = [span for span in spans if span.parent_id not in ids]
+
+    assert [root.step for root in roots] == [EDGES[0][0]]
+
+
+def test_the_batch_that_counted_the_order_links_to_it(hometown: Hometown, trace: Json) -> None:
+    [cell] = [span for span in spans_of(trace) if span.step == COUNTED]
+    [(batch_trace_id, _)] = cell.links
+
+    batch = eventually(
+        lambda: hometown.trace(batch_trace_id), lambda found: found is not None, what="the batch"
+    )
+    assert batch is not None
+    [span] = [span for span in spans_of(batch) if span.step == BATCH]
+    assert trace["traceID"] in {trace_id for trace_id, _ in span.links}
+
+
+def test_the_trace_of_the_batch_is_stored_with_its_epoch(hometown: Hometown, trace: Json) -> None:
+    [cell] = [span for span in spans_of(trace) if span.step == COUNTED]
+    [(batch_trace_id, _)] = cell.links
+
+    assert hometown.status()["last_batch"]["trace_id"] == batch_trace_id
