@@ -76,6 +76,13 @@ class Hometown:
     def status(self) -> Json:
         return self._get("analytics-api", "/v1/status")
 
+    def jaeger_answers(self) -> bool:
+        """Whether Jaeger is there; everything else works without."""
+        try:
+            return self.http.get(f"{self.addresses['jaeger']}/api/services").is_success
+        except httpx.TransportError:
+            return False
+
     def traces_of_order(self, order_id: str) -> list[Json]:
         """The traces in Jaeger that began with the placement of an order."""
         tags = json.dumps({"app.order.id": order_id})

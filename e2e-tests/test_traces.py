@@ -17,10 +17,7 @@ JAEGER_SECONDS_MAX = 900
 def jaeger(hometown: Hometown) -> None:
     """Tests begin when Jaeger answers."""
     eventually(
-        lambda: hometown.http.get(f"{hometown.addresses['jaeger']}/api/services").status_code,
-        lambda status: status == 200,
-        what="Jaeger",
-        seconds_max=JAEGER_SECONDS_MAX,
+        hometown.jaeger_answers, lambda there: there, what="Jaeger", seconds_max=JAEGER_SECONDS_MAX
     )
 
 
