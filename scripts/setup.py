@@ -5,6 +5,7 @@
 Only the standard library, and above the version check nothing that an old Python cannot read.
 """
 
+import contextlib
 import hashlib
 import os
 import pathlib
@@ -12,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 
 if sys.version_info < (3, 11):  # noqa: UP036 - this is the line that tells people so
     version = ".".join(str(part) for part in sys.version_info[:3])
@@ -110,10 +112,11 @@ def provide_uv() -> None:
     if works(uv, "--version") and (TOOLS / "uv-version").read_text() == UV_VERSION:
         return
     shutil.rmtree(TOOLS, ignore_errors=True)
-    run("the tool folder", [sys.executable, "-m", "venv", str(TOOLS)], TOOL_SECONDS_MAX)
     pip = [str(TOOLS / "bin" / "python"), "-m", "pip", "install", "--quiet", f"uv=={UV_VERSION}"]
-    run(f"uv {UV_VERSION}", pip, TOOL_SECONDS_MAX)
-    (TOOLS / "uv-version").write_text(UV_VERSION)
+    with removed_if_it_fails(TOOLS):
+        run("the tool folder", [sys.executable, "-m", "venv", str(TOOLS)], TOOL_SECONDS_MAX)
+        run(f"uv {UV_VERSION}", pip, TOOL_SECONDS_MAX)
+        (TOOLS / "uv-version").write_text(UV_VERSION)
 
 
 def provide_packages() -> None:
@@ -126,7 +129,20 @@ def provide_packages() -> None:
         shutil.rmtree(VENV)
     STAMP.unlink(missing_ok=True)
     sync = [str(TOOLS / "bin" / "uv"), "sync", "--frozen", "--all-packages", "--all-groups"]
-    run("the packages", [*sync, "--python", sys.executable], SYNC_SECONDS_MAX)
+    with removed_if_it_fails(VENV):
+        run("the packages", [*sync, "--python", sys.executable], SYNC_SECONDS_MAX)
+
+
+@contextlib.contextmanager
+def removed_if_it_fails(folder: pathlib.Path) -> Iterator[None]:
+    """A folder that is new inside does not stay half-made; one that was there before does stay."""
+    was_there = folder.exists()
+    try:
+        yield
+    except BaseException:
+        if not was_there:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def run(what: str, command: list[str], seconds_max: float) -> None:

@@ -1,8 +1,11 @@
 """scripts/setup.py as people meet it who have the wrong Python, or nothing to do."""
 
 import ast
+import os
 import subprocess
 import sys
+from pathlib import Path
+from shutil import copyfile, copytree
 
 from embedded.settings import CHECKOUT
 
@@ -31,3 +34,25 @@ def test_an_old_python_is_one_line() -> None:
         "hometown: this is Python 3.9.2, which is too old: install 3.11 or newer, "
         "or say which one with `make setup PYTHON=python3.12`\n"
     )
+
+
+def test_a_registry_out_of_reach_is_one_line_and_leaves_nothing_half_made(tmp_path: Path) -> None:
+    for name in ("scripts/setup.py", "uv.lock", "pyproject.toml", "infra/src/embedded"):
+        copy = tmp_path / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        (copytree if (CHECKOUT / name).is_dir() else copyfile)(CHECKOUT / name, copy)
+    nowhere = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_RETRIES": "0"}
+
+    result = subprocess.run(
+        [sys.executable, tmp_path / "scripts" / "setup.py"],
+        env={**os.environ, **nowhere, "PIP_NO_CACHE_DIR": "1", "PIP_FIND_LINKS": ""},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+    assert result.returncode == 1
+    assert result.stderr.startswith("hometown: cannot install uv")
+    assert result.stderr.count("\n") == 1
+    assert not (tmp_path / ".tools").exists()
+    assert not (tmp_path / ".venv").exists()
