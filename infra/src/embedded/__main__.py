@@ -14,7 +14,7 @@ from embedded.composition import Composition
 from embedded.down import down
 from embedded.errors import Failure
 from embedded.hometown import HOMETOWN
-from embedded.jaeger_launcher import obtain
+from embedded.jaeger_binary import obtain
 from embedded.jars import KAFKA_JARS, SPARK_JARS, fetch
 from embedded.java import find_java
 from embedded.progress import complain, tell, tell_in_place

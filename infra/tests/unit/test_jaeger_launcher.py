@@ -10,9 +10,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from embedded import jaeger, jaeger_launcher
+from embedded import jaeger, jaeger_binary, jaeger_launcher
 from embedded.errors import Failure
-from embedded.jaeger_launcher import VERSION
+from embedded.jaeger_binary import BUILT_VERSION, Release
 from embedded.run_folder import RunFolder
 from embedded.settings import Settings
 
@@ -22,6 +22,12 @@ def install(path: Path, words: str = "") -> Path:
     path.write_text(f"#!/bin/sh\necho {words}\n")
     path.chmod(0o755)
     return path
+
+
+@pytest.fixture(autouse=True)
+def no_pinned_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests name their releases themselves, so none of them reaches the network."""
+    monkeypatch.setattr(jaeger_binary, "PINNED", {})
 
 
 @pytest.fixture
@@ -34,7 +40,7 @@ def empty_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def obtain(settings: Settings) -> Path:
-    return jaeger_launcher.obtain(settings, lambda _: None)
+    return jaeger_binary.obtain(settings, lambda _: None)
 
 
 def archive_of(name: str, content: bytes) -> bytes:
@@ -56,7 +62,7 @@ def serve(content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_given_binary_comes_first_then_an_installed_then_a_cached_one(
     settings: Settings, empty_path: Path, tmp_path: Path
 ) -> None:
-    cached = install(settings.cache_dir / f"jaeger-{VERSION}")
+    cached = install(settings.cache_dir / f"jaeger-{BUILT_VERSION}")
     assert obtain(settings) == cached
     installed = install(empty_path / "jaeger")
     assert obtain(settings) == installed
@@ -67,7 +73,9 @@ def test_a_given_binary_comes_first_then_an_installed_then_a_cached_one(
 def test_without_a_source_there_is_one_line_and_nothing_half_made(
     settings: Settings, empty_path: Path
 ) -> None:
-    with pytest.raises(Failure, match=r"^no Jaeger: install it or Go, or set JAEGER_BIN"):
+    with pytest.raises(
+        Failure, match=r"there is no Go to build it.*: install it or Go, or set JAEGER_BIN"
+    ):
         obtain(settings)
     assert [path.name for path in settings.cache_dir.iterdir()] == ["jaeger.lock"]
 
@@ -91,9 +99,31 @@ def test_a_release_with_another_checksum_is_refused(
 ) -> None:
     serve(archive_of("jaeger-2/jaeger", b"other"), monkeypatch)
     release = {"jaeger_release_url": "https://example.org/j.tar.gz", "jaeger_sha256": "0" * 64}
-    with pytest.raises(Failure, match="another checksum than HOMETOWN_JAEGER_SHA256"):
+    with pytest.raises(Failure, match="another checksum than the pinned one"):
         obtain(settings.model_copy(update=release))
-    assert not (settings.cache_dir / f"jaeger-{VERSION}").exists()
+    assert [path.name for path in settings.cache_dir.iterdir()] == ["jaeger.lock"]
+
+
+def test_a_release_of_this_machine_is_pinned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    for (system, _), release in jaeger_binary.PINNED.items():
+        assert system.lower() in release.url
+        assert len(release.sha256) == 64
+
+
+def test_a_release_out_of_reach_is_replaced_by_a_build(
+    settings: Settings, empty_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nowhere = Release("http://127.0.0.1:9/jaeger.tar.gz", "0" * 64)
+    monkeypatch.setattr(jaeger_binary, "release_of", lambda _: nowhere)
+    monkeypatch.setattr(jaeger_binary, "build", lambda go, folder: install(folder / "jaeger"))
+    install(empty_path / "go")
+    told: list[str] = []
+
+    binary = jaeger_binary.obtain(settings, told.append)
+
+    assert binary.name == f"jaeger-{BUILT_VERSION}"
+    assert told == ["downloading", "building"]
 
 
 def test_a_build_that_fails_is_one_line_and_leaves_nothing(
@@ -101,7 +131,7 @@ def test_a_build_that_fails_is_one_line_and_leaves_nothing(
 ) -> None:
     install(empty_path / "nice", "refused; exit 1")
     install(empty_path / "go")
-    with pytest.raises(Failure, match="could not be built from the Go module proxy"):
+    with pytest.raises(Failure, match="its build failed"):
         obtain(settings)
     assert [path.name for path in settings.cache_dir.iterdir()] == ["jaeger.lock"]
 
@@ -109,13 +139,13 @@ def test_a_build_that_fails_is_one_line_and_leaves_nothing(
 def test_a_build_of_another_checkout_is_waited_for_within_a_bound(
     settings: Settings, empty_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jaeger_launcher, "BUILD_SECONDS_MAX", 0)
+    monkeypatch.setattr(jaeger_binary, "BUILD_SECONDS_MAX", 0)
     settings.cache_dir.mkdir()
     told: list[str] = []
     with (settings.cache_dir / "jaeger.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(Failure, match="another checkout does not finish"):
-            jaeger_launcher.obtain(settings, told.append)
+            jaeger_binary.obtain(settings, told.append)
     assert told == ["waiting for the build of another checkout"]
 
 
