@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import assert_never
 from uuid import UUID
 
+from opentelemetry import trace
+
 import orders_svc.item.contract
 import orders_svc.order.contract
 from orders_svc import user_messages
@@ -15,6 +17,7 @@ from orders_svc.item import catalogue
 from orders_svc.order import summaries
 from orders_svc.order.commands import ConfirmOrder, OrderCommand, RejectOrder
 from orders_svc.order.order import ORDER, TIMED_OUT
+from shared import telemetry
 from shared.consumer import TRANSIENT, Consumer
 from shared.handler import handle
 from shared.identifiers import new_id
@@ -36,6 +39,7 @@ def create_consumer(
 
     async def decide_on_credit(message: Message) -> None:
         answer = user_messages.CODEC.decode(message.type, message.data)
+        trace.get_current_span().set_attribute(telemetry.ORDER_ID, str(answer.order_id))
         command: OrderCommand
         match answer:
             case user_messages.CreditReserved():
@@ -83,29 +87,31 @@ def create_consumer(
 async def reject_overdue_for_ever(resources: Resources, timeout: timedelta) -> None:
     """Reject what has waited longer than `timeout` for its credit, every OVERDUE_PERIOD_SECONDS.
 
-    A reservation that comes later is released when users-svc reads the rejection.
+    A reservation that comes later is released when users-svc reads the rejection. A worker that has
+    just started waits once: the answers may be among the records that it has not read yet.
     """
+    await asyncio.sleep(timeout.total_seconds())
     while True:
-        await asyncio.sleep(OVERDUE_PERIOD_SECONDS)
         try:
             await reject_overdue(resources, timeout)
         except TRANSIENT as error:
             log.warning("overdue orders are looked at again later: %r", error)
+        await asyncio.sleep(OVERDUE_PERIOD_SECONDS)
 
 
 async def reject_overdue(resources: Resources, timeout: timedelta) -> None:
-    """One round: reject at most OVERDUE_MAX orders."""
+    """One round: reject at most OVERDUE_MAX orders. One that fails does not keep the others."""
     overdue = await summaries.overdue(
         resources.pool, now=datetime.now(UTC), limit=timeout, orders_max=OVERDUE_MAX
     )
+    rejection, cause = RejectOrder(reason=TIMED_OUT), caused_by_time()
     for order_id in overdue:
-        await handle(
-            resources.orders,
-            ORDER,
-            order_id,
-            RejectOrder(reason=TIMED_OUT),
-            metadata=caused_by_time(),
-        )
+        try:
+            await handle(resources.orders, ORDER, order_id, rejection, metadata=cause)
+        except TRANSIENT:
+            raise
+        except Exception:
+            log.exception("order %s is overdue, but cannot be rejected", order_id)
 
 
 def caused_by_time() -> Metadata:

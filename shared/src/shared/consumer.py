@@ -15,7 +15,7 @@ import asyncpg
 from aiokafka.errors import KafkaError
 from opentelemetry.trace import SpanKind
 
-from shared import messages, telemetry
+from shared import messages, postgres, telemetry
 from shared.errors import VersionConflict
 from shared.event_store import AlreadyConsumed
 from shared.kafka import OutgoingRecord
@@ -28,13 +28,9 @@ BACKOFF_SECONDS_FIRST = 0.05
 BACKOFF_SECONDS_MAX = 5.0
 
 TRANSIENT = (
-    OSError,
+    *postgres.AWAY,
     KafkaError,
     VersionConflict,
-    asyncpg.PostgresConnectionError,
-    asyncpg.InterfaceError,
-    asyncpg.InsufficientResourcesError,
-    asyncpg.OperatorInterventionError,
     asyncpg.TransactionRollbackError,
     asyncpg.LockNotAvailableError,
 )
@@ -167,6 +163,8 @@ def message_of(record: IncomingRecord) -> Message:
     """
     if record.key is None or record.value is None:
         raise Malformed("no key" if record.key is None else "no value")
+    if any(value is None for _, value in record.headers):
+        raise Malformed("a header without a value")
     try:
         headers = {name: value.decode() for name, value in record.headers}
         return Message(
@@ -186,5 +184,5 @@ def message_of(record: IncomingRecord) -> Message:
         )
     except KeyError as error:
         raise Malformed(f"no header {error}") from None
-    except (ValueError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise Malformed(str(error)) from None

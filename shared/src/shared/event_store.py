@@ -21,6 +21,8 @@ from shared.topics import TOPICS
 E = TypeVar("E")
 
 SCHEMA_VERSION = 1
+MESSAGE_BYTES_MAX = 256 * 1024
+"""A larger record could be refused by the broker, and would hold up the outbox for ever."""
 
 READ = """
     SELECT stream_id, version, event_id, type, data, recorded_at
@@ -106,6 +108,7 @@ class EventStore(Generic[E]):
             VersionConflict: the stream has another version.
             KeyUsed: the idempotency key was recorded by another request.
             AlreadyConsumed: the consumer has taken this message before.
+            ValueError: a public event is larger than MESSAGE_BYTES_MAX.
         """
         with telemetry.tracer.start_as_current_span(f"append {self._category}") as span:
             span.set_attribute(telemetry.STREAM_ID, str(stream_id))
@@ -140,6 +143,8 @@ class EventStore(Generic[E]):
         public = self._publish(event)
         if public is None:
             return (event_id, type_, SCHEMA_VERSION, data, None, None, None, None, None)
+        if len(public.value) > MESSAGE_BYTES_MAX:
+            raise ValueError(f"{public.type} has {len(public.value)} bytes, too many to publish")
         headers = {
             messages.ID: str(event_id),
             messages.TYPE: public.type,

@@ -41,8 +41,16 @@ Money = Annotated[
     AfterValidator(two_decimals),
     WithJsonSchema({"type": "string", "pattern": r"^\d{1,10}(\.\d{1,2})?$"}),
 ]
+NO_CONTROL_CHARACTER = r"^[^\x00-\x1f\x7f]+$"
+"""PostgreSQL's text cannot hold U+0000, and nobody means the others."""
+
 Place = Annotated[
-    str, StringConstraints(strip_whitespace=True, to_upper=True, min_length=1, max_length=32)
+    str,
+    StringConstraints(
+        strip_whitespace=True, to_upper=True, max_length=32, pattern=NO_CONTROL_CHARACTER
+    ),
 ]
-Label = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+Label = Annotated[
+    str, StringConstraints(strip_whitespace=True, max_length=200, pattern=NO_CONTROL_CHARACTER)
+]
 PastInstant = Annotated[AwareDatetime, AfterValidator(not_in_the_future)]

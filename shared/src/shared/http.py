@@ -200,6 +200,8 @@ class Call:
             await raise_if_answered(self.pool, self.key)
             raise
         except asyncpg.LockNotAvailableError:
+            if self.key is None:
+                raise HttpProblem(503, "busy", "others are writing this now, try again") from None
             raise HttpProblem(
                 409, "request-in-progress", "an earlier request is still being recorded"
             ) from None

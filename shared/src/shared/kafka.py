@@ -1,13 +1,11 @@
 """The producer that loses and reorders nothing, and records as they go over the wire."""
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import KafkaError
 from aiokafka.producer.message_accumulator import BatchBuilder
 from aiokafka.structs import RecordMetadata
 
@@ -15,7 +13,6 @@ BATCH_BYTES_MAX = 512 * 1024
 """Below the broker's default message.max.bytes of 1 MB: too large a batch is never acknowledged."""
 REQUEST_TIMEOUT_MILLISECONDS = 5_000
 RETRY_BACKOFF_MILLISECONDS = 50
-STOP_TIMEOUT_SECONDS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +51,6 @@ async def publish(client: AIOKafkaProducer, records: Iterable[OutgoingRecord]) -
     Raises:
         KafkaError: a batch was refused for good. The producer has a hole in its sequence then:
             close it, make another, and publish again from the last checkpoint.
-        RecordTooLarge: a record does not fit into a batch; nothing was sent.
     """
     batches: list[Batch] = []
     latest: dict[tuple[str, int], Batch] = {}
@@ -65,16 +61,11 @@ async def publish(client: AIOKafkaProducer, records: Iterable[OutgoingRecord]) -
         if batch is None or not batch.append(record):
             batch = latest[target] = Batch(client.create_batch(), *target)
             batches.append(batch)
-            if not batch.append(record):
-                raise RecordTooLarge(record.topic, len(record.value or b""))
+            batch.append(record)
         slots.append((batch, batch.count - 1))
     acknowledged = [await batch.send(client) for batch in batches]
     base_offsets = dict(zip(map(id, batches), await asyncio.gather(*acknowledged), strict=True))
     return [base_offsets[id(batch)].offset + index for batch, index in slots]
-
-
-class RecordTooLarge(Exception):
-    """A record of this topic and size in bytes does not fit into any batch."""
 
 
 @dataclass(slots=True)
@@ -87,7 +78,7 @@ class Batch:
     count: int = 0
 
     def append(self, record: OutgoingRecord) -> bool:
-        """False when the batch is full."""
+        """False when the batch is full; one record fits always, however large it is."""
         appended = self.builder.append(
             timestamp=int(record.timestamp.timestamp() * 1000),
             key=record.key,
@@ -121,13 +112,17 @@ def single_writer(
             await client.start()
             await publish(client, [record])
         finally:
-            await stop(client)
+            await close(client)
 
     return write
 
 
-async def stop(client: AIOKafkaProducer) -> None:
-    """Close a producer, within a bound: it would otherwise wait for a broker that is away."""
-    with contextlib.suppress(TimeoutError, KafkaError):
-        async with asyncio.timeout(STOP_TIMEOUT_SECONDS):
-            await client.stop()
+async def close(client: AIOKafkaProducer) -> None:
+    """Close a producer and drop what it still holds.
+
+    Its own `stop` would flush: nothing of ours is unacknowledged at a good end, and after a failure
+    a flush would put old records between those that are sent again.
+    """
+    client._closed = True
+    await client._sender.close()
+    await client.client.close()

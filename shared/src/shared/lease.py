@@ -1,5 +1,6 @@
 """Who may publish: a lease on the one `relay` row, with an epoch that tells its holders apart."""
 
+import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -78,9 +79,17 @@ class Lease:
             raise LeaseLost
 
     async def renew(self, connection: asyncpg.Connection) -> None:
-        """Extend the lease. Raises LeaseLost when another owner took over."""
+        """Extend the lease.
+
+        Raises:
+            LeaseLost: another owner took over, or there was no answer before the lease ended.
+        """
         asked_at = self.clock()
-        status = await connection.execute(RENEW, self.owner, self.epoch, LEASE_SECONDS)
+        try:
+            async with asyncio.timeout(self.valid_until - asked_at):
+                status = await connection.execute(RENEW, self.owner, self.epoch, LEASE_SECONDS)
+        except TimeoutError:
+            raise LeaseLost from None
         if status != "UPDATE 1":
             raise LeaseLost
         self.valid_until = asked_at + LEASE_SECONDS - SAFETY_SECONDS

@@ -8,9 +8,18 @@ import asyncpg
 
 CONNECT_TIMEOUT_SECONDS = 10
 COMMAND_TIMEOUT_SECONDS = 10
-MIGRATION_LOCK_TIMEOUT_SECONDS = 5
+MIGRATION_LOCK_TIMEOUT_SECONDS = 30
 LOCK_TIMEOUT_SECONDS = 1
 """How long a statement waits for a row that another one is writing."""
+
+AWAY = (
+    OSError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.OperatorInterventionError,  # it is shutting down, or recovering
+)
+"""Errors that say nothing about the statement: the server cannot be asked now."""
 
 MIGRATION_LOCK = 0x686F6D65
 """Key of the advisory lock that lets one migrator work at a time."""
@@ -50,8 +59,8 @@ async def migrate(dsn: str, *packages: str) -> list[str]:
     """
     connection = await asyncpg.connect(dsn, timeout=CONNECT_TIMEOUT_SECONDS)
     try:
-        await connection.execute("SELECT pg_advisory_lock($1)", MIGRATION_LOCK)
         await connection.execute(f"SET lock_timeout = '{MIGRATION_LOCK_TIMEOUT_SECONDS}s'")
+        await connection.execute("SELECT pg_advisory_lock($1)", MIGRATION_LOCK)
         await connection.execute(CREATE_MIGRATIONS)
         return [
             name

@@ -7,7 +7,8 @@ behind: a crash publishes again what the last checkpoint did not know.
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from uuid import UUID
 
@@ -15,7 +16,7 @@ import asyncpg
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
-from shared import kafka, lease, outbox
+from shared import kafka, lease, outbox, postgres
 from shared.lease import Lease, LeaseLost
 from shared.outbox import OutboxRow, Progress, Snapshot
 from shared.relay_trace import BatchTrace
@@ -27,11 +28,11 @@ ROWS_MAX = 4_000
 IDLE_SECONDS_MAX = 0.1
 """How late a commit is noticed when the doorbell was lost."""
 CHECKPOINT_SECONDS = 0.1
-"""How much is published twice after a crash, at most, in time."""
+"""How much is published twice after a crash of this process, in time."""
 STANDBY_SECONDS = 0.5
 RETRY_SECONDS = 1.0
-
-DATABASE_AWAY = (OSError, asyncpg.PostgresConnectionError, asyncpg.InterfaceError)
+GRACE_SECONDS = 5.0
+"""How long a stop waits for the batch in hand; the broker may be away."""
 
 CONNECTION_SETTINGS = {
     "timezone": "UTC",
@@ -67,47 +68,53 @@ class Relay:
         self._rang = rang
         self._stopping = stopping
         self._fence = fence
-        self.active = False
         self.connected = False
+        self._active: ActiveRelay | None = None
 
     async def run(self) -> None:
         """Stand by, take the lease, publish until asked to stop.
 
         Raises:
-            ForeignCheckpoint: an operator has to look (in a group).
+            ForeignCheckpoint: an operator has to look.
         """
         while not self._stopping.is_set():
             try:
                 await self._connect_and_publish()
-            except* DATABASE_AWAY as group:
+            except* postgres.AWAY as group:
                 log.warning("database is away, trying again: %s", group.exceptions[0])
                 await wait(self._stopping, RETRY_SECONDS)
 
     async def _connect_and_publish(self) -> None:
-        reader = await self._connection("read")
-        writer = await self._connection("lease")
-        try:
+        async with self._connection("read") as reader, self._connection("lease") as writer:
             self.connected = True
-            taken: tuple[Lease, Progress] | None = None
-            while taken is None and not self._stopping.is_set():
-                taken = await lease.acquire(writer, self._owner)
-                if taken is None:
-                    await wait(self._stopping, STANDBY_SECONDS)
-            if taken is not None:
-                log.info("active in epoch %d", taken[0].epoch)
-                await self._publish_with(reader, writer, *taken)
-        finally:
-            self.active = self.connected = False
-            reader.terminate()
-            writer.terminate()
+            try:
+                taken = await self._take_lease(writer)
+                if taken is not None:
+                    log.info("active in epoch %d", taken[0].epoch)
+                    await self._publish_with(reader, writer, *taken)
+            finally:
+                self.connected = False
 
-    async def _connection(self, purpose: str) -> asyncpg.Connection:
-        return await asyncpg.connect(
+    @asynccontextmanager
+    async def _connection(self, purpose: str) -> AsyncIterator[asyncpg.Connection]:
+        connection = await asyncpg.connect(
             self._dsn,
             timeout=lease.LEASE_SECONDS,
             command_timeout=lease.LEASE_SECONDS,
             server_settings={**CONNECTION_SETTINGS, "application_name": f"{self._name}-{purpose}"},
         )
+        try:
+            yield connection
+        finally:
+            connection.terminate()  # a polite end would wait for a server that may be away
+
+    async def _take_lease(self, writer: asyncpg.Connection) -> tuple[Lease, Progress] | None:
+        """The lease as soon as it is free; None when a stop was asked for first."""
+        while not self._stopping.is_set():
+            if taken := await lease.acquire(writer, self._owner):
+                return taken
+            await wait(self._stopping, STANDBY_SECONDS)
+        return None
 
     async def _publish_with(
         self,
@@ -119,18 +126,29 @@ class Relay:
         active = ActiveRelay(
             reader, writer, held, progress, self._bootstrap_servers, self._name, self._rang
         )
-        self.active = True
+        self._active = active
         try:
             async with asyncio.TaskGroup() as tasks:
                 keeping = tasks.create_task(active.keep_lease_and_checkpoint())
-                await active.publish_until(self._stopping)
+                publishing = tasks.create_task(active.publish_until(self._stopping))
+                await self._stopping.wait()
+                await asyncio.wait([publishing], timeout=GRACE_SECONDS)
+                publishing.cancel()
                 keeping.cancel()
             await active.hand_over()
         except* LeaseLost:
             self._fence()
             raise
         finally:
+            self._active = None
             await active.close()
+
+    @property
+    def obstacle(self) -> str | None:
+        """What keeps this relay from doing its work, None when nothing does."""
+        if not self.connected:
+            return "the database is away"
+        return self._active.obstacle if self._active else None
 
 
 class ActiveRelay:
@@ -155,6 +173,7 @@ class ActiveRelay:
         self._name = name
         self._rang = rang
         self._producer: AIOKafkaProducer | None = None
+        self.obstacle: str | None = None
 
     async def keep_lease_and_checkpoint(self) -> None:
         """Renew every RENEW_SECONDS, store progress behind every CHECKPOINT_SECONDS."""
@@ -217,8 +236,10 @@ class ActiveRelay:
                 client = await self._started_producer()
                 with BatchTrace(rows) as trace:
                     trace.offsets = await kafka.publish(client, trace.records)
+                self.obstacle = None
                 return
             except KafkaError as error:
+                self.obstacle = f"the broker does not take records: {error!r}"
                 log.warning("broker did not take %d records, trying again: %r", len(rows), error)
                 await self.close()
                 await asyncio.sleep(RETRY_SECONDS)
@@ -238,7 +259,7 @@ class ActiveRelay:
         """Close the producer, if there is one."""
         if self._producer is not None:
             client, self._producer = self._producer, None
-            await kafka.stop(client)
+            await kafka.close(client)
 
 
 async def wait(event: asyncio.Event, seconds_max: float) -> None:

@@ -36,11 +36,11 @@ async def run_relay(name: str, settings: Settings) -> None:
             fence=end_at_once,
         )
 
-        async def database() -> str | None:
-            return None if relay.connected else "not connected"
+        async def outbox() -> str | None:
+            return relay.obstacle
 
         try:
-            async with health_server(*address, {"database": database}):
+            async with health_server(*address, {"outbox": outbox}):
                 await relay.run()
         except ForeignCheckpoint:
             sys.exit(f"hometown: {name} does not start: {ForeignCheckpoint.__doc__}")

@@ -144,6 +144,32 @@ async def test_a_message_without_effect_counts_as_consumed(
     assert await count(pool, "streams") == 0
 
 
+async def test_to_do_nothing_is_decided_on_the_version_that_was_read(
+    store: EventStore[Counted], pool: asyncpg.Pool
+) -> None:
+    counter = new_id()
+    message = Consumed(consumer="c", stream_id=new_id(), version=1)
+    await store.append(counter, 0, counted(counter, 1), metadata=some_metadata())
+
+    with pytest.raises(VersionConflict) as conflict:
+        await store.append(counter, 0, [], metadata=some_metadata(), consumed=message)
+
+    assert conflict.value.current_version == 1
+    assert await count(pool, "consumed_versions") == 0
+
+
+async def test_an_event_too_large_for_the_broker_is_not_recorded(
+    store: EventStore[Counted], pool: asyncpg.Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shared.event_store.MESSAGE_BYTES_MAX", 10)
+    counter = new_id()
+
+    with pytest.raises(ValueError, match="too many to publish"):
+        await store.append(counter, 0, counted(counter, 1), metadata=some_metadata())
+
+    assert await count(pool, "events") == 0
+
+
 async def test_a_failed_append_leaves_the_message_to_be_consumed(
     store: EventStore[Counted], pool: asyncpg.Pool
 ) -> None:

@@ -44,6 +44,20 @@ async def test_a_zombie_can_neither_renew_nor_store(connection: asyncpg.Connecti
         await zombie[0].store(connection, Progress(Snapshot("999")))
 
 
+async def test_a_lease_that_cannot_be_renewed_in_time_is_lost(
+    connection: asyncpg.Connection, pool: asyncpg.Pool
+) -> None:
+    """A standby may take over when it ends, so the holder must not wait for the answer longer."""
+    held = await lease.acquire(connection, new_id())
+    assert held is not None
+    held[0].valid_until = held[0].clock() + 0.2
+    async with pool.acquire() as other, other.transaction():
+        await other.execute("SELECT FROM relay FOR UPDATE")
+
+        with pytest.raises(LeaseLost):
+            await held[0].renew(connection)
+
+
 async def test_the_checkpoint_of_another_cluster_is_refused(connection: asyncpg.Connection) -> None:
     await connection.execute("UPDATE relay SET system_identifier = 1")
 

@@ -21,12 +21,14 @@ from counter import TOPIC, Counted, counted, some_metadata
 from shared.event_store import EventStore
 from shared.identifiers import new_id
 from shared.relay import ROWS_MAX
+from shared.relay_process import EXIT_FENCED
 from shared.topics import TOPICS
 
 DEADLINE_SECONDS = 60
 LEASE_AND_MORE_SECONDS = 15
 
 StartRelay = Callable[[], "subprocess.Popen[bytes]"]
+StartRelayAt = Callable[[str], "subprocess.Popen[bytes]"]
 
 
 def free_port() -> int:
@@ -37,17 +39,21 @@ def free_port() -> int:
 
 
 @pytest.fixture
-def start_relay(database: str, kafka_servers: str) -> Iterator[StartRelay]:
+def start_relay_at(database: str, tmp_path: Path) -> Iterator[StartRelayAt]:
+    """Starts a relay on a broker; what it complains about is added to `complaints`."""
     started: list[subprocess.Popen[bytes]] = []
 
-    def start() -> "subprocess.Popen[bytes]":
+    def start(bootstrap_servers: str) -> "subprocess.Popen[bytes]":
         environment = os.environ | {
             "DATABASE_URL": database,
-            "KAFKA_BOOTSTRAP_SERVERS": kafka_servers,
+            "KAFKA_BOOTSTRAP_SERVERS": bootstrap_servers,
             "HTTP_PORT": str(free_port()),
         }
         script = Path(__file__).with_name("relay_main.py")
-        process = subprocess.Popen([sys.executable, script, "test-relay"], env=environment)
+        with (tmp_path / "complaints").open("ab") as complaints:
+            process = subprocess.Popen(
+                [sys.executable, script, "test-relay"], env=environment, stderr=complaints
+            )
         started.append(process)
         return process
 
@@ -55,6 +61,11 @@ def start_relay(database: str, kafka_servers: str) -> Iterator[StartRelay]:
     for process in started:
         process.kill()
         process.wait()
+
+
+@pytest.fixture
+def start_relay(start_relay_at: StartRelayAt, kafka_servers: str) -> StartRelay:
+    return lambda: start_relay_at(kafka_servers)
 
 
 class Log:
@@ -148,27 +159,57 @@ async def test_a_killed_relay_loses_nothing_and_keeps_the_order(
         assert log.first_deliveries(counter) == list(range(1, rounds + 1))
 
 
-async def test_a_standby_takes_over_from_a_killed_relay(
+async def test_one_of_two_relays_publishes(
+    store: EventStore[Counted], start_relay: StartRelay, kafka_servers: str
+) -> None:
+    """Trap T8."""
+    counter = new_id()
+    async with kafka_log(kafka_servers) as log:
+        start_relay()
+        start_relay()
+        for number in range(1, 50):
+            await add(store, counter, number, 1)
+        await log.until(lambda: len(log.numbers[str(counter)]) >= 49)
+
+    assert log.numbers[str(counter)] == list(range(1, 50))
+
+
+async def test_a_standby_takes_over_from_a_frozen_relay_which_then_ends_itself(
     store: EventStore[Counted], start_relay: StartRelay, pool: asyncpg.Pool, kafka_servers: str
 ) -> None:
     counter = new_id()
     async with kafka_log(kafka_servers) as log:
-        relays = [start_relay(), start_relay()]
+        frozen = start_relay()
         await add(store, counter, 1, 3)
         await log.until(lambda: len(log.numbers[str(counter)]) >= 3)
-        assert log.numbers[str(counter)] == [1, 2, 3], "only one of two relays publishes"
 
-        epoch = await pool.fetchval("SELECT epoch FROM relay")
-        relays[0].kill()
-        await asyncio.sleep(0)  # which of the two was active does not matter
-        relays[1].send_signal(signal.SIGSTOP)
+        frozen.send_signal(signal.SIGSTOP)
         start_relay()
         await add(store, counter, 4, 3)
         await log.until(lambda: len(log.first_deliveries(counter)) >= 6)
-        relays[1].send_signal(signal.SIGCONT)
+        frozen.send_signal(signal.SIGCONT)
 
-    assert log.first_deliveries(counter) == [1, 2, 3, 4, 5, 6]
-    assert await pool.fetchval("SELECT epoch FROM relay") > epoch
+        assert await asyncio.to_thread(frozen.wait, LEASE_AND_MORE_SECONDS) == EXIT_FENCED
+        await add(store, counter, 7, 3)
+        await log.until(lambda: len(log.first_deliveries(counter)) >= 9)
+
+    assert log.first_deliveries(counter) == list(range(1, 10))
+    assert await pool.fetchval("SELECT epoch FROM relay") == 2
+
+
+async def test_a_relay_that_loses_its_database_goes_on_when_it_is_back(
+    store: EventStore[Counted], start_relay: StartRelay, pool: asyncpg.Pool, kafka_servers: str
+) -> None:
+    counter = new_id()
+    cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE $1"
+    async with kafka_log(kafka_servers) as log:
+        start_relay()
+        for number in range(1, 4):
+            await add(store, counter, number, 1)
+            await log.until(lambda: len(log.first_deliveries(counter)) >= number)  # noqa: B023
+            await pool.fetch(cut, "test-relay-%")
+
+    assert log.first_deliveries(counter) == [1, 2, 3]
 
 
 async def test_an_asked_stop_publishes_what_is_committed(
@@ -188,6 +229,22 @@ async def test_an_asked_stop_publishes_what_is_committed(
     assert await pool.fetchval("SELECT owner IS NULL FROM relay"), "the lease is given back"
 
 
+async def test_an_asked_stop_does_not_wait_for_a_broker_that_is_away(
+    store: EventStore[Counted], start_relay_at: StartRelayAt, pool: asyncpg.Pool
+) -> None:
+    await add(store, new_id(), 1, 1)
+    relay = start_relay_at("127.0.0.1:9")
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        while await pool.fetchval("SELECT owner FROM relay") is None:
+            await asyncio.sleep(0.05)
+
+    relay.terminate()
+
+    assert await asyncio.to_thread(relay.wait, LEASE_AND_MORE_SECONDS) == 0
+    assert await pool.fetchval("SELECT owner IS NULL FROM relay"), "the lease is given back"
+    assert await pool.fetchval("SELECT published_xmax::text FROM relay") == "0"
+
+
 async def test_a_record_carries_exactly_one_traceparent(
     store: EventStore[Counted], start_relay: StartRelay, kafka_servers: str
 ) -> None:
@@ -205,11 +262,13 @@ async def test_a_record_carries_exactly_one_traceparent(
 
 
 async def test_a_checkpoint_of_another_cluster_is_refused(
-    store: EventStore[Counted], start_relay: StartRelay, pool: asyncpg.Pool
+    start_relay: StartRelay, pool: asyncpg.Pool, tmp_path: Path
 ) -> None:
     """Transaction ids of another cluster would make the relay skip or repeat at random."""
     await pool.execute("UPDATE relay SET system_identifier = 1, published_xmax = '99999'")
 
     relay = start_relay()
 
-    assert await asyncio.to_thread(relay.wait, LEASE_AND_MORE_SECONDS) != 0
+    assert await asyncio.to_thread(relay.wait, LEASE_AND_MORE_SECONDS) == 1
+    complaint = (tmp_path / "complaints").read_text()
+    assert "does not start: The checkpoint is of another cluster" in complaint

@@ -119,8 +119,9 @@ async def test_a_poison_record_is_set_aside_untouched_with_its_reason() -> None:
         replace(record(), value=None),
         replace(record(), headers=[*record().headers, ("ce_id", b"\xff")]),
         replace(record(), headers=[*record().headers, ("ce_streamversion", b"seven")]),
+        replace(record(), headers=[*record().headers, ("ce_id", None)]),  # type: ignore[list-item]
     ],
-    ids=["no headers", "no key", "no value", "not utf-8", "not a number"],
+    ids=["no headers", "no key", "no value", "not utf-8", "not a number", "header without value"],
 )
 async def test_a_malformed_record_is_set_aside(malformed: IncomingRecord) -> None:
     desk = Desk()

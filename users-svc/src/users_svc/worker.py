@@ -3,6 +3,9 @@
 from collections.abc import Awaitable, Callable
 from uuid import UUID
 
+from opentelemetry import trace
+
+from shared import telemetry
 from shared.consumer import Consumer
 from shared.handler import handle
 from shared.kafka import OutgoingRecord
@@ -22,11 +25,13 @@ def create_consumer(
 
     async def reserve(message: Message) -> None:
         order = order_messages.PLACED.decode(message.type, message.data)
+        trace.get_current_span().set_attribute(telemetry.ORDER_ID, str(order.order_id))
         command = ReserveCredit(user_id=order.user_id, order_id=order.order_id, amount=order.amount)
         await take_effect(order.user_id, command, message)
 
     async def release(message: Message) -> None:
         order = order_messages.CLOSED.decode(message.type, message.data)
+        trace.get_current_span().set_attribute(telemetry.ORDER_ID, str(order.order_id))
         await take_effect(order.user_id, ReleaseCredit(order_id=order.order_id), message)
 
     async def take_effect(user_id: UUID, command: UserCommand, message: Message) -> None:

@@ -21,13 +21,14 @@ from shared import telemetry
 from shared.errors import NotFound
 from shared.forms import Label, PastInstant
 from shared.handler import Outcome, load
-from shared.http import AnyCall, Problem, answer_of, response
+from shared.http import AnyCall, HttpProblem, Problem, answer_of, response
 from shared.identifiers import new_id
 from shared.messages import Answer
 
 LINES_MAX = 100
 QUANTITY_MAX = 1_000_000
 WAIT_SECONDS_MAX = 30.0
+AMOUNT_MAX = Decimal("9999999999.99")
 
 
 class OrderLineRequest(BaseModel):
@@ -107,6 +108,9 @@ async def place_order(body: PlaceOrderRequest, call: AnyCall, service: Service) 
         ordered_at=body.ordered_at or datetime.now(UTC),
     )
 
+    if sum(line.quantity * line.unit_price for line in command.lines) > AMOUNT_MAX:
+        raise HttpProblem(422, "amount-too-large", f"an order is worth at most {AMOUNT_MAX}")
+
     def placed(outcome: Outcome[Order | None]) -> Answer:
         location = f"/v1/orders/{order_id}"
         body = order_response(outcome.state)
@@ -144,9 +148,9 @@ async def get_order(
         if outcome.state is None:
             raise NotFound("unknown-order", "there is no such order")
         seconds_left = deadline - asyncio.get_running_loop().time()
-        decided = outcome.state.status != "pending"
-        if decided or not await service.watch.newer_than(order_id, outcome.version, seconds_left):
+        if outcome.state.status != "pending" or seconds_left <= 0:
             return response(answer_of(order_response(outcome.state), version=outcome.version))
+        await service.watch.newer_than(order_id, outcome.version, seconds_left)
 
 
 @router.get("/v1/orders")
@@ -184,6 +188,7 @@ async def cancel_order(
     order_id: UUID, body: CancelOrderRequest, call: AnyCall, service: Service
 ) -> Response:
     """Cancel an order: it counts no more, and the credit it reserved is released."""
+    trace.get_current_span().set_attribute(telemetry.ORDER_ID, str(order_id))
 
     def cancelled(outcome: Outcome[Order | None]) -> Answer:
         return answer_of(order_response(outcome.state), version=outcome.version)

@@ -118,7 +118,15 @@ BEGIN
         END IF;
     END IF;
 
+    -- To do nothing is a decision as well, and holds only for the version it was made on.
     IF cardinality(the_events) = 0 THEN
+        PERFORM FROM streams
+        WHERE stream_id = the_stream AND version <> expected_version
+        FOR UPDATE;
+        IF FOUND THEN
+            RAISE EXCEPTION 'stream has another version' USING ERRCODE = 'HT003', DETAIL =
+                (SELECT version FROM streams WHERE stream_id = the_stream);
+        END IF;
         RETURN expected_version;
     END IF;
 
