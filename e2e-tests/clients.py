@@ -91,6 +91,12 @@ class Hometown:
         )
         return list(answer["data"] or [])
 
+    def address_of_trace(self, trace_id: str) -> str:
+        """Where a person can see it; a Jaeger that was built by us has no page, only its API."""
+        address = self.addresses["jaeger"]
+        has_page = "not the Jaeger UI" not in self.http.get(address).text
+        return f"{address}/trace/{trace_id}" if has_page else f"{address}/api/traces/{trace_id}"
+
     def trace(self, trace_id: str) -> Json | None:
         """A trace in Jaeger, None while it is not there."""
         answer = self.http.get(f"{self.addresses['jaeger']}/api/traces/{trace_id}")

@@ -47,6 +47,8 @@ def main() -> None:
 
 
 def demonstrate(hometown: Hometown, folder: Path) -> None:
+    if is_past(hometown.hour(HOUR)):
+        sys.exit("hometown: there are newer orders here than the sample's: make clean demo")
     started_at = time.monotonic()
     say("loading the sample through the APIs")
     sample = load(hometown, told=lambda text: say(f"  {text}"))
@@ -64,10 +66,15 @@ def demonstrate(hometown: Hometown, folder: Path) -> None:
         ],
     )
     say()
-    say(f"took {counted_at - started_at:.1f} s. Everything is still running:")
+    say(f"The sample took {counted_at - started_at:.1f} s. Everything is still running:")
     say("  make status    what runs, and where")
     say("  make logs      what it says")
     say("  make down      stops it, keeps the data")
+
+
+def is_past(hour: Json) -> bool:
+    """Whether the hour is final without the sample: its orders would come too late to count."""
+    return bool(hour["final"]) and hour["purchases"] == 0
 
 
 def wait_until_counted(hometown: Hometown) -> Json:
@@ -110,7 +117,9 @@ def show_order(hometown: Hometown, sample: Sample) -> None:
 def show_trace(hometown: Hometown, order_id: str) -> None:
     """The way of the order, if Jaeger is there (it may still be built) and has seen it."""
     if not hometown.jaeger_answers():
-        say("  no trace yet: Jaeger is still being fetched or built, see: make status")
+        say(
+            "  no trace: Jaeger is still being fetched or built (make status); then: make clean demo"
+        )
         return
     try:
         [trace, *_] = eventually(
@@ -122,7 +131,7 @@ def show_trace(hometown: Hometown, order_id: str) -> None:
     except NotInTime:
         say("  no trace: Jaeger came after the order, or forgot it; new data: make clean demo")
         return
-    say(f"  its trace: {hometown.addresses['jaeger']}/trace/{trace['traceID']}")
+    say(f"  its trace: {hometown.address_of_trace(trace['traceID'])}")
     for line in waterfall(spans_of(trace)):
         say(f"  {line}")
 

@@ -101,8 +101,11 @@ async def make_ready(site: Site, process: Process) -> float:
 
 async def mention(site: Site, process: Process) -> None:
     """Say how far an optional process is, after the patience that the settings have for it."""
+    patience = site.settings.jaeger_wait_seconds
+    if patience and process.note(site.folder):
+        tell(f"{process.name:<16} {process.note(site.folder)}; waiting {patience:.0f} s at most")
     try:
-        await wait_until_ready(site, process, site.settings.jaeger_wait_seconds)
+        await wait_until_ready(site, process, patience)
     except Failure as failure:
         tell(f"{process.name:<16} {process.note(site.folder) or failure}", Tone.POOR)
     else:

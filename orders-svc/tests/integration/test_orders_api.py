@@ -1,5 +1,6 @@
 """Items and orders over HTTP: what is answered, and what is refused."""
 
+import asyncio
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -12,6 +13,8 @@ from orders_svc.order.order import ORDER
 from shared.handler import handle
 from shared.identifiers import new_id
 from shared.messages import Metadata
+
+WAIT_SECONDS = 30
 
 IPHONE: dict[str, Any] = {"name": "iphone", "type": "phone", "origin": "bj", "price": "5388.88"}
 
@@ -68,6 +71,17 @@ async def test_an_order_is_placed_at_the_price_of_its_item(
     assert order["ordered_at"] == "2016-11-11T00:00:01Z"
 
 
+async def test_an_order_worth_more_than_money_can_hold_is_refused(
+    client: httpx.AsyncClient,
+) -> None:
+    dear = (await client.post("/v1/items", json=IPHONE | {"price": "9999999999.99"})).json()
+    lines = [{"item_id": dear["item_id"], "quantity": 2}]
+
+    answer = await place(client, dear["item_id"], lines=lines)
+
+    assert (answer.status_code, answer.json()["code"]) == (422, "amount-too-large")
+
+
 async def test_an_order_of_an_unknown_item_is_refused(client: httpx.AsyncClient) -> None:
     answer = await place(client, str(uuid4()))
 
@@ -97,10 +111,13 @@ async def test_a_malformed_order_is_refused(
 async def test_a_wait_ends_as_soon_as_the_order_is_decided(
     client: httpx.AsyncClient, resources: Resources, order: str
 ) -> None:
+    waiting = asyncio.create_task(client.get(order, params={"wait": WAIT_SECONDS}))
+    await asyncio.sleep(0.1)
+    assert not waiting.done()
+
     await decide(resources, order, ConfirmOrder())
 
-    answer = await client.get(order, params={"wait": 30})
-
+    answer = await asyncio.wait_for(waiting, WAIT_SECONDS / 3)
     assert (answer.json()["status"], answer.headers["ETag"]) == ("confirmed", '"2"')
 
 

@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
@@ -140,7 +141,10 @@ def answer_problems(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def http_error(request: Request, error: HTTPException) -> Response:
-        return problem(error.status_code, "http-error", str(error.detail))
+        code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")
+        answer = problem(error.status_code, code, str(error.detail))
+        answer.headers.update(error.headers or {})
+        return answer
 
     @app.exception_handler(Exception)
     async def bug(request: Request, error: Exception) -> Response:

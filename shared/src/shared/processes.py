@@ -30,12 +30,18 @@ NOISY = (
 """These log a line per retry while a broker is away; one a minute tells as much."""
 
 
+TALKATIVE = ("faust", "mode", "aiokafka")
+"""These tell of each step of a start that goes well."""
+
+
 def configure_logging() -> None:
     logging.basicConfig(
         level=logging.INFO,
         format="%(asctime)s %(levelname)s %(name)s %(message)s",
         stream=sys.stderr,
     )
+    for name in TALKATIVE:
+        logging.getLogger(name).setLevel(logging.WARNING)
     for name in NOISY:
         logging.getLogger(name).addFilter(telemetry.OncePerMinute())
 

@@ -33,7 +33,7 @@ class RegisterUserRequest(BaseModel):
     name: Label
     address: Place
     gender: Gender
-    birth_year: Annotated[int, Field(ge=1900, le=2100)] | None = None
+    birth_year: Annotated[int, Field(strict=True, ge=1900, le=2100)] | None = None
     credit_limit: Money
     effective_at: PastInstant | None = None
 

@@ -9,6 +9,8 @@ from uuid import uuid4
 import httpx
 import pytest
 
+from users_svc.bootstrap import Resources
+
 JACK: dict[str, Any] = {
     "name": "Jack",
     "address": " bj ",
@@ -56,11 +58,19 @@ FUTURE = (datetime.now(UTC) + timedelta(days=1)).isoformat()
         {"credit_limit": "NaN"},
         {"credit_limit": "12345678901.00"},
         {"credit_limit": 0.1},
+        {"credit_limit": "1e9"},
+        {"credit_limit": "١٢"},
+        {"credit_limit": "12\n"},
+        {"birth_year": "1980"},
+        {"effective_at": 5},
+        {"effective_at": "0001-01-01T00:00:00+14:00"},
         {"address": "  "},
         {"gender": "unheard-of"},
         {"effective_at": "2015-12-11T00:00:00"},
         {"effective_at": FUTURE},
         {"name": ""},
+        {"name": "Ja\x00ck"},
+        {"address": "B\x00J"},
         {"surprise": 1},
     ],
     ids=str,
@@ -71,6 +81,19 @@ async def test_a_malformed_registration_changes_nothing(
     answer = await client.post("/v1/users", json=JACK | wrong)
 
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
+
+
+async def test_an_unknown_path_or_method_is_a_problem_too(client: httpx.AsyncClient) -> None:
+    path = await client.get("/v1/nothing")
+    method = await client.delete("/v1/users")
+
+    assert (path.status_code, path.json()["code"]) == (404, "not-found")
+    assert (method.status_code, method.json()["code"]) == (405, "method-not-allowed")
+    assert "POST" in method.headers["Allow"]
+
+
+async def test_a_list_by_a_malformed_place_is_refused(client: httpx.AsyncClient) -> None:
+    assert (await client.get("/v1/users?address=%00")).status_code == 422
 
 
 async def test_a_user_moves(client: httpx.AsyncClient, jack: str) -> None:
@@ -158,6 +181,23 @@ async def test_a_key_cannot_name_two_requests(client: httpx.AsyncClient) -> None
     answer = await client.post("/v1/users", json=JACK | {"name": "Tom"}, headers=headers)
 
     assert (answer.status_code, answer.json()["code"]) == (422, "idempotency-key-reused")
+
+
+async def test_a_request_whose_first_copy_is_still_recorded_is_told_so(
+    client: httpx.AsyncClient, resources: Resources
+) -> None:
+    headers = {"Idempotency-Key": "slow"}
+    async with resources.pool.acquire() as slow, slow.transaction():
+        await slow.execute(
+            """
+            INSERT INTO idempotency_keys
+                (scope, key, fingerprint, status, headers, body, recorded_at)
+            VALUES ('POST /v1/users', 'slow', '', 201, '{}', '', now())
+            """
+        )
+        answer = await client.post("/v1/users", json=JACK, headers=headers)
+
+    assert (answer.status_code, answer.json()["code"]) == (409, "request-in-progress")
 
 
 async def test_a_malformed_key_is_refused(client: httpx.AsyncClient) -> None:

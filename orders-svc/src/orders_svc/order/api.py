@@ -35,7 +35,7 @@ class OrderLineRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     item_id: UUID
-    quantity: Annotated[int, Field(ge=1, le=QUANTITY_MAX)]
+    quantity: Annotated[int, Field(strict=True, ge=1, le=QUANTITY_MAX)]
 
 
 class PlaceOrderRequest(BaseModel):

@@ -1,0 +1,142 @@
+"""Read models: each message once, twice, and too late; lists by page."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from uuid import UUID
+
+import httpx
+import pytest
+
+from orders_svc.bootstrap import Resources
+from orders_svc.item import catalogue
+from orders_svc.item import contract as item_contract
+from orders_svc.order import contract, summaries
+from orders_svc.order.summaries import OrderSummary
+from orders_svc.worker import reject_overdue
+from shared.identifiers import new_id
+from shared.messages import Message
+
+PLACED_AT = datetime(2016, 11, 11, tzinfo=UTC)
+ORDER, USER, ITEM = UUID(int=1), UUID(int=2), UUID(int=3)
+
+PLACED = contract.OrderPlaced(
+    order_id=ORDER, user_id=USER, lines=(), amount=Decimal("10.00"), ordered_at=PLACED_AT
+)
+CONFIRMED = contract.OrderConfirmed(
+    order_id=ORDER, user_id=USER, lines=(), amount=Decimal("10.00"), ordered_at=PLACED_AT
+)
+CANCELLED = contract.OrderCancelled(
+    order_id=ORDER,
+    user_id=USER,
+    lines=(),
+    amount=Decimal("10.00"),
+    ordered_at=PLACED_AT,
+    was_confirmed=True,
+    reason="changed my mind",
+)
+STORY: list[tuple[contract.PublicOrderEvent, int]] = [
+    (PLACED, 1),
+    (CONFIRMED, 2),
+    (CANCELLED, 3),
+]
+LISTED = item_contract.ItemListed(
+    item_id=ITEM,
+    name="iphone",
+    type="phone",
+    origin="BJ",
+    price=Decimal("5388.88"),
+    effective_at=PLACED_AT,
+)
+
+
+def message(type_: str, data: bytes, version: int) -> Message:
+    return Message(
+        topic="orders.v1",
+        partition=0,
+        offset=0,
+        key="key",
+        event_id=new_id(),
+        type=type_,
+        schema_version=1,
+        stream_id=ORDER,
+        stream_version=version,
+        correlation_id=new_id(),
+        time=PLACED_AT,
+        traceparent=None,
+        data=data,
+    )
+
+
+def of_order(event: contract.PublicOrderEvent, version: int) -> Message:
+    return message(contract.CODEC.name_of(event), contract.CODEC.encode(event), version)
+
+
+async def orders(resources: Resources) -> Sequence[OrderSummary]:
+    return await summaries.list_orders(
+        resources.pool, user_id=USER, status=None, after=None, limit=10
+    )
+
+
+@pytest.mark.parametrize("repeats", [1, 2])
+async def test_an_order_is_followed(resources: Resources, repeats: int) -> None:
+    for event, version in STORY:
+        for _ in range(repeats):
+            await summaries.project(resources.pool, of_order(event, version))
+
+    [order] = await orders(resources)
+    assert (order.status, order.reason) == ("cancelled", "changed my mind")
+
+
+async def test_an_old_message_does_not_undo_a_newer_one(resources: Resources) -> None:
+    for event, version in [*STORY, *reversed(STORY)]:
+        await summaries.project(resources.pool, of_order(event, version))
+
+    [order] = await orders(resources)
+    assert order.status == "cancelled"
+
+
+async def test_an_item_is_followed_once_twice_and_not_backwards(resources: Resources) -> None:
+    newer = replace(LISTED, origin="SH")
+    for event, version in [(LISTED, 1), (newer, 2), (newer, 2), (LISTED, 1)]:
+        data = item_contract.CODEC.encode(event)
+        await catalogue.project(resources.pool, message("item-listed", data, version))
+
+    [item] = await catalogue.list_items(resources.pool, after=None, limit=10)
+    assert item.origin == "SH"
+
+
+async def test_lists_come_by_page(client: httpx.AsyncClient, resources: Resources) -> None:
+    ids = sorted(new_id() for _ in range(5))
+    for order_id in ids:
+        placed = replace(PLACED, order_id=order_id)
+        await summaries.project(resources.pool, of_order(placed, 1))
+
+    seen: list[str] = []
+    query = {"user_id": str(USER), "limit": "2"}
+    while query.get("after") != "None":
+        page = (await client.get("/v1/orders", params=query)).json()
+        seen += [order["order_id"] for order in page["orders"]]
+        query["after"] = str(page["next"])
+
+    assert seen == [str(order_id) for order_id in ids]
+
+
+async def test_only_orders_that_waited_too_long_are_rejected(
+    client: httpx.AsyncClient, resources: Resources
+) -> None:
+    item = {"name": "iphone", "type": "phone", "origin": "BJ", "price": "1.00"}
+    item_id = (await client.post("/v1/items", json=item)).json()["item_id"]
+    body = {"user_id": str(USER), "lines": [{"item_id": item_id, "quantity": 1}]}
+    placed = [(await client.post("/v1/orders", json=body)).json()["order_id"] for _ in range(2)]
+    now = datetime.now(UTC)
+    for order_id, age in zip(placed, (timedelta(minutes=2), timedelta()), strict=True):
+        seen = of_order(replace(PLACED, order_id=UUID(order_id)), 1)
+        await summaries.project(resources.pool, replace(seen, time=now - age))
+
+    await reject_overdue(resources, timedelta(minutes=1))
+
+    old, new = [(await client.get(f"/v1/orders/{order_id}")).json() for order_id in placed]
+    assert (old["status"], old["reason"]) == ("rejected", "timed-out")
+    assert new["status"] == "pending"

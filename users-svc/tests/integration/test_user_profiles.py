@@ -1,0 +1,90 @@
+"""The read model of users: each message once, twice, and too late; lists by place and page."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from uuid import UUID
+
+import httpx
+
+from shared.identifiers import new_id
+from shared.messages import Message
+from users_svc import user_profiles
+from users_svc.bootstrap import Resources
+from users_svc.contract import CODEC, PublicUserEvent, UserMoved, UserRegistered
+
+SINCE = datetime(2015, 12, 11, tzinfo=UTC)
+JACK = UUID(int=1)
+
+
+def registered(user_id: UUID = JACK, address: str = "BJ") -> UserRegistered:
+    return UserRegistered(
+        user_id=user_id,
+        address=address,
+        gender="male",
+        credit_limit=Decimal("1.00"),
+        effective_at=SINCE,
+    )
+
+
+def moved(address: str, days: int) -> UserMoved:
+    at = SINCE + timedelta(days=days)
+    return UserMoved(user_id=JACK, address=address, gender="male", effective_at=at)
+
+
+def message(event: PublicUserEvent, version: int) -> Message:
+    return Message(
+        topic="users.v1",
+        partition=0,
+        offset=0,
+        key=str(event.user_id),
+        event_id=new_id(),
+        type=CODEC.name_of(event),
+        schema_version=1,
+        stream_id=event.user_id,
+        stream_version=version,
+        correlation_id=new_id(),
+        time=SINCE,
+        traceparent=None,
+        data=CODEC.encode(event),
+    )
+
+
+async def address_after(resources: Resources, *messages: Message) -> str:
+    for each in messages:
+        await user_profiles.project(resources.pool, each)
+    [user] = await user_profiles.list_users(resources.pool, address=None, after=None, limit=10)
+    return user.address
+
+
+async def test_a_move_is_followed_once_twice_and_not_backwards(resources: Resources) -> None:
+    first, second = message(registered(), 1), message(moved("SH", 10), 2)
+
+    assert await address_after(resources, first, first, second, second, first) == "SH"
+
+
+async def test_a_move_that_is_announced_late_does_not_change_where_the_user_lives_now(
+    resources: Resources,
+) -> None:
+    late = message(moved("GZ", 5), 3)
+
+    assert (
+        await address_after(resources, message(registered(), 1), message(moved("SH", 10), 2), late)
+        == "SH"
+    )
+
+
+async def test_users_are_listed_by_place_and_page(
+    client: httpx.AsyncClient, resources: Resources
+) -> None:
+    ids = sorted(new_id() for _ in range(3))
+    for user_id in ids:
+        await user_profiles.project(resources.pool, message(registered(user_id), 1))
+    await user_profiles.project(resources.pool, message(registered(new_id(), "SH"), 1))
+
+    first = (await client.get("/v1/users", params={"address": "bj", "limit": 2})).json()
+    query = {"address": "bj", "limit": 2, "after": first["next"]}
+    second = (await client.get("/v1/users", params=query)).json()
+
+    listed = [user["user_id"] for user in first["users"] + second["users"]]
+    assert listed == [str(user_id) for user_id in ids]
+    assert second["next"] is None
