@@ -54,9 +54,10 @@ class RunningJob:
         """
         sent = publish(self._settings.kafka_bootstrap_servers, events)
         dsn, checkpoint_dir = self._settings.database_dsn, self._settings.checkpoint_dir
-        with writer.open_writer(dsn, checkpoint_dir) as connection:
+        buckets = self._settings.buckets
+        with writer.open_writer(dsn, checkpoint_dir, buckets) as connection:
             frame = query.outcomes(self._spark, self._settings)
-            write = wrap(sink.sink_into(connection, checkpoint_dir))
+            write = wrap(sink.sink_into(connection, checkpoint_dir, buckets))
             running = query.start(frame, write, self._settings)
             try:
                 self._wait_for(sent, running.exception)

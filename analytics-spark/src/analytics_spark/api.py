@@ -6,14 +6,15 @@ from decimal import Decimal
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, FastAPI, Query, Request
-from pydantic import AfterValidator, AwareDatetime, BaseModel
+from pydantic import AfterValidator, BaseModel, Field
 
 from analytics_spark import hours
 from analytics_spark.bootstrap import Resources
 from analytics_spark.checkpoint import Offsets
 from analytics_spark.hours import Epoch, Split, Totals
-from shared.health import database_check, health_routes
-from shared.http import Problem, answer_problems
+from shared import http
+from shared.forms import Instant
+from shared.http import Problem
 
 PAGE_MAX = 1_000
 HOUR = timedelta(hours=1)
@@ -25,7 +26,7 @@ def whole_hour(instant: datetime) -> datetime:
     return instant
 
 
-Hour = Annotated[AwareDatetime, AfterValidator(whole_hour)]
+Hour = Annotated[Instant, AfterValidator(whole_hour)]
 
 
 class HourResponse(BaseModel):
@@ -65,7 +66,10 @@ class StatusResponse(BaseModel):
     last_batch: BatchResponse | None
     lag: Offsets | None
     orders_counted: int
-    late_orders: int
+    late_orders: int = Field(
+        description="Orders at or before the watermark. A repeat that arrives after its order's"
+        " state is gone cannot be told from a late order, and is one of them."
+    )
     duplicate_orders: int
     bad_records: int
 
@@ -83,9 +87,9 @@ router = APIRouter(responses={422: {"model": Problem}})
 @router.get("/v1/hours")
 async def list_hours(
     service: Service,
-    from_: Annotated[AwareDatetime | None, Query(alias="from")] = None,
-    to: AwareDatetime | None = None,
-    after: AwareDatetime | None = None,
+    from_: Annotated[Instant | None, Query(alias="from")] = None,
+    to: Instant | None = None,
+    after: Instant | None = None,
     limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 100,
 ) -> HourPage:
     """Hours in [from, to) with local purchases; a page ends with the cursor for the next one."""
@@ -163,11 +167,4 @@ def batch_response(epoch: Epoch) -> BatchResponse:
 
 def create_app(resources: Resources) -> FastAPI:
     """The HTTP application over opened resources."""
-    app = FastAPI(
-        title="analytics", telemetry={"operation_spans": False, "metrics": False, "logs": False}
-    )
-    app.state.resources = resources
-    app.include_router(router)
-    app.router.routes.extend(health_routes({"database": database_check(resources.pool)}))
-    answer_problems(app)
-    return app
+    return http.create_app("analytics", [router], pool=resources.pool, resources=resources)

@@ -34,6 +34,7 @@ class Batch:
 
     query_id: str
     batch_id: int
+    buckets: int
     offsets: checkpoint.Ranges
     watermark: datetime | None
     latest_order_at: datetime | None
@@ -42,13 +43,14 @@ class Batch:
     samples: Sequence[SampledOrder]
 
 
-def batch_of(rows: Sequence[Row], batch_id: int, checkpoint_dir: Path) -> Batch:
-    """The rows of the operator, one for each bucket, as one batch."""
+def batch_of(rows: Sequence[Row], batch_id: int, checkpoint_dir: Path, buckets: int) -> Batch:
+    """The rows of the operator, one for each bucket that had input, as one batch."""
     query_id = checkpoint.query_id(checkpoint_dir)
     assert query_id is not None  # Spark writes it before the first batch
     return Batch(
         query_id=query_id,
         batch_id=batch_id,
+        buckets=buckets,
         offsets=checkpoint.read_by(checkpoint_dir, batch_id),
         watermark=instant(max((row["watermark"] for row in rows), default=None)),
         latest_order_at=instant(

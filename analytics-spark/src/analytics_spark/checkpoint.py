@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Literal
 
 Offsets = dict[str, dict[str, int]]
 """End offsets (not included) by topic and partition."""
@@ -17,6 +18,12 @@ def query_id(checkpoint: Path) -> str | None:
         return None
     identity: str = json.loads(metadata.read_text())["id"]
     return identity
+
+
+def newest_batch(checkpoint: Path, log: Literal["offsets", "commits"]) -> int:
+    """The newest batch that Spark planned (offsets) or has done (commits); -1 for none."""
+    names = (entry.name for entry in (checkpoint / log).glob("*"))
+    return max((int(name) for name in names if name.isdecimal()), default=-1)
 
 
 def end_offsets(checkpoint: Path, batch_id: int) -> Offsets:

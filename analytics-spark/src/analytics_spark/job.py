@@ -9,13 +9,13 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import psycopg
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 
 from analytics_spark import query, sink, writer
+from analytics_spark.readiness import Readiness
 from analytics_spark.session import open_session
 from analytics_spark.settings import JobSettings
 from shared.health import health_server
@@ -30,16 +30,6 @@ ERROR_OF_PYTHON = re.compile(r"^(?:(?:[a-z_]\w*\.)+\w+|\w*Error): .+$", re.MULTI
 """The line that a stack of Python ends with: a class and its message."""
 
 
-@dataclass(slots=True)
-class Readiness:
-    """What keeps the query from being ready; None when nothing does."""
-
-    obstacle: str | None = "Spark is starting"
-
-    async def check(self) -> str | None:
-        return self.obstacle
-
-
 async def run_job(settings: JobSettings) -> None:
     """Run the query until SIGTERM; a failure ends the process with one line, for a new start.
 
@@ -50,7 +40,7 @@ async def run_job(settings: JobSettings) -> None:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    readiness = Readiness()
+    readiness = Readiness(settings.trigger_milliseconds)
     checks = {"query": readiness.check}
     async with health_server(settings.http_host, settings.http_port, checks):
         try:
@@ -62,11 +52,12 @@ async def run_job(settings: JobSettings) -> None:
 
 def run_query(settings: JobSettings, stop: threading.Event, readiness: Readiness) -> None:
     """Raises what ended the query, when that was not `stop`."""
-    with writer.open_writer(settings.database_dsn, settings.checkpoint_dir) as connection:
+    dsn, checkpoint_dir = settings.database_dsn, settings.checkpoint_dir
+    with writer.open_writer(dsn, checkpoint_dir, settings.buckets) as connection:
         spark = open_session(settings)
         try:
             frame = query.outcomes(spark, settings)
-            write = sink.sink_into(connection, settings.checkpoint_dir)
+            write = sink.sink_into(connection, checkpoint_dir, settings.buckets)
             with started(query.start(frame, write, settings)) as running:
                 watch(running, stop, readiness)
         finally:
@@ -89,15 +80,7 @@ def watch(running: StreamingQuery, stop: threading.Event, readiness: Readiness) 
     while not stop.wait(POLL_SECONDS):
         if not running.isActive:
             raise running.exception() or RuntimeError("the query ended by itself")
-        readiness.obstacle = obstacle_of(running)
-
-
-def obstacle_of(running: StreamingQuery) -> str | None:
-    """None after the first batch, and when there was nothing to read yet."""
-    message = str(running.status["message"])
-    if running.lastProgress is not None or message.startswith("Waiting for"):
-        return None
-    return message
+        readiness.look_at(running)
 
 
 def cause_of(error: Exception) -> str:

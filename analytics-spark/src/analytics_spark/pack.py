@@ -21,6 +21,10 @@ from analytics_spark.versions import Integers
 ROWS_MAX = 200_000
 """Records that a task holds before it packs them."""
 
+BYTES_MAX = 64 * 1024 * 1024
+"""Bytes that a task holds before it packs them: a few big records weigh as much as many small ones.
+Spark's batches are at most as large again (its `arrow.maxBytesPerBatch`)."""
+
 PACKED = "bucket int, kind string, count long, event_time timestamp, body binary"
 PACKED_ARROW = pa.schema(
     {
@@ -43,14 +47,20 @@ def packed(records: DataFrame, topic: Topic, buckets: int) -> DataFrame:
 def pack(
     batches: Iterator[pa.RecordBatch], *, topic: Topic, buckets: int
 ) -> Iterator[pa.RecordBatch]:
-    """One task's records, at most ROWS_MAX at a time."""
+    """One task's records; what is held is packed once it reaches ROWS_MAX or BYTES_MAX."""
     held: list[pa.RecordBatch] = []
     for batch in batches:
         held.append(batch)
-        if sum(each.num_rows for each in held) >= ROWS_MAX:
+        if is_full(held):
             yield from pack_held(held, topic=topic, buckets=buckets)
             held = []
     yield from pack_held(held, topic=topic, buckets=buckets)
+
+
+def is_full(held: list[pa.RecordBatch]) -> bool:
+    rows = sum(int(batch.num_rows) for batch in held)
+    size = sum(int(batch.nbytes) for batch in held)
+    return rows >= ROWS_MAX or size >= BYTES_MAX
 
 
 def pack_held(

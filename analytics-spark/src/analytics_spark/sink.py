@@ -21,11 +21,11 @@ BATCHES_KEPT_MAX = 100_000
 
 ADVANCE_EPOCH = """
     INSERT INTO epochs AS epoch (
-        query_id, batch_id, watermark, latest_order_at, trace_id,
+        query_id, batch_id, buckets, watermark, latest_order_at, trace_id,
         counted, late, duplicates, cancellations, ignored, bad
     )
     VALUES (
-        %(query_id)s, %(batch_id)s, %(watermark)s, %(latest_order_at)s, %(trace_id)s,
+        %(query_id)s, %(batch_id)s, %(buckets)s, %(watermark)s, %(latest_order_at)s, %(trace_id)s,
         %(counted)s, %(late)s, %(duplicates)s, %(cancellations)s, %(ignored)s, %(bad)s
     )
     ON CONFLICT (query_id) DO UPDATE
@@ -88,7 +88,7 @@ DELETE_EMPTY = """
 
 
 def sink_into(
-    connection: psycopg.Connection, checkpoint_dir: Path
+    connection: psycopg.Connection, checkpoint_dir: Path, buckets: int
 ) -> Callable[[DataFrame, int], None]:
     """A function for foreachBatch; what it raises ends the query and undoes the batch."""
 
@@ -96,7 +96,7 @@ def sink_into(
         began_at = time.time_ns()
         # One action only: a second one would run the operator again, on its state of before.
         rows = frame.collect()
-        merge(connection, batch_of(rows, batch_id, checkpoint_dir), began_at)
+        merge(connection, batch_of(rows, batch_id, checkpoint_dir, buckets), began_at)
 
     return sink
 
@@ -119,6 +119,7 @@ def apply(connection: psycopg.Connection, batch: Batch, trace_id: str) -> bool:
         **asdict(batch.tally),
         "query_id": batch.query_id,
         "batch_id": batch.batch_id,
+        "buckets": batch.buckets,
         "offsets": json.dumps(batch.offsets),
         "watermark": batch.watermark,
         "latest_order_at": batch.latest_order_at,

@@ -13,6 +13,9 @@ from analytics_spark.blobs import column, from_bytes, to_bytes
 TIME_BITS = 42
 """Milliseconds since 1970 fit into 42 bits until the year 2109; 21 bits remain for the key."""
 
+KEYS_MAX = 1 << (63 - TIME_BITS)
+"""With more, the shift would overflow, and look-ups would find versions of other keys."""
+
 Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
@@ -23,12 +26,17 @@ class Versions:
     The table has a dictionary-encoded column `key`, `valid_from` in milliseconds since 1970, `seq`
     and the attributes. Reading its bytes copies nothing, so that a batch which changes no version
     pays nearly nothing for a big table.
+
+    Raises:
+        OverflowError: the table has more than KEYS_MAX keys.
     """
 
     def __init__(self, table: pa.Table) -> None:
         self.table = table
         encoded = column(table, "key")
         self._keys = encoded.dictionary
+        if len(self._keys) > KEYS_MAX:
+            raise OverflowError(f"{len(self._keys)} keys in one bucket, at most {KEYS_MAX} fit")
         self._codes: Integers = encoded.indices.to_numpy().astype(np.int64)
         self._sorted: Integers = (self._codes << TIME_BITS) | column(table, "valid_from").to_numpy()
 

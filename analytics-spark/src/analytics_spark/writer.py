@@ -18,6 +18,10 @@ WRITER_LOCK = 0x63656C6C
 
 OWNERS = "SELECT query_id FROM epochs"
 
+NEWEST_BATCH = "SELECT coalesce(max(batch_id), -1) FROM epochs"
+
+BUCKETS = "SELECT buckets FROM epochs"
+
 TRY_LOCK = "SELECT pg_try_advisory_lock(%s)"
 
 CREATE_DELTAS = """
@@ -40,7 +44,7 @@ class NotTheWriter(Exception):
 
 
 @contextmanager
-def open_writer(dsn: str, checkpoint_dir: Path) -> Iterator[psycopg.Connection]:
+def open_writer(dsn: str, checkpoint_dir: Path, buckets: int) -> Iterator[psycopg.Connection]:
     """The connection of the only writer of these tables; the lock goes with the connection.
 
     The epoch row alone would keep a second job on the same checkpoint from counting twice; the lock
@@ -48,7 +52,7 @@ def open_writer(dsn: str, checkpoint_dir: Path) -> Iterator[psycopg.Connection]:
 
     Raises:
         NotTheWriter: another job held the lock for LOCK_WAIT_SECONDS, or the tables were filled
-            from another checkpoint.
+            from another checkpoint, from another state of this one, or with other buckets.
     """
     with psycopg.connect(
         dsn,
@@ -59,6 +63,8 @@ def open_writer(dsn: str, checkpoint_dir: Path) -> Iterator[psycopg.Connection]:
     ) as connection:
         take_lock(connection)
         refuse_other_checkpoint(connection, checkpoint_dir)
+        refuse_other_state(connection, checkpoint_dir)
+        refuse_other_buckets(connection, buckets)
         connection.execute(CREATE_DELTAS)
         yield connection
 
@@ -78,4 +84,37 @@ def refuse_other_checkpoint(connection: psycopg.Connection, checkpoint_dir: Path
     if others:
         raise NotTheWriter(
             f"the cells belong to query {others[0]}, but {checkpoint_dir} holds {owner or 'none'}"
+        )
+
+
+def refuse_other_state(connection: psycopg.Connection, checkpoint_dir: Path) -> None:
+    """Tables or a checkpoint that were lost, or put back from a copy, do not fit the other one.
+
+    Tables that are behind lack batches which Spark does not run again. Tables that are ahead refuse
+    the next batches as applied, whatever is in them. PostgreSQL commits a batch after Spark has
+    planned it and before Spark notes it as done, so all between the two is right.
+    """
+    row = connection.execute(NEWEST_BATCH).fetchone()
+    assert row is not None  # an aggregate without GROUP BY always has a row
+    done = checkpoint.newest_batch(checkpoint_dir, "commits")
+    planned = checkpoint.newest_batch(checkpoint_dir, "offsets")
+    if not done <= row[0] <= planned:
+        raise NotTheWriter(
+            f"the cells are of {batch_name(row[0])}, but {checkpoint_dir} has done"
+            f" {batch_name(done)} and planned {batch_name(planned)}: put back the tables and the"
+            " checkpoint of one moment, or empty both to count anew from the beginning"
+        )
+
+
+def batch_name(batch_id: int) -> str:
+    return "no batch" if batch_id < 0 else f"batch {batch_id}"
+
+
+def refuse_other_buckets(connection: psycopg.Connection, buckets: int) -> None:
+    """With another number, users would go to buckets that do not hold their state."""
+    row = connection.execute(BUCKETS).fetchone()
+    if row is not None and row[0] != buckets:
+        raise NotTheWriter(
+            f"the checkpoint has {row[0]} buckets for ever, but BUCKETS is {buckets}:"
+            f" set it to {row[0]}, or empty the tables and the checkpoint to count anew"
         )

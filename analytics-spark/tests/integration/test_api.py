@@ -8,6 +8,10 @@ from typing import Any
 import httpx
 import pyarrow as pa
 import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from analytics_spark import sink
 from analytics_spark.api import create_app
@@ -46,6 +50,7 @@ def store_sample(dsn: str, checkpoint_dir: Path) -> None:
     batch = Batch(
         query_id=QUERY_ID,
         batch_id=3,
+        buckets=8,
         offsets={"orders.v1": {"0": [2, 10], "1": [0, 8]}},
         watermark=at(30),
         latest_order_at=at(30, hour=2),
@@ -53,7 +58,7 @@ def store_sample(dsn: str, checkpoint_dir: Path) -> None:
         deltas=pa.Table.from_pylist(deltas, DELTAS),
         samples=[],
     )
-    with open_writer(dsn, checkpoint_dir) as connection:
+    with open_writer(dsn, checkpoint_dir, batch.buckets) as connection:
         assert sink.apply(connection, batch, "ab" * 16)
 
 
@@ -64,6 +69,16 @@ async def api(tables: str) -> AsyncIterator[httpx.AsyncClient]:
         transport = httpx.ASGITransport(create_app(Resources(pool=pool, topic_ends=ends)))
         async with httpx.AsyncClient(transport=transport, base_url="http://api") as client:
             yield client
+
+
+@pytest.fixture
+def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
+    """What a process with a tracer provider would export."""
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
+    return exporter
 
 
 @pytest.fixture
@@ -159,6 +174,10 @@ async def test_an_hour_is_final_when_the_watermark_has_passed_its_end(
         "/v1/hours/2016-11-11T00:00:00",
         "/v1/hours/today",
         "/v1/hours/2016-11-11T00:00:00Z?by=age",
+        "/v1/hours/1478822400",
+        "/v1/hours/0001-01-01T00:00:00+14:00",
+        "/v1/hours/9999-12-31T23:00:00Z",
+        "/v1/hours?from=0001-01-01T00:00:00%2B14:00",
         "/v1/hours?from=yesterday",
         "/v1/hours?limit=0",
     ],
@@ -168,6 +187,16 @@ async def test_a_malformed_request_is_refused(api: httpx.AsyncClient, path: str)
 
     assert response.status_code == 422
     assert response.headers["content-type"] == "application/problem+json"
+
+
+async def test_requests_are_traced_and_health_checks_are_not(
+    api: httpx.AsyncClient, spans: InMemorySpanExporter
+) -> None:
+    for path in ("/health/live", "/health/ready", "/v1/status"):
+        assert (await api.get(path)).status_code == 200
+
+    paths = [(span.attributes or {}).get("url.path") for span in spans.get_finished_spans()]
+    assert paths == ["/v1/status"]
 
 
 @pytest.mark.usefixtures("stored_sample")

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from analytics_spark import sink
 from analytics_spark.settings import JobSettings
+from analytics_spark.writer import NotTheWriter
 from histories import (
     HOUR,
     Event,
@@ -112,6 +113,17 @@ def test_events_of_no_interest_are_read_over(job: RunningJob) -> None:
 
     assert job.hour(HOUR) == SAMPLE
     assert job.epoch("bad") == 0
+
+
+def test_tables_that_are_lost_under_their_checkpoint_are_refused(
+    job: RunningJob, reader: psycopg.Connection
+) -> None:
+    """What the writer knows of a checkpoint holds for one that Spark wrote."""
+    job.read(*sample())
+    reader.execute("TRUNCATE cells, epochs, batches")
+
+    with pytest.raises(NotTheWriter, match="are of no batch"):
+        job.read(*sample())
 
 
 def fails_after_commit(plain: Sink) -> Sink:

@@ -25,6 +25,15 @@ def test_a_new_checkpoint_belongs_to_nobody(tmp_path: Path) -> None:
     assert checkpoint.query_id(tmp_path) == "adf1b235-9425-490f-89b3-fff865d8fefe"
 
 
+def test_the_newest_batch_is_found_by_number(tmp_path: Path) -> None:
+    assert checkpoint.newest_batch(tmp_path, "offsets") == -1
+
+    for batch_id in (2, 9, 10):
+        write_offsets(tmp_path, batch_id, {}, {})
+    (tmp_path / "offsets" / ".11.crc").touch()
+    assert checkpoint.newest_batch(tmp_path, "offsets") == 10
+
+
 def test_a_batch_reads_from_the_end_of_the_one_before(tmp_path: Path) -> None:
     write_offsets(tmp_path, 4, {"users.v1": {"0": 2}}, {"orders.v1": {"0": 5, "1": 0}})
     write_offsets(tmp_path, 5, {"users.v1": {"0": 2}}, {"orders.v1": {"0": 8, "1": 1}})

@@ -103,6 +103,14 @@ def test_v9_an_order_after_the_grace_is_dropped_and_counted(job: SmallJob) -> No
     assert job.tally["late"] == 1
 
 
+def test_a_repeat_of_an_order_that_was_let_go_is_counted_as_late(job: SmallJob) -> None:
+    job.read(confirmed("much later", "Lily", ("iphone", 1), ordered_at=at(hour=5)))
+    job.read(*sample())
+
+    assert job.hour(HOUR) == SAMPLE
+    assert (job.tally["late"], job.tally["duplicates"]) == (16, 0)
+
+
 def test_v10_a_cancelled_order_takes_its_buyer_out(job: SmallJob) -> None:
     job.read(cancelled("Jack iphone", "Jack", ("iphone", 3), ordered_at=at(1 / 60)))
 

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analytics_spark import versions
 from analytics_spark.versions import Changes, Versions
 
 KEYS = st.sampled_from(["a", "b", "ключ", ""])
@@ -28,16 +30,16 @@ def table(changes: list[Change]) -> pa.Table:
 
 
 def versions_of(*batches: list[Change], watermark: int = -1) -> Versions:
-    versions = Versions.empty({"value": pa.string()})
+    result = Versions.empty({"value": pa.string()})
     for batch in batches:
-        versions = Versions.from_bytes(versions.merge(table(batch), watermark).to_bytes())
-    return versions
+        result = Versions.from_bytes(result.merge(table(batch), watermark).to_bytes())
+    return result
 
 
-def answers(versions: Versions, questions: list[tuple[str, int]]) -> list[str | None]:
+def answers(asked: Versions, questions: list[tuple[str, int]]) -> list[str | None]:
     keys = pa.array([key for key, _ in questions], pa.string())
     times = np.array([time for _, time in questions], np.int64)
-    found: list[str | None] = versions.take("value", versions.find(keys, times)).to_pylist()
+    found: list[str | None] = asked.take("value", asked.find(keys, times)).to_pylist()
     return found
 
 
@@ -47,6 +49,15 @@ def naive(changes: list[Change], key: str, time: int) -> str | None:
         return None
     since, seq = max(valid)
     return f"{key}/{since}/{seq}"
+
+
+def test_more_keys_than_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert np.iinfo(np.int64).max == (versions.KEYS_MAX << versions.TIME_BITS) - 1
+    monkeypatch.setattr(versions, "KEYS_MAX", 2)
+    assert answers(versions_of([("a", 1, 1), ("b", 1, 1)]), [("b", 1)]) == ["b/1/1"]
+
+    with pytest.raises(OverflowError, match="3 keys in one bucket, at most 2 fit"):
+        versions_of([("a", 1, 1), ("b", 1, 1), ("c", 1, 1)])
 
 
 @given(changes=CHANGES, questions=QUESTIONS)

@@ -19,6 +19,7 @@ FUTURE_MAX = timedelta(minutes=5)
 """How far a client's clock may be ahead of ours."""
 
 
+DATE_FORM = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T")
 MONEY_FORM = re.compile(r"[0-9]{1,10}(\.[0-9]{1,2})?")
 
 
@@ -31,7 +32,7 @@ def money_text(amount: object) -> object:
 
 def instant_text(instant: object) -> object:
     """A number would be taken for seconds, or for milliseconds if it is large."""
-    if not isinstance(instant, str):
+    if not isinstance(instant, str) or not DATE_FORM.match(instant):
         raise ValueError("is a string such as '2016-11-11T00:00:00Z'")
     return instant
 

@@ -1,8 +1,8 @@
-"""Outbox to Kafka: nothing lost, each key in order, duplicates only after a crash.
+"""Outbox to Kafka: nothing lost, each key in order, repeats only after a failure.
 
 One relay of a service is active, others stand by. It reads what became visible (`outbox`), sends
 it and waits for the acknowledgements (`kafka`), and only then moves its progress, which is written
-behind: a crash publishes again what the last checkpoint did not know.
+behind: after a failure it publishes again what the last checkpoint did not know.
 """
 
 import asyncio

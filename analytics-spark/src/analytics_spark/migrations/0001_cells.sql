@@ -14,10 +14,12 @@ CREATE TABLE cells (
 );
 
 -- How far each query has come: moved in the transaction that moves the cells, so that a batch which
--- Spark runs again changes nothing. The counts are totals since the query's first batch.
+-- Spark runs again changes nothing. The counts are totals since the query's first batch; the number
+-- of buckets is fixed with it, because its state is kept by bucket.
 CREATE TABLE epochs (
     query_id uuid PRIMARY KEY,
     batch_id bigint NOT NULL,
+    buckets integer NOT NULL,
     watermark timestamptz,
     latest_order_at timestamptz,
     trace_id text NOT NULL,

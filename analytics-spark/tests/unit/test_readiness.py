@@ -1,0 +1,93 @@
+"""When the job says that it is ready, and when it no longer does."""
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from pyspark.sql.streaming.query import StreamingQuery
+
+from analytics_spark import readiness
+from analytics_spark.readiness import PROGRESS_SECONDS_MAX, Readiness
+
+WAITING = "Waiting for next trigger"
+IDLE_PROGRESS_SECONDS = 10
+"""Spark's noDataProgressEventInterval."""
+
+
+@dataclass
+class Job:
+    """A clock, and a query of which a test says what it says."""
+
+    readiness: Readiness = field(init=False)
+    now: float = 1_000.0
+    lastProgress: SimpleNamespace | None = None
+    status: dict[str, str] = field(default_factory=lambda: {"message": "Initializing sources"})
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def says(self, message: str, *, progress: str | None = None) -> None:
+        self.status["message"] = message
+        self.lastProgress = SimpleNamespace(timestamp=progress) if progress else None
+        self.readiness.look_at(cast(StreamingQuery, self))
+
+
+@pytest.fixture
+def job(monkeypatch: pytest.MonkeyPatch) -> Job:
+    job = Job()
+    monkeypatch.setattr(readiness, "time", job)
+    job.readiness = Readiness(trigger_milliseconds=500)
+    return job
+
+
+async def test_a_query_is_ready_after_its_first_batch_and_not_before(job: Job) -> None:
+    assert await job.readiness.check() == "Spark is starting"
+
+    job.now += 2 * PROGRESS_SECONDS_MAX
+    job.says("Processing new data")
+    assert await job.readiness.check() == "Processing new data"
+
+    job.says("Processing new data", progress="first")
+    assert await job.readiness.check() is None
+
+
+async def test_a_query_that_begins_late_with_nothing_to_read_is_ready(job: Job) -> None:
+    job.now += 2 * PROGRESS_SECONDS_MAX
+    job.says(WAITING)
+    assert await job.readiness.check() is None
+
+
+async def test_a_query_at_rest_stays_ready(job: Job) -> None:
+    for number in range(20):
+        job.says(WAITING, progress=f"idle {number}")
+        job.now += IDLE_PROGRESS_SECONDS
+        assert await job.readiness.check() is None
+
+
+async def test_a_batch_that_hangs_is_told_until_it_gets_on(job: Job) -> None:
+    job.says(WAITING, progress="first")
+    job.now += PROGRESS_SECONDS_MAX
+    job.says("Processing new data", progress="first")
+    assert await job.readiness.check() is None
+
+    job.now += 5
+    job.says("Processing new data", progress="first")
+    assert await job.readiness.check() == "no progress for 65 s: Processing new data"
+
+    job.says(WAITING, progress="second")
+    assert await job.readiness.check() is None
+
+
+async def test_a_query_that_nobody_can_look_at_any_more_is_not_ready(job: Job) -> None:
+    """The call into Spark hangs itself."""
+    job.says(WAITING, progress="first")
+    job.now += PROGRESS_SECONDS_MAX + 1
+    assert await job.readiness.check() == f"no progress for 61 s: {WAITING}"
+
+
+async def test_a_slow_trigger_is_waited_for(job: Job) -> None:
+    job.readiness = Readiness(trigger_milliseconds=300_000)
+    job.says(WAITING, progress="first")
+    job.now += 300 + PROGRESS_SECONDS_MAX
+    assert await job.readiness.check() is None
