@@ -25,8 +25,8 @@ fetch: setup ## download Kafka and Spark's connector, get or build Jaeger
 up: setup ## start everything, and wait until it is ready
 	@$(EMBEDDED) up
 
-down: ## stop everything
-	@test ! -x $(VENV_PYTHON) || $(EMBEDDED) down
+down: setup ## stop everything
+	@$(EMBEDDED) down
 
 status: setup ## what runs, where, and why not
 	@$(EMBEDDED) status
@@ -34,8 +34,8 @@ status: setup ## what runs, where, and why not
 logs: setup ## the last log lines; of one process with name=users-api
 	@$(EMBEDDED) logs $(name)
 
-clean: ## stop everything and remove its data
-	@test ! -x $(VENV_PYTHON) || $(EMBEDDED) clean
+clean: setup ## stop everything and remove its data
+	@$(EMBEDDED) clean
 
 footprint: setup ## resident memory per process and in all
 	@$(EMBEDDED) footprint

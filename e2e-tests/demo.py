@@ -117,9 +117,7 @@ def show_order(hometown: Hometown, sample: Sample) -> None:
 def show_trace(hometown: Hometown, order_id: str) -> None:
     """The way of the order, if Jaeger is there (it may still be built) and has seen it."""
     if not hometown.jaeger_answers():
-        say(
-            "  no trace: Jaeger is still being fetched or built (make status); then: make clean demo"
-        )
+        say("  no trace: Jaeger is not there yet (make status); once it is: make clean demo")
         return
     try:
         [trace, *_] = eventually(

@@ -6,6 +6,7 @@ Only the standard library, and above the version check nothing that an old Pytho
 """
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import pathlib
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from typing import IO
 
 if sys.version_info < (3, 11):  # noqa: UP036 - this is the line that tells people so
     version = ".".join(str(part) for part in sys.version_info[:3])
@@ -44,9 +46,11 @@ def main() -> int:
         wanted = fingerprint()
         if not is_done(wanted):
             check_java()
-            provide_uv()
-            provide_packages()
-            STAMP.write_text(wanted)
+            with one_at_a_time():
+                if not is_done(wanted):
+                    provide_uv()
+                    provide_packages()
+                    STAMP.write_text(wanted)
     except SetupError as error:
         sys.stderr.write(f"hometown: {error}\n")
         return 1
@@ -102,6 +106,32 @@ def check_java() -> None:
         raise SetupError(str(failure)) from failure
 
 
+@contextlib.contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """A second setup of this checkout waits for the first one, as long as that may take at most."""
+    deadline = time.monotonic() + SYNC_SECONDS_MAX
+    folder = log_file().parent
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "setup.lock").open("w") as lock:
+        while not taken(lock):
+            if time.monotonic() > deadline:
+                raise SetupError("another setup of this checkout does not end: stop it")
+            time.sleep(POLL_SECONDS)
+        yield
+
+
+def taken(lock: IO[str]) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def log_file() -> pathlib.Path:
+    return pathlib.Path(os.environ.get("HOMETOWN_RUN_DIR", CHECKOUT / ".run"), "logs", "setup.log")
+
+
 def provide_uv() -> None:
     """Install the pinned uv, unless it is there and runs.
 
@@ -151,8 +181,7 @@ def run(what: str, command: list[str], seconds_max: float) -> None:
     Raises:
         SetupError: it failed or took too long.
     """
-    log = pathlib.Path(os.environ.get("HOMETOWN_RUN_DIR", CHECKOUT / ".run"), "logs", "setup.log")
-    log.parent.mkdir(parents=True, exist_ok=True)
+    log = log_file()
     environment = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
     environment.update(UV_PYTHON_DOWNLOADS="never", UV_PROJECT_ENVIRONMENT=str(VENV))
     began = time.monotonic()

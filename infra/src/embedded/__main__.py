@@ -22,7 +22,7 @@ from embedded.run_folder import RunFolder
 from embedded.settings import Settings
 from embedded.up import address_table, up
 
-LOG_LINES_DEFAULT = 100
+LOG_LINES_DEFAULT = 20
 
 Verb = Callable[[argparse.Namespace, Settings, Composition], int]
 

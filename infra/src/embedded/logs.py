@@ -9,17 +9,18 @@ from embedded.readiness import last_lines
 from embedded.run_folder import RunFolder
 
 FOLLOW_POLL_SECONDS = 0.2
+TOOLS = ("setup", "supervisord")
 
 
 def chosen(folder: RunFolder, name: str | None) -> list[Path]:
-    """The log of one process, or all of them.
+    """The log of one process, or those of all but our own tools.
 
     Raises:
         Failure: there is no such log.
     """
     logs = sorted((folder / "logs").glob("*.log"))
     if name is None:
-        return logs
+        return [log for log in logs if log.stem not in TOOLS]
     if folder.log_of(name) in logs:
         return [folder.log_of(name)]
     known = ", ".join(log.stem for log in logs) or "none yet"
