@@ -1,12 +1,15 @@
 """A system in a folder of its own, started and stopped by the commands that people type."""
 
+import asyncio
 import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+import asyncpg
+
 from clients import Hometown
-from embedded.composition import Site
+from embedded.postgres import dsn
 from embedded.run_folder import RunFolder
 from embedded.settings import Settings
 from embedded.status import as_found
@@ -53,9 +56,18 @@ class Stack:
     def hometown(self) -> Hometown:
         return Hometown.of_run_folder(self.folder.path)
 
-    @property
-    def site(self) -> Site:
-        return as_found(Settings(run_dir=self.folder.path, ports="free", ports_given={}))
+    def fetch(self, database: str, sql: str, *values: object) -> list[asyncpg.Record]:
+        """What a statement gives in the database of one service."""
+        settings = Settings(run_dir=self.folder.path, ports="free", ports_given={})
+
+        async def run() -> list[asyncpg.Record]:
+            connection = await asyncpg.connect(dsn(as_found(settings), database))
+            try:
+                return await connection.fetch(sql, *values)
+            finally:
+                await connection.close()
+
+        return asyncio.run(run())
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,15 @@
 """Money: credit is reserved, refused and released to the cent, whatever is repeated or killed."""
 
-import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
-import asyncpg
 import psutil
 import pytest
 
 from clients import Hometown, Json
 from embedded import supervision
-from embedded.postgres import dsn
 from eventually import eventually
 from stack import ORDER_TIMEOUT_SECONDS, Stack
 
@@ -85,15 +82,6 @@ def kill(stack: Stack, name: str) -> None:
         psutil.Process(programs[name].pid).kill()
 
 
-def execute(stack: Stack, database: str, sql: str) -> None:
-    async def run() -> None:
-        connection = await asyncpg.connect(dsn(stack.site, database))
-        await connection.execute(sql)
-        await connection.close()
-
-    asyncio.run(run())
-
-
 def leave_alone(stack: Stack) -> None:
     """Nothing is repeated and nobody is killed."""
 
@@ -101,8 +89,8 @@ def leave_alone(stack: Stack) -> None:
 def deliver_all_again(stack: Stack) -> None:
     """Every message since the beginning is published once more, as after a lost checkpoint."""
     with stopped(stack, "users-relay", "orders-relay"):
-        execute(stack, "users", PUBLISH_ALL_AGAIN)
-        execute(stack, "orders", PUBLISH_ALL_AGAIN)
+        stack.fetch("users", PUBLISH_ALL_AGAIN)
+        stack.fetch("orders", PUBLISH_ALL_AGAIN)
 
 
 def kill_workers(stack: Stack) -> None:

@@ -6,6 +6,7 @@ from clients import Hometown, Json
 from demo import counted
 from eventually import eventually
 from sample import Sample
+from stack import Stack
 from system import BATCH, COUNTED, EDGES
 from traces import edges_of, spans_of
 
@@ -62,8 +63,9 @@ def test_the_batch_that_counted_the_order_links_to_it(hometown: Hometown, trace:
     assert trace["traceID"] in {trace_id for trace_id, _ in span.links}
 
 
-def test_the_trace_of_the_batch_is_stored_with_its_epoch(hometown: Hometown, trace: Json) -> None:
+def test_the_trace_of_the_batch_is_stored_with_its_epoch(stack: Stack, trace: Json) -> None:
     [cell] = [span for span in spans_of(trace) if span.step == COUNTED]
     [(batch_trace_id, _)] = cell.links
 
-    assert hometown.status()["last_batch"]["trace_id"] == batch_trace_id
+    stored = "SELECT batch_id FROM batches WHERE trace_id = $1"
+    assert len(stack.fetch("analytics", stored, batch_trace_id)) == 1

@@ -135,6 +135,7 @@ class Relay:
                 await asyncio.wait([publishing], timeout=GRACE_SECONDS)
                 publishing.cancel()
                 keeping.cancel()
+            await active.close()  # first, so that nothing of ours arrives among a successor's
             await active.hand_over()
         except* LeaseLost:
             self._fence()

