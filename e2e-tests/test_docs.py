@@ -16,7 +16,12 @@ from shared.topics import TOPICS, TopicSettings
 from stack import CHECKOUT, Stack
 from users_svc.settings import UsersSettings
 
-DOCUMENTS = [*CHECKOUT.glob("*.md"), *CHECKOUT.glob("*/*.md"), *CHECKOUT.glob("docs/*/*.md")]
+DOCUMENTS = [
+    document
+    for pattern in ("*.md", "*/*.md", "docs/*/*.md")
+    for document in CHECKOUT.glob(pattern)
+    if not document.relative_to(CHECKOUT).parts[0].startswith(".")
+]
 
 RUN_BY_TESTS = {"demo", "up", "down", "status", "logs", "clean", "footprint", "help"}
 """Verbs that these tests call, see test_demo.py and below."""
