@@ -20,9 +20,7 @@ CODEC: Codec[Counted] = Codec({"counted": Counted})
 
 
 def publish(event: Counted) -> PublicEvent:
-    return PublicEvent(
-        topic=TOPIC, key=str(event.counter_id), type="counted", value=CODEC.encode(event)
-    )
+    return CODEC.public(event, topic=TOPIC, key=str(event.counter_id))
 
 
 def counted(counter_id: UUID, *numbers: int) -> list[Counted]:

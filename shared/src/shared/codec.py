@@ -5,6 +5,8 @@ from typing import Generic, TypeVar
 
 from pydantic import TypeAdapter
 
+from shared.messages import PublicEvent
+
 E = TypeVar("E")
 
 
@@ -31,6 +33,10 @@ class Codec(Generic[E]):
 
     def encode(self, event: E) -> bytes:
         return self._adapters[self.name_of(event)].dump_json(event)
+
+    def public(self, event: E, *, topic: str, key: str) -> PublicEvent:
+        """The event as it leaves the service, under its name."""
+        return PublicEvent(topic=topic, key=key, type=self.name_of(event), value=self.encode(event))
 
     def decode(self, name: str, data: bytes | str) -> E:
         """The event that was encoded under `name`.

@@ -24,14 +24,6 @@ class NotFound(Exception):
 
 
 @dataclass(eq=False)
-class Gone(Exception):
-    """There was such a thing, and it was deleted."""
-
-    code: str
-    reason: str
-
-
-@dataclass(eq=False)
 class VersionConflict(Exception):
     """Somebody else wrote to the stream first; `current_version` is what it has now."""
 

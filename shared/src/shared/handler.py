@@ -57,7 +57,7 @@ async def handle(
     Without `expected_version` a lost race is decided again, at most ATTEMPTS_MAX times.
 
     Raises:
-        Refused, NotFound, Gone: what `decide` raises; nothing was recorded.
+        Refused, NotFound: what `decide` raises; nothing was recorded.
         VersionConflict: the stream is not at `expected_version`, or too many races were lost.
         AlreadyConsumed, KeyUsed: this message or request had its effect before.
     """

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import logging
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -17,14 +16,12 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from shared.decider import Decider
-from shared.errors import Gone, NotFound, Refused, VersionConflict
+from shared.errors import NotFound, Refused, VersionConflict
 from shared.event_store import EventStore, KeyUsed
 from shared.handler import Outcome, RepeatableAnswer, handle
 from shared.health import database_check, health_routes
 from shared.identifiers import new_id
 from shared.messages import Answer, IdempotencyKey, Metadata
-
-log = logging.getLogger(__name__)
 
 C = TypeVar("C")
 S = TypeVar("S")
@@ -116,10 +113,6 @@ def answer_problems(app: FastAPI) -> None:
     @app.exception_handler(NotFound)
     async def not_found(request: Request, error: NotFound) -> Response:
         return problem(404, error.code, error.reason)
-
-    @app.exception_handler(Gone)
-    async def gone(request: Request, error: Gone) -> Response:
-        return problem(410, error.code, error.reason)
 
     @app.exception_handler(VersionConflict)
     async def version_conflict(request: Request, error: VersionConflict) -> Response:

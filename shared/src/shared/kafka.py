@@ -64,8 +64,9 @@ async def publish(client: AIOKafkaProducer, records: Iterable[OutgoingRecord]) -
             batch.append(record)
         slots.append((batch, batch.count - 1))
     acknowledged = [await batch.send(client) for batch in batches]
-    base_offsets = dict(zip(map(id, batches), await asyncio.gather(*acknowledged), strict=True))
-    return [base_offsets[id(batch)].offset + index for batch, index in slots]
+    for batch, place in zip(batches, await asyncio.gather(*acknowledged), strict=True):
+        batch.base_offset = place.offset
+    return [batch.base_offset + index for batch, index in slots]
 
 
 @dataclass(slots=True)
@@ -76,6 +77,8 @@ class Batch:
     topic: str
     partition: int
     count: int = 0
+    base_offset: int = -1
+    """Of its first record, once it is acknowledged."""
 
     def append(self, record: OutgoingRecord) -> bool:
         """False when the batch is full; one record fits always, however large it is."""

@@ -17,6 +17,7 @@ from shared.settings import Settings
 
 GRACE_SECONDS = 10
 """How long open requests may take when an api is asked to stop."""
+
 S = TypeVar("S", bound=Settings)
 
 NOISY = (
@@ -28,7 +29,6 @@ NOISY = (
     "aiokafka.cluster",
 )
 """These log a line per retry while a broker is away; one a minute tells as much."""
-
 
 TALKATIVE = ("faust", "mode", "aiokafka")
 """These tell of each step of a start that goes well."""
@@ -82,3 +82,12 @@ def stop_signal() -> asyncio.Event:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, event.set)
     return event
+
+
+async def wait(event: asyncio.Event, seconds_max: float) -> None:
+    """Until the event is set, at most `seconds_max`."""
+    try:
+        async with asyncio.timeout(seconds_max):
+            await event.wait()
+    except TimeoutError:
+        pass

@@ -19,6 +19,7 @@ from aiokafka.errors import KafkaError
 from shared import kafka, lease, outbox, postgres
 from shared.lease import Lease, LeaseLost
 from shared.outbox import OutboxRow, Progress, Snapshot
+from shared.processes import wait
 from shared.relay_trace import BatchTrace
 
 log = logging.getLogger(__name__)
@@ -261,12 +262,3 @@ class ActiveRelay:
         if self._producer is not None:
             client, self._producer = self._producer, None
             await kafka.close(client)
-
-
-async def wait(event: asyncio.Event, seconds_max: float) -> None:
-    """Until the event is set, at most `seconds_max`."""
-    try:
-        async with asyncio.timeout(seconds_max):
-            await event.wait()
-    except TimeoutError:
-        pass

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from shared.decider import Decider
-from shared.errors import Gone, NotFound, Refused
+from shared.errors import NotFound, Refused
 
 C = TypeVar("C")
 S = TypeVar("S")
@@ -22,7 +22,7 @@ class Given(Generic[C, S, E]):
     def when(self, command: C) -> "When[E]":
         try:
             decided = self.decider.decide(command, self.decider.state_after(self.events))
-        except (Refused, NotFound, Gone) as error:
+        except (Refused, NotFound) as error:
             return When((), error)
         return When(tuple(decided), None)
 
@@ -32,7 +32,7 @@ class When(Generic[E]):
     """What the command led to."""
 
     events: Sequence[E]
-    error: Refused | NotFound | Gone | None
+    error: Refused | NotFound | None
 
     def then(self, *expected: E) -> None:
         """Exactly these events; none means that the decision stays quiet."""

@@ -13,7 +13,7 @@ from faust.types import EventT
 
 from shared.consumer import Consumer, IncomingRecord
 from shared.health import health_server
-from shared.processes import stop_signal
+from shared.processes import stop_signal, wait
 from shared.settings import Settings
 
 # A killed worker's partitions come back after the session time-out; Faust's own default of 60 s
@@ -98,11 +98,7 @@ async def run_worker(
         while not stopping.is_set():
             if app.should_stop:
                 raise RuntimeError("the consumer ended; its log says why")
-            try:
-                async with asyncio.timeout(CRASH_POLL_SECONDS):
-                    await stopping.wait()
-            except TimeoutError:
-                pass
+            await wait(stopping, CRASH_POLL_SECONDS)
         for task in beside:
             task.cancel()
 

@@ -71,13 +71,7 @@ CODEC: Codec[PublicUserEvent] = Codec(
 
 def publish(event: UserEvent) -> PublicEvent:
     """The public form of an event; all events of a user share the user's id as key."""
-    public = public_of(event)
-    return PublicEvent(
-        topic=TOPIC,
-        key=str(event.user_id),
-        type=CODEC.name_of(public),
-        value=CODEC.encode(public),
-    )
+    return CODEC.public(public_of(event), topic=TOPIC, key=str(event.user_id))
 
 
 def public_of(event: UserEvent) -> PublicUserEvent:

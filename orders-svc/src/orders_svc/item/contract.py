@@ -30,13 +30,7 @@ CODEC: Codec[PublicItemEvent] = Codec({"item-listed": ItemListed})
 
 def publish(event: ItemEvent) -> PublicEvent:
     """The public form of an event; all events of an item share the item's id as key."""
-    public = public_of(event)
-    return PublicEvent(
-        topic=TOPIC,
-        key=str(event.item_id),
-        type=CODEC.name_of(public),
-        value=CODEC.encode(public),
-    )
+    return CODEC.public(public_of(event), topic=TOPIC, key=str(event.item_id))
 
 
 def public_of(event: events.ItemEvent) -> PublicItemEvent:

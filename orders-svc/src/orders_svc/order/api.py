@@ -15,7 +15,7 @@ from orders_svc.item.item import ITEM, Item
 from orders_svc.order import summaries
 from orders_svc.order.commands import CancelOrder, PlaceOrder
 from orders_svc.order.events import OrderLine
-from orders_svc.order.order import ORDER, Order, Status
+from orders_svc.order.order import ORDER, Order, Status, amount_of
 from orders_svc.service import PAGE_MAX, Service
 from shared import telemetry
 from shared.errors import NotFound
@@ -108,7 +108,7 @@ async def place_order(body: PlaceOrderRequest, call: AnyCall, service: Service) 
         ordered_at=body.ordered_at or datetime.now(UTC),
     )
 
-    if sum(line.quantity * line.unit_price for line in command.lines) > AMOUNT_MAX:
+    if amount_of(command.lines) > AMOUNT_MAX:
         raise HttpProblem(422, "amount-too-large", f"an order is worth at most {AMOUNT_MAX}")
 
     def placed(outcome: Outcome[Order | None]) -> Answer:

@@ -75,13 +75,7 @@ def publish(event: OrderEvent) -> PublicEvent:
     The key is the user, not the order: all of a user's orders keep their order, and lie in the
     same partitions as the user's own events.
     """
-    public = public_of(event)
-    return PublicEvent(
-        topic=TOPIC,
-        key=str(event.user_id),
-        type=CODEC.name_of(public),
-        value=CODEC.encode(public),
-    )
+    return CODEC.public(public_of(event), topic=TOPIC, key=str(event.user_id))
 
 
 def public_of(event: OrderEvent) -> PublicOrderEvent:

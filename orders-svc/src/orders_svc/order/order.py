@@ -1,6 +1,6 @@
 """An order as two pure functions: `decide` what a command leads to, `evolve` by what happened."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
@@ -71,10 +71,15 @@ def place(command: PlaceOrder) -> Sequence[OrderEvent]:
             order_id=command.order_id,
             user_id=command.user_id,
             lines=command.lines,
-            amount=sum((line.quantity * line.unit_price for line in command.lines), Decimal(0)),
+            amount=amount_of(command.lines),
             ordered_at=command.ordered_at,
         )
     ]
+
+
+def amount_of(lines: Iterable[OrderLine]) -> Decimal:
+    """What the lines cost together."""
+    return sum((line.quantity * line.unit_price for line in lines), Decimal(0))
 
 
 def confirm(order: Order) -> Sequence[OrderEvent]:
