@@ -73,9 +73,14 @@ class Lease:
     valid_until: float
     clock: Callable[[], float] = time.monotonic
 
+    @property
+    def is_over(self) -> bool:
+        """Whether another owner may have taken over by now."""
+        return self.clock() >= self.valid_until
+
     def check(self) -> None:
         """Raises LeaseLost unless the lease surely still holds. Call it before each send."""
-        if self.clock() >= self.valid_until:
+        if self.is_over:
             raise LeaseLost
 
     async def renew(self, connection: asyncpg.Connection) -> None:

@@ -138,8 +138,10 @@ class Relay:
                 keeping.cancel()
             await active.close()  # first, so that nothing of ours arrives among a successor's
             await active.hand_over()
-        except* LeaseLost:
-            self._fence()
+        except* (LeaseLost, *postgres.AWAY) as group:
+            # A process that was frozen may notice a query's time-out before the lost lease.
+            if group.subgroup(LeaseLost) or held.is_over:
+                self._fence()
             raise
         finally:
             self._active = None
