@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Generic, TypeVar
@@ -13,9 +14,17 @@ from aiokafka.partitioner import murmur2
 from shared import messages, telemetry
 from shared.codec import Codec
 from shared.doorbell import Doorbell
-from shared.errors import VersionConflict
+from shared.errors import Refused, VersionConflict
 from shared.identifiers import new_id
-from shared.messages import Answer, Consumed, IdempotencyKey, Metadata, PublicEvent, RecordedEvent
+from shared.messages import (
+    Answer,
+    IdempotencyKey,
+    Metadata,
+    PublicEvent,
+    PublicRecord,
+    RecordedEvent,
+)
+from shared.postgres import Connection
 from shared.topics import TOPICS
 
 E = TypeVar("E")
@@ -23,6 +32,7 @@ E = TypeVar("E")
 SCHEMA_VERSION = 1
 MESSAGE_BYTES_MAX = 256 * 1024
 """A larger record could be refused by the broker, and would hold up the outbox for ever."""
+EVENT_TOO_LARGE = "event-too-large"
 
 READ = """
     SELECT stream_id, version, event_id, type, data, recorded_at
@@ -31,17 +41,11 @@ READ = """
     ORDER BY stream_id, version
 """
 
-APPEND = """
-    SELECT append($1, $2, $3, $4::new_event[], $5, $6, $7::stored_answer, $8::consumed_version)
-"""
+APPEND = "SELECT append($1, $2, $3, $4::new_event[], $5, $6, $7::stored_answer)"
 
 
 class KeyUsed(Exception):
     """Another request with this idempotency key was recorded first."""
-
-
-class AlreadyConsumed(Exception):
-    """This message, or a later one of its stream, had its effect before."""
 
 
 class EventStore(Generic[E]):
@@ -62,13 +66,20 @@ class EventStore(Generic[E]):
         doorbell: Doorbell,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._pool = pool
-        self._category = category
+        self._database: asyncpg.Pool | Connection = pool
+        self.category = category
         self._source = source
         self._codec = codec
         self._publish = publish
         self._doorbell = doorbell
         self._now = now
+
+    def within(self, connection: Connection) -> "EventStore[E]":
+        """The same store inside a transaction of the caller, who rings the doorbell afterwards."""
+        bound = copy(self)
+        bound._database = connection
+        bound._doorbell = Doorbell(None)
+        return bound
 
     async def read(self, stream_id: UUID) -> list[RecordedEvent[E]]:
         """All events of a stream, oldest first; none when there is no such stream."""
@@ -76,17 +87,18 @@ class EventStore(Generic[E]):
 
     async def read_many(self, stream_ids: Iterable[UUID]) -> list[RecordedEvent[E]]:
         """The events of several streams in one query, each stream's oldest first."""
-        rows = await self._pool.fetch(READ, list(stream_ids))
-        return [
-            RecordedEvent(
-                stream_id=row["stream_id"],
-                version=row["version"],
-                event_id=row["event_id"],
-                event=self._codec.decode(row["type"], row["data"]),
-                recorded_at=row["recorded_at"],
-            )
-            for row in rows
-        ]
+        rows = await self._database.fetch(READ, list(stream_ids))
+        return [self.recorded(row) for row in rows]
+
+    def recorded(self, row: asyncpg.Record) -> RecordedEvent[E]:
+        """The event in a row of `events`."""
+        return RecordedEvent(
+            stream_id=row["stream_id"],
+            version=row["version"],
+            event_id=row["event_id"],
+            event=self._codec.decode(row["type"], row["data"]),
+            recorded_at=row["recorded_at"],
+        )
 
     async def append(
         self,
@@ -97,27 +109,26 @@ class EventStore(Generic[E]):
         metadata: Metadata,
         key: IdempotencyKey | None = None,
         answer: Answer | None = None,
-        consumed: Consumed | None = None,
     ) -> int:
         """Record events after `expected_version` (0: a new stream); give the new version.
 
-        One statement, so one transaction and one round trip: the answer to repeat, the message
-        that was consumed, the events and their outbox rows. Durable when it returns.
+        One statement, so one transaction and one round trip: the answer to repeat, the events and
+        their outbox rows. Durable when it returns. Without events it only sees to it that the
+        stream still has the expected version.
 
         Raises:
             VersionConflict: the stream has another version.
             KeyUsed: the idempotency key was recorded by another request.
-            AlreadyConsumed: the consumer has taken this message before.
-            ValueError: a public event is larger than MESSAGE_BYTES_MAX.
+            Refused: a public event is larger than MESSAGE_BYTES_MAX.
         """
-        with telemetry.tracer.start_as_current_span(f"append {self._category}") as span:
+        with telemetry.tracer.start_as_current_span(f"append {self.category}") as span:
             span.set_attribute(telemetry.STREAM_ID, str(stream_id))
             now = self._now()
             try:
-                version: int = await self._pool.fetchval(
+                version: int = await self._database.fetchval(
                     APPEND,
                     stream_id,
-                    self._category,
+                    self.category,
                     expected_version,
                     [
                         self._row(stream_id, version, event, metadata, now)
@@ -126,7 +137,6 @@ class EventStore(Generic[E]):
                     metadata_json(metadata),
                     now,
                     answer_row(key, answer),
-                    (consumed.consumer, consumed.stream_id, consumed.version) if consumed else None,
                 )
             except asyncpg.PostgresError as error:
                 raise meaning_of(error, stream_id) from error
@@ -134,44 +144,62 @@ class EventStore(Generic[E]):
         self._doorbell.ring()
         return version
 
+    def record_of(self, event: RecordedEvent[E], metadata: Metadata) -> PublicRecord | None:
+        """The record as which an event leaves the service; None when it stays inside.
+
+        The header with the version before it is added by who knows that: `append`, or `history`.
+        """
+        public = self._publish(event.event)
+        if public is None:
+            return None
+        headers = {
+            messages.ID: str(event.event_id),
+            messages.TYPE: public.type,
+            messages.SOURCE: self._source,
+            messages.TIME: rfc3339(event.recorded_at),
+            messages.SPEC: messages.SPEC_VERSION,
+            messages.SUBJECT: public.key,
+            messages.SCHEMA_VERSION: str(public.schema_version),
+            messages.STREAM_ID: str(event.stream_id),
+            messages.STREAM_VERSION: str(event.version),
+            messages.CORRELATION_ID: str(metadata.correlation_id),
+            messages.CAUSATION_ID: str(metadata.causation_id),
+            messages.CONTENT: messages.CONTENT_TYPE,
+        }
+        return PublicRecord(
+            topic=public.topic,
+            partition=partition_of(public.topic, public.key),
+            key=public.key.encode(),
+            value=public.value,
+            headers=messages.header_lines(headers),
+        )
+
     def _row(
         self, stream_id: UUID, version: int, event: E, metadata: Metadata, now: datetime
     ) -> tuple[object, ...]:
         """A value of the SQL type `new_event`."""
-        event_id = new_id()
+        recorded = RecordedEvent(
+            stream_id=stream_id, version=version, event_id=new_id(), event=event, recorded_at=now
+        )
         type_, data = self._codec.name_of(event), self._codec.encode(event).decode()
-        public = self._publish(event)
-        if public is None:
-            return (event_id, type_, SCHEMA_VERSION, data, None, None, None, None, None)
-        if len(public.value) > MESSAGE_BYTES_MAX:
-            raise ValueError(f"{public.type} has {len(public.value)} bytes, too many to publish")
-        headers = {
-            messages.ID: str(event_id),
-            messages.TYPE: public.type,
-            messages.SOURCE: self._source,
-            messages.TIME: rfc3339(now),
-            messages.SPEC: messages.SPEC_VERSION,
-            messages.SUBJECT: public.key,
-            messages.SCHEMA_VERSION: str(public.schema_version),
-            messages.STREAM_ID: str(stream_id),
-            messages.STREAM_VERSION: str(version),
-            messages.CORRELATION_ID: str(metadata.correlation_id),
-            messages.CAUSATION_ID: str(metadata.causation_id),
-            "content-type": messages.CONTENT_TYPE,
-        }
-        traceparent = telemetry.current_traceparent()
-        if traceparent is not None:
-            headers[telemetry.TRACEPARENT] = traceparent
+        private = (recorded.event_id, type_, SCHEMA_VERSION, data)
+        record = self.record_of(recorded, metadata)
+        if record is None:
+            return (*private, None, None, None, None, None, None)
+        if len(record.value) > MESSAGE_BYTES_MAX:
+            raise Refused(
+                EVENT_TOO_LARGE,
+                f"{type_} would have {len(record.value)} bytes, and {MESSAGE_BYTES_MAX} are"
+                " the most that can be published",
+            )
         return (
-            event_id,
-            type_,
-            SCHEMA_VERSION,
-            data,
-            public.topic,
-            partition_of(public.topic, public.key),
-            public.key.encode(),
-            public.value,
-            json.dumps(headers),
+            *private,
+            record.topic,
+            record.partition,
+            record.key,
+            record.value,
+            record.headers,
+            telemetry.current_traceparent(),
         )
 
 
@@ -191,6 +219,11 @@ def metadata_json(metadata: Metadata) -> str:
     )
 
 
+def metadata_of(text: str) -> Metadata:
+    """The inverse of `metadata_json`."""
+    return Metadata(**{name: UUID(value) for name, value in json.loads(text).items()})
+
+
 def answer_row(key: IdempotencyKey | None, answer: Answer | None) -> tuple[object, ...] | None:
     """A value of the SQL type `stored_answer`."""
     if key is None or answer is None:
@@ -205,8 +238,6 @@ def meaning_of(error: asyncpg.PostgresError, stream_id: UUID) -> Exception:
         case "HT001":
             return KeyUsed()
         case "HT002":
-            return AlreadyConsumed()
-        case "HT003":
             return VersionConflict(stream_id, int(error.as_dict()["detail"]))
         case _:
             return error

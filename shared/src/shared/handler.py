@@ -1,6 +1,6 @@
 """From a command to recorded events: load, decide, append; decide again if somebody was first."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 from uuid import UUID
@@ -8,7 +8,7 @@ from uuid import UUID
 from shared.decider import Decider
 from shared.errors import VersionConflict
 from shared.event_store import EventStore
-from shared.messages import Answer, Consumed, IdempotencyKey, Metadata
+from shared.messages import Answer, IdempotencyKey, Metadata
 
 C = TypeVar("C")
 S = TypeVar("S")
@@ -50,26 +50,22 @@ async def handle(
     metadata: Metadata,
     expected_version: int | None = None,
     answer: RepeatableAnswer[S] | None = None,
-    consumed: Consumed | None = None,
 ) -> Outcome[S]:
-    """Decide a command on the current state and record what follows, in one transaction.
+    """Decide a command on the current state and record what follows.
 
     Without `expected_version` a lost race is decided again, at most ATTEMPTS_MAX times.
 
     Raises:
         Refused, NotFound: what `decide` raises; nothing was recorded.
         VersionConflict: the stream is not at `expected_version`, or too many races were lost.
-        AlreadyConsumed, KeyUsed: this message or request had its effect before.
+        KeyUsed: a request under this idempotency key was answered before.
     """
     for attempt in range(1, ATTEMPTS_MAX + 1):
         before = await load(store, decider, stream_id)
         if expected_version not in (None, before.version):
             raise VersionConflict(stream_id, before.version)
-        events = decider.decide(command, before.state)
-        after = Outcome(
-            state=decider.state_after(events, before.state), version=before.version + len(events)
-        )
-        if not events and consumed is None:
+        events, after = decided(decider, command, before)
+        if not events:
             return after
         try:
             await store.append(
@@ -79,7 +75,6 @@ async def handle(
                 metadata=metadata,
                 key=answer.key if answer else None,
                 answer=answer.make(after) if answer else None,
-                consumed=consumed,
             )
         except VersionConflict:
             if expected_version is not None or attempt == ATTEMPTS_MAX:
@@ -87,3 +82,35 @@ async def handle(
         else:
             return after
     raise AssertionError("the last attempt returns or raises")
+
+
+async def react(
+    store: EventStore[E],
+    decider: Decider[C, S, E],
+    stream_id: UUID,
+    command: C,
+    *,
+    metadata: Metadata,
+) -> Outcome[S]:
+    """`handle` for a message, with the store inside the transaction that consumes it.
+
+    One attempt: after a lost race the transaction is lost as well, and the consumer takes the
+    message again. That nothing is to be done is a decision which the append confirms, too.
+
+    Raises:
+        Refused, NotFound: what `decide` raises.
+        VersionConflict: somebody else wrote to the stream meanwhile.
+    """
+    before = await load(store, decider, stream_id)
+    events, after = decided(decider, command, before)
+    await store.append(stream_id, before.version, events, metadata=metadata)
+    return after
+
+
+def decided(
+    decider: Decider[C, S, E], command: C, before: Outcome[S]
+) -> tuple[Sequence[E], Outcome[S]]:
+    """The events that a command leads to, and what is true after them."""
+    events = decider.decide(command, before.state)
+    state = decider.state_after(events, before.state)
+    return events, Outcome(state=state, version=before.version + len(events))

@@ -6,11 +6,13 @@ import json
 import asyncpg
 import pytest
 
-from counter import Counted, counted, some_metadata
-from shared.errors import VersionConflict
-from shared.event_store import AlreadyConsumed, EventStore, KeyUsed, partition_of
+from counter import CODEC, Counted, counted, publish, some_metadata
+from shared import messages
+from shared.doorbell import Doorbell
+from shared.errors import Refused, VersionConflict
+from shared.event_store import EventStore, KeyUsed, partition_of
 from shared.identifiers import new_id
-from shared.messages import Answer, Consumed, IdempotencyKey
+from shared.messages import Answer, IdempotencyKey
 
 
 async def count(pool: asyncpg.Pool, table: str) -> int:
@@ -71,17 +73,17 @@ async def test_the_outbox_row_is_ready_for_the_wire(
     await store.append(counter, 0, counted(counter, 7), metadata=metadata)
 
     [row] = await pool.fetch("SELECT topic, partition, key, value, headers FROM outbox")
-    headers = json.loads(row["headers"])
+    headers = dict(messages.headers_of(row["headers"]))
     [recorded] = await store.read(counter)
     assert row["topic"] == "users.v1"
     assert row["key"] == str(counter).encode()
     assert row["partition"] == partition_of("users.v1", str(counter))
     assert json.loads(row["value"]) == {"counter_id": str(counter), "number": 7}
-    assert headers["ce_id"] == str(recorded.event_id)
-    assert headers["ce_type"] == "counted"
-    assert headers["ce_streamversion"] == "1"
-    assert headers["ce_correlationid"] == str(metadata.correlation_id)
-    assert headers["ce_causationid"] == str(metadata.causation_id)
+    assert headers["ce_id"] == str(recorded.event_id).encode()
+    assert headers["ce_type"] == b"counted"
+    assert headers["ce_streamversion"] == b"1"
+    assert headers["ce_correlationid"] == str(metadata.correlation_id).encode()
+    assert headers["ce_causationid"] == str(metadata.causation_id).encode()
 
 
 async def test_a_used_idempotency_key_records_nothing_more(
@@ -119,43 +121,18 @@ async def test_a_conflict_leaves_the_idempotency_key_free(
     assert await count(pool, "idempotency_keys") == 0
 
 
-async def test_a_message_takes_effect_once(store: EventStore[Counted], pool: asyncpg.Pool) -> None:
-    counter, source = new_id(), new_id()
-    message = Consumed(consumer="c", stream_id=source, version=4)
-    await store.append(counter, 0, counted(counter, 1), metadata=some_metadata(), consumed=message)
-
-    with pytest.raises(AlreadyConsumed):
-        await store.append(
-            counter, 1, counted(counter, 2), metadata=some_metadata(), consumed=message
-        )
-
-    assert len(await store.read(counter)) == 1
-
-
-async def test_a_message_without_effect_counts_as_consumed(
-    store: EventStore[Counted], pool: asyncpg.Pool
-) -> None:
-    message = Consumed(consumer="c", stream_id=new_id(), version=1)
-    await store.append(new_id(), 0, [], metadata=some_metadata(), consumed=message)
-
-    with pytest.raises(AlreadyConsumed):
-        await store.append(new_id(), 0, [], metadata=some_metadata(), consumed=message)
-
-    assert await count(pool, "streams") == 0
-
-
 async def test_to_do_nothing_is_decided_on_the_version_that_was_read(
-    store: EventStore[Counted], pool: asyncpg.Pool
+    store: EventStore[Counted],
 ) -> None:
     counter = new_id()
-    message = Consumed(consumer="c", stream_id=new_id(), version=1)
     await store.append(counter, 0, counted(counter, 1), metadata=some_metadata())
 
-    with pytest.raises(VersionConflict) as conflict:
-        await store.append(counter, 0, [], metadata=some_metadata(), consumed=message)
-
-    assert conflict.value.current_version == 1
-    assert await count(pool, "consumed_versions") == 0
+    assert await store.append(counter, 1, [], metadata=some_metadata()) == 1
+    assert await store.append(new_id(), 0, [], metadata=some_metadata()) == 0
+    for stale_version in (0, 2):
+        with pytest.raises(VersionConflict) as conflict:
+            await store.append(counter, stale_version, [], metadata=some_metadata())
+        assert conflict.value.current_version == 1
 
 
 async def test_an_event_too_large_for_the_broker_is_not_recorded(
@@ -164,22 +141,51 @@ async def test_an_event_too_large_for_the_broker_is_not_recorded(
     monkeypatch.setattr("shared.event_store.MESSAGE_BYTES_MAX", 10)
     counter = new_id()
 
-    with pytest.raises(ValueError, match="too many to publish"):
+    with pytest.raises(Refused, match="event-too-large"):
         await store.append(counter, 0, counted(counter, 1), metadata=some_metadata())
 
     assert await count(pool, "events") == 0
 
 
-async def test_a_failed_append_leaves_the_message_to_be_consumed(
-    store: EventStore[Counted], pool: asyncpg.Pool
+async def test_each_outbox_row_names_the_version_that_left_before_it(
+    pool: asyncpg.Pool, store: EventStore[Counted]
+) -> None:
+    """A consumer can tell a version that is missing from one that never left the service."""
+    quiet = EventStore(
+        pool,
+        category="counter",
+        source="test",
+        codec=CODEC,
+        publish=lambda event: publish(event) if event.number != 3 else None,
+        doorbell=Doorbell(None),
+    )
+    counter = new_id()
+    await quiet.append(counter, 0, counted(counter, 1, 2), metadata=some_metadata())
+    await quiet.append(counter, 2, counted(counter, 3), metadata=some_metadata())
+    await quiet.append(counter, 3, counted(counter, 4, 5), metadata=some_metadata())
+
+    rows = await pool.fetch("SELECT headers FROM outbox ORDER BY position")
+
+    links = [dict(messages.headers_of(row["headers"])) for row in rows]
+    assert [(each["ce_previousversion"], each["ce_streamversion"]) for each in links] == [
+        (b"0", b"1"),
+        (b"1", b"2"),
+        (b"2", b"4"),
+        (b"4", b"5"),
+    ]
+
+
+async def test_a_store_within_a_transaction_shares_its_fate(
+    pool: asyncpg.Pool, store: EventStore[Counted]
 ) -> None:
     counter = new_id()
-    message = Consumed(consumer="c", stream_id=new_id(), version=1)
-    await store.append(counter, 0, counted(counter, 1), metadata=some_metadata())
+    async with pool.acquire() as connection:
+        transaction = connection.transaction()
+        await transaction.start()
+        bound = store.within(connection)
+        await bound.append(counter, 0, counted(counter, 1), metadata=some_metadata())
+        assert len(await bound.read(counter)) == 1
+        assert await store.read(counter) == []
+        await transaction.rollback()
 
-    with pytest.raises(VersionConflict):
-        await store.append(
-            counter, 0, counted(counter, 2), metadata=some_metadata(), consumed=message
-        )
-
-    assert await count(pool, "consumed_versions") == 0
+    assert await store.read(counter) == []

@@ -3,12 +3,14 @@
 CREATE TABLE streams (
     stream_id uuid PRIMARY KEY,
     category text NOT NULL,
-    version integer NOT NULL
+    version integer NOT NULL,
+    published_version integer NOT NULL -- of the last event that left the service; 0 if none did
 ) WITH (fillfactor = 80); -- room for the next version on the same page (HOT updates)
 
 CREATE TABLE events (
     stream_id uuid NOT NULL,
     version integer NOT NULL,
+    position bigint GENERATED ALWAYS AS IDENTITY,
     event_id uuid NOT NULL,
     type text NOT NULL,
     schema_version smallint NOT NULL,
@@ -17,19 +19,26 @@ CREATE TABLE events (
     recorded_at timestamptz NOT NULL,
     PRIMARY KEY (stream_id, version)
 );
+-- Who reads all events from the beginning (a rebuild, a replay) reads them in this order, which
+-- respects the order of versions in each stream.
+CREATE UNIQUE INDEX events_by_position ON events (position);
 
--- Wire-ready records for Kafka. The sequence keeps its cache of 1: within one snapshot the order of
--- positions must respect the order of versions of each stream.
+-- Wire-ready records for Kafka, in partitions of an hour that are dropped when they are published.
+-- The sequence keeps its cache of 1: within one snapshot the order of positions must respect the
+-- order of versions of each stream.
+CREATE SEQUENCE outbox_position CACHE 1;
+
 CREATE TABLE outbox (
-    position bigint GENERATED ALWAYS AS IDENTITY,
+    position bigint NOT NULL DEFAULT nextval('outbox_position'),
     transaction_id xid8 NOT NULL DEFAULT pg_current_xact_id(),
     topic text NOT NULL,
     partition smallint NOT NULL,
     key bytea NOT NULL,
     value bytea NOT NULL,
-    headers json NOT NULL,
+    headers text NOT NULL, -- a line with a name and a line with its value, by turns
+    traceparent text,
     recorded_at timestamptz NOT NULL
-);
+) PARTITION BY RANGE (recorded_at);
 CREATE INDEX outbox_by_transaction ON outbox (transaction_id, position);
 CREATE INDEX outbox_by_position ON outbox (position);
 
@@ -45,24 +54,17 @@ CREATE TABLE idempotency_keys (
     PRIMARY KEY (scope, key)
 );
 
--- How far each consumer has come in each stream of another service.
-CREATE TABLE consumed_versions (
-    consumer text NOT NULL,
-    stream_id uuid NOT NULL,
-    version integer NOT NULL,
-    PRIMARY KEY (consumer, stream_id)
-) WITH (fillfactor = 80);
-
 CREATE TYPE new_event AS (
     event_id uuid,
     type text,
     schema_version smallint,
     data json,
-    topic text,
+    topic text, -- NULL, as all that follow, for an event that stays inside the service
     partition smallint,
     key bytea,
     value bytea,
-    headers json
+    headers text,
+    traceparent text
 );
 
 CREATE TYPE stored_answer AS (
@@ -74,16 +76,11 @@ CREATE TYPE stored_answer AS (
     body bytea
 );
 
-CREATE TYPE consumed_version AS (
-    consumer text,
-    stream_id uuid,
-    version integer
-);
-
--- One append is one statement and one round trip: the answer to repeat, the message that caused it,
--- the version check, the events and their outbox rows become visible together or not at all.
--- Errors: HT001 the idempotency key was used, HT002 the message was consumed before,
--- HT003 the expected version is not the current one (which is the error's detail).
+-- One append is one statement and one round trip: the answer to repeat, the version check, the
+-- events and their outbox rows become visible together or not at all. Each outbox row says which
+-- version of its stream left before it, so that a consumer notices when one is missing.
+-- Errors: HT001 the idempotency key was used, HT002 the expected version is not the current one
+-- (which is the error's detail).
 CREATE FUNCTION append(
     the_stream uuid,
     the_category text,
@@ -91,11 +88,14 @@ CREATE FUNCTION append(
     the_events new_event[],
     the_metadata json,
     now_at timestamptz,
-    answer stored_answer,
-    consumed consumed_version
+    answer stored_answer
 ) RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE
     new_version integer := expected_version + cardinality(the_events);
+    current integer := expected_version;
+    published integer := 0;
+    last_published integer;
+    event new_event;
 BEGIN
     IF answer.key IS NOT NULL THEN
         INSERT INTO idempotency_keys (scope, key, fingerprint, status, headers, body, recorded_at)
@@ -107,56 +107,55 @@ BEGIN
         END IF;
     END IF;
 
-    IF consumed.consumer IS NOT NULL THEN
-        INSERT INTO consumed_versions AS known (consumer, stream_id, version)
-        VALUES (consumed.consumer, consumed.stream_id, consumed.version)
-        ON CONFLICT (consumer, stream_id) DO UPDATE
-        SET version = excluded.version
-        WHERE known.version < excluded.version;
-        IF NOT FOUND THEN
-            RAISE EXCEPTION 'message was consumed before' USING ERRCODE = 'HT002';
-        END IF;
-    END IF;
-
     -- To do nothing is a decision as well, and holds only for the version it was made on.
-    IF cardinality(the_events) = 0 THEN
-        PERFORM FROM streams
-        WHERE stream_id = the_stream AND version <> expected_version
-        FOR UPDATE;
-        IF FOUND THEN
-            RAISE EXCEPTION 'stream has another version' USING ERRCODE = 'HT003', DETAIL =
-                (SELECT version FROM streams WHERE stream_id = the_stream);
+    IF new_version = expected_version THEN
+        PERFORM FROM streams WHERE stream_id = the_stream AND version = expected_version FOR SHARE;
+        IF NOT FOUND AND (
+            expected_version > 0 OR EXISTS (SELECT FROM streams WHERE stream_id = the_stream)
+        ) THEN
+            RAISE EXCEPTION 'stream has another version' USING ERRCODE = 'HT002', DETAIL = coalesce(
+                (SELECT version FROM streams WHERE stream_id = the_stream), 0);
         END IF;
         RETURN expected_version;
     END IF;
 
+    FOR index IN REVERSE cardinality(the_events) .. 1 LOOP
+        IF the_events[index].topic IS NOT NULL THEN
+            last_published := expected_version + index;
+            EXIT;
+        END IF;
+    END LOOP;
+
     IF expected_version = 0 THEN
-        INSERT INTO streams (stream_id, category, version)
-        VALUES (the_stream, the_category, new_version)
+        INSERT INTO streams (stream_id, category, version, published_version)
+        VALUES (the_stream, the_category, new_version, coalesce(last_published, 0))
         ON CONFLICT DO NOTHING;
     ELSE
         UPDATE streams
-        SET version = new_version
-        WHERE stream_id = the_stream AND version = expected_version;
+        SET version = new_version,
+            published_version = coalesce(last_published, streams.published_version)
+        FROM streams AS before
+        WHERE streams.stream_id = the_stream AND streams.version = expected_version
+          AND before.stream_id = the_stream
+        RETURNING before.published_version INTO published;
     END IF;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'stream has another version' USING ERRCODE = 'HT003', DETAIL = coalesce(
+        RAISE EXCEPTION 'stream has another version' USING ERRCODE = 'HT002', DETAIL = coalesce(
             (SELECT version FROM streams WHERE stream_id = the_stream), 0);
     END IF;
 
-    INSERT INTO events (stream_id, version, event_id, type, schema_version, data, metadata,
-                        recorded_at)
-    SELECT the_stream, expected_version + number, event_id, type, schema_version, data,
-           the_metadata, now_at
-    FROM unnest(the_events) WITH ORDINALITY AS event
-        (event_id, type, schema_version, data, topic, partition, key, value, headers, number);
-
-    INSERT INTO outbox (topic, partition, key, value, headers, recorded_at)
-    SELECT topic, partition, key, value, headers, now_at
-    FROM unnest(the_events) WITH ORDINALITY AS event
-        (event_id, type, schema_version, data, topic, partition, key, value, headers, number)
-    WHERE topic IS NOT NULL
-    ORDER BY number;
+    FOREACH event IN ARRAY the_events LOOP
+        current := current + 1;
+        INSERT INTO events (stream_id, version, event_id, type, schema_version, data, metadata,
+                            recorded_at)
+        VALUES (the_stream, current, event.event_id, event.type, event.schema_version, event.data,
+                the_metadata, now_at);
+        CONTINUE WHEN event.topic IS NULL;
+        INSERT INTO outbox (topic, partition, key, value, headers, traceparent, recorded_at)
+        VALUES (event.topic, event.partition, event.key, event.value,
+                event.headers || E'\nce_previousversion\n' || published, event.traceparent, now_at);
+        published := current;
+    END LOOP;
 
     RETURN new_version;
 END
