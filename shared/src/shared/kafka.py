@@ -1,22 +1,26 @@
 """The producer that loses and reorders nothing, and records as they go over the wire."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+import itertools
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from typing import NamedTuple
 
 from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError
 from aiokafka.producer.message_accumulator import BatchBuilder
 from aiokafka.structs import RecordMetadata
 
 BATCH_BYTES_MAX = 512 * 1024
 """Below the broker's default message.max.bytes of 1 MB: too large a batch is never acknowledged."""
+RECORDS_PER_PRODUCER_MAX = 1_500_000_000
+"""To one partition: its sequence numbers end at 2^31."""
 REQUEST_TIMEOUT_MILLISECONDS = 5_000
 RETRY_BACKOFF_MILLISECONDS = 50
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutgoingRecord:
+class OutgoingRecord(NamedTuple):
     """A record with its partition chosen, so that no key is hashed here."""
 
     topic: str
@@ -24,7 +28,8 @@ class OutgoingRecord:
     key: bytes | None
     value: bytes | None
     headers: Sequence[tuple[str, bytes]]
-    timestamp: datetime
+    milliseconds: int
+    """Its timestamp, since 1970."""
 
 
 def producer(bootstrap_servers: str, client_id: str) -> AIOKafkaProducer:
@@ -42,31 +47,51 @@ def producer(bootstrap_servers: str, client_id: str) -> AIOKafkaProducer:
     )
 
 
-async def publish(client: AIOKafkaProducer, records: Iterable[OutgoingRecord]) -> list[int]:
-    """Send records, in order within each partition; wait for all, and give their offsets.
+async def publish(
+    client: AIOKafkaProducer,
+    records: Iterable[OutgoingRecord],
+    handed_over: Callable[[], None] = lambda: None,
+) -> Sequence["Batch"]:
+    """Send records, in order within each partition, and wait until all are acknowledged.
 
     Batches are built here and sent whole, which is several times quicker than `send` with its
-    future for every record.
+    future for every record. `handed_over` is called when the client has them all.
 
     Raises:
         KafkaError: a batch was refused for good. The producer has a hole in its sequence then:
             close it, make another, and publish again from the last checkpoint.
     """
+    batches = batches_of(client, records)
+    acknowledged = [await batch.send(client) for batch in batches]
+    handed_over()
+    for batch, place in zip(batches, await asyncio.gather(*acknowledged), strict=True):
+        batch.base_offset = place.offset
+    return batches
+
+
+def batches_of(client: AIOKafkaProducer, records: Iterable[OutgoingRecord]) -> Sequence["Batch"]:
+    """Records in batches of at most BATCH_BYTES_MAX, each partition's in their order."""
     batches: list[Batch] = []
     latest: dict[tuple[str, int], Batch] = {}
-    slots: list[tuple[Batch, int]] = []
     for record in records:
-        target = (record.topic, record.partition)
+        target = record[:2]
         batch = latest.get(target)
         if batch is None or not batch.append(record):
             batch = latest[target] = Batch(client.create_batch(), *target)
             batches.append(batch)
             batch.append(record)
-        slots.append((batch, batch.count - 1))
-    acknowledged = [await batch.send(client) for batch in batches]
-    for batch, place in zip(batches, await asyncio.gather(*acknowledged), strict=True):
-        batch.base_offset = place.offset
-    return [batch.base_offset + index for batch, index in slots]
+    return batches
+
+
+def offsets_of(batches: Iterable["Batch"], targets: Iterable[tuple[str, int]]) -> Iterator[int]:
+    """The offset of each record by its (topic, partition); `batches` is what `publish` gave."""
+    places: dict[tuple[str, int], Iterator[int]] = {}
+    for batch in batches:
+        offsets = range(batch.base_offset, batch.base_offset + batch.count)
+        target = (batch.topic, batch.partition)
+        places[target] = itertools.chain(places.get(target, ()), offsets)
+    for target in targets:
+        yield next(places[target])
 
 
 @dataclass(slots=True)
@@ -76,19 +101,22 @@ class Batch:
     builder: BatchBuilder
     topic: str
     partition: int
-    count: int = 0
     base_offset: int = -1
     """Of its first record, once it is acknowledged."""
+
+    @property
+    def count(self) -> int:
+        records: int = self.builder.record_count()
+        return records
 
     def append(self, record: OutgoingRecord) -> bool:
         """False when the batch is full; one record fits always, however large it is."""
         appended = self.builder.append(
-            timestamp=int(record.timestamp.timestamp() * 1000),
+            timestamp=record.milliseconds,
             key=record.key,
             value=record.value,
             headers=record.headers,
         )
-        self.count += appended is not None
         return appended is not None
 
     async def send(self, client: AIOKafkaProducer) -> asyncio.Future[RecordMetadata]:
@@ -98,6 +126,53 @@ class Batch:
             self.builder, self.topic, partition=self.partition
         )
         return future
+
+
+class Publisher:
+    """The one producer of a relay; made when it is first needed, and made anew when it must be.
+
+    It must be after a refused batch, which leaves a hole in the sequence numbers, and before these
+    wrap: aiokafka goes from 2^31 - 1 to -2^31, where the broker expects 0, and that partition would
+    take no more records. Everything is acknowledged between two calls, so a change is unseen.
+    """
+
+    def __init__(self, bootstrap_servers: str, client_id: str) -> None:
+        self._bootstrap_servers = bootstrap_servers
+        self._client_id = client_id
+        self._client: AIOKafkaProducer | None = None
+        self._published: Counter[tuple[str, int]] = Counter()
+
+    async def publish(
+        self, records: Iterable[OutgoingRecord], handed_over: Callable[[], None]
+    ) -> Sequence[Batch]:
+        """As `publish`; after an error the next call begins with another producer.
+
+        Raises:
+            KafkaError: not all records were acknowledged: publish all of them again.
+        """
+        if max(self._published.values(), default=0) > RECORDS_PER_PRODUCER_MAX:
+            await self.close()
+        try:
+            batches = await publish(await self._started(), records, handed_over)
+        except KafkaError:
+            await self.close()
+            raise
+        for batch in batches:
+            self._published[batch.topic, batch.partition] += batch.count
+        return batches
+
+    async def _started(self) -> AIOKafkaProducer:
+        if self._client is None:
+            self._client = producer(self._bootstrap_servers, self._client_id)
+            await self._client.start()
+        return self._client
+
+    async def close(self) -> None:
+        """Close the producer, if there is one, and drop what it still holds."""
+        if self._client is not None:
+            client, self._client = self._client, None
+            self._published.clear()
+            await close(client)
 
 
 def single_writer(
@@ -127,5 +202,11 @@ async def close(client: AIOKafkaProducer) -> None:
     a flush would put old records between those that are sent again.
     """
     client._closed = True
-    await client._sender.close()
+    try:
+        await client._sender.close()
+    except asyncio.CancelledError:
+        # Of a sender that was closed before it ran, unless it is this task that is cancelled.
+        current = asyncio.current_task()
+        if current is not None and current.cancelling():
+            raise
     await client.client.close()

@@ -10,12 +10,22 @@ before the row of 6 existed. Either 5 becomes visible in an earlier window, or b
 window and 5 has the smaller position. Rolled back rows never become visible.
 """
 
-import json
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
+from operator import itemgetter
 
 import asyncpg
+
+from shared import postgres
+
+log = logging.getLogger(__name__)
+
+HOURS_AHEAD = 4
+"""Partitions that stand ready, the present hour's among them."""
+KEPT = timedelta(minutes=10)
+"""How long an ended partition stays at least, for writers whose clock is behind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,32 +52,41 @@ class Progress:
     floor: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class OutboxRow:
-    """A record as it goes to Kafka."""
+class OutboxRow(asyncpg.Record):
+    """A record as it goes to Kafka. Attributes read the row itself: no second object is made."""
 
-    position: int
-    topic: str
-    partition: int
-    key: bytes
-    value: bytes
-    headers: dict[str, str]
-    recorded_at: datetime
+    position: int = property(itemgetter("position"))  # type: ignore[assignment]
+    topic: str = property(itemgetter("topic"))  # type: ignore[assignment]
+    partition: int = property(itemgetter("partition"))  # type: ignore[assignment]
+    key: bytes = property(itemgetter("key"))  # type: ignore[assignment]
+    value: bytes = property(itemgetter("value"))  # type: ignore[assignment]
+    headers: str = property(itemgetter("headers"))  # type: ignore[assignment]
+    traceparent: str | None = property(itemgetter("traceparent"))  # type: ignore[assignment]
 
+    @property
+    def wire(self) -> tuple[str, int, bytes, bytes, str, str | None, int]:
+        """Topic, partition, key, value, header lines, traceparent, milliseconds since 1970."""
+        wire: tuple[str, int, bytes, bytes, str, str | None, int] = self[1:8]
+        return wire
+
+
+# The order is that of OutboxRow.wire.
+COLUMNS = """position, topic, partition, key, value, headers, traceparent,
+    (extract(epoch FROM recorded_at) * 1000)::bigint AS milliseconds"""
 
 # Snapshot and rows come from one statement, so they belong together. Both branches are ranges of
 # the index (transaction_id, position); the LIMITs keep every plan on it and bound the answer.
-POLL = """
+POLL = f"""
     WITH now AS MATERIALIZED (SELECT pg_current_snapshot()::text AS snapshot)
-    SELECT now.snapshot, new.*
+    SELECT new.*, now.snapshot
     FROM now LEFT JOIN LATERAL (
-        (SELECT position, topic, partition, key, value, headers, recorded_at
+        (SELECT {COLUMNS}
          FROM outbox
          WHERE transaction_id >= $1::text::xid8
          ORDER BY transaction_id, position
          LIMIT $3)
         UNION ALL
-        (SELECT position, topic, partition, key, value, headers, recorded_at
+        (SELECT {COLUMNS}
          FROM outbox
          WHERE transaction_id = ANY($2::text[]::xid8[]) AND transaction_id < $1::text::xid8
          ORDER BY transaction_id, position
@@ -75,16 +94,29 @@ POLL = """
     ) AS new ON true
 """
 
+# As above, and each branch is ordered for the same reason: left alone, min() would walk through all
+# that is published.
 WINDOW_FLOOR = """
     SELECT min(position) - 1
-    FROM outbox
-    WHERE transaction_id >= $1::text::xid8 OR transaction_id = ANY($2::text[]::xid8[])
+    FROM (
+        (SELECT position
+         FROM outbox
+         WHERE transaction_id >= $1::text::xid8
+         ORDER BY transaction_id, position
+         LIMIT 2147483647)
+        UNION ALL
+        (SELECT position
+         FROM outbox
+         WHERE transaction_id = ANY($2::text[]::xid8[]) AND transaction_id < $1::text::xid8
+         ORDER BY transaction_id, position
+         LIMIT 2147483647)
+    ) AS new
 """
 
 # A window too large for one answer is paged by position inside its two snapshots. Pages by
 # (transaction_id, position) could put version 6 on an earlier page than version 5.
-PAGE = """
-    SELECT position, topic, partition, key, value, headers, recorded_at
+PAGE = f"""
+    SELECT {COLUMNS}
     FROM outbox
     WHERE position > $4
       AND (transaction_id >= $1::text::xid8 OR transaction_id = ANY($2::text[]::xid8[]))
@@ -101,12 +133,15 @@ async def poll(
 
     None in place of the rows means: too many for one answer, page through the window instead.
     """
-    answer = await connection.fetch(POLL, published.xmax, list(published.xip), rows_max)
-    snapshot: str = answer[0]["snapshot"]
-    if len(answer) >= rows_max:
+    rows = await connection.fetch(
+        POLL, published.xmax, list(published.xip), rows_max, record_class=OutboxRow
+    )
+    snapshot: str = rows[0]["snapshot"]
+    if len(rows) >= rows_max:
         return snapshot, None
-    rows = [row_of(record) for record in answer if record["position"] is not None]
-    return snapshot, sorted(rows, key=lambda row: row.position)
+    if rows[0].position is None:
+        return snapshot, []
+    return snapshot, sorted(rows, key=itemgetter("position"))
 
 
 async def window_floor(connection: asyncpg.Connection, published: Snapshot) -> int:
@@ -119,24 +154,37 @@ async def page(
     connection: asyncpg.Connection, progress: Progress, rows_max: int
 ) -> Sequence[OutboxRow]:
     """The next rows of the open window, by position; none when the window is done."""
-    records = await connection.fetch(
+    rows: list[OutboxRow] = await connection.fetch(
         PAGE,
         progress.published.xmax,
         list(progress.published.xip),
         progress.target,
         progress.floor,
         rows_max,
+        record_class=OutboxRow,
     )
-    return [row_of(record) for record in records]
+    return rows
 
 
-def row_of(record: asyncpg.Record) -> OutboxRow:
-    return OutboxRow(
-        position=record["position"],
-        topic=record["topic"],
-        partition=record["partition"],
-        key=record["key"],
-        value=record["value"],
-        headers=json.loads(record["headers"]),
-        recorded_at=record["recorded_at"],
-    )
+async def keep_partitions(connection: asyncpg.Connection, now: datetime) -> None:
+    """Create the partitions of the next hours, drop those that ended and are published.
+
+    What cannot be done now, mostly because somebody holds a lock, is left for the next time: no
+    writer waits for it, and publishing does not depend on it.
+    """
+    await attempt(connection, "SELECT create_outbox_partitions($1, $2)", now, HOURS_AHEAD)
+    names = await connection.fetch("SELECT ended_outbox_partitions($1)", now - KEPT)
+    for (name,) in names:
+        await attempt(connection, "SELECT empty_outbox_partition($1)", name)
+        await attempt(connection, "SELECT drop_empty_outbox_partition($1)", name)
+
+
+async def attempt(connection: asyncpg.Connection, statement: str, *values: object) -> None:
+    try:
+        await connection.execute(statement, *values)
+    except asyncpg.LockNotAvailableError:
+        pass
+    except postgres.AWAY:
+        raise
+    except asyncpg.PostgresError as error:
+        log.error("%s failed for %s: %s", statement, values, error)

@@ -7,16 +7,19 @@ behind: after a failure it publishes again what the last checkpoint did not know
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from uuid import UUID
 
 import asyncpg
-from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
-from shared import kafka, lease, outbox, postgres
+from shared import faults, lease, outbox, postgres
+from shared.faults import FaultPoint
+from shared.kafka import Publisher
 from shared.lease import Lease, LeaseLost
 from shared.outbox import OutboxRow, Progress, Snapshot
 from shared.processes import wait
@@ -32,13 +35,17 @@ CHECKPOINT_SECONDS = 0.1
 """How much is published twice after a crash of this process, in time."""
 STANDBY_SECONDS = 0.5
 RETRY_SECONDS = 1.0
+TIDY_SECONDS = 60.0
+"""How often partitions of the outbox are created ahead and dropped behind."""
+ACKNOWLEDGE_SECONDS_MAX = 5.0
+"""How long an acknowledgement may take before the relay says that it cannot do its work."""
 GRACE_SECONDS = 5.0
 """How long a stop waits for the batch in hand; the broker may be away."""
 
 CONNECTION_SETTINGS = {
     "timezone": "UTC",
     "jit": "off",  # the poll is a query of well under a millisecond
-    "plan_cache_mode": "force_custom_plan",  # a generic plan may scan the whole table
+    "plan_cache_mode": "force_generic_plan",  # planning anew would take longer than the poll
     "synchronous_commit": "off",  # a lost checkpoint only means to publish again
 }
 
@@ -124,19 +131,18 @@ class Relay:
         held: Lease,
         progress: Progress,
     ) -> None:
-        active = ActiveRelay(
-            reader, writer, held, progress, self._bootstrap_servers, self._name, self._rang
-        )
+        publisher = Publisher(self._bootstrap_servers, self._name)
+        active = ActiveRelay(reader, writer, held, progress, publisher, self._rang)
         self._active = active
         try:
             async with asyncio.TaskGroup() as tasks:
-                keeping = tasks.create_task(active.keep_lease_and_checkpoint())
+                keeping = tasks.create_task(active.keep_house())
                 publishing = tasks.create_task(active.publish_until(self._stopping))
                 await self._stopping.wait()
                 await asyncio.wait([publishing], timeout=GRACE_SECONDS)
                 publishing.cancel()
                 keeping.cancel()
-            await active.close()  # first, so that nothing of ours arrives among a successor's
+            await publisher.close()  # first, so that nothing of ours arrives among a successor's
             await active.hand_over()
         except* (LeaseLost, *postgres.AWAY) as group:
             # A process that was frozen may notice a query's time-out before the lost lease.
@@ -145,7 +151,7 @@ class Relay:
             raise
         finally:
             self._active = None
-            await active.close()
+            await publisher.close()
 
     @property
     def obstacle(self) -> str | None:
@@ -164,8 +170,7 @@ class ActiveRelay:
         writer: asyncpg.Connection,
         held: Lease,
         progress: Progress,
-        bootstrap_servers: str,
-        name: str,
+        publisher: Publisher,
         rang: asyncio.Event,
     ) -> None:
         self._reader = reader
@@ -173,28 +178,30 @@ class ActiveRelay:
         self._lease = held
         self._progress = progress
         self._stored = progress
-        self._bootstrap_servers = bootstrap_servers
-        self._name = name
+        self._publisher = publisher
         self._rang = rang
-        self._producer: AIOKafkaProducer | None = None
-        self.obstacle: str | None = None
+        self._refusal: str | None = None
+        self._sending_since: float | None = None
 
-    async def keep_lease_and_checkpoint(self) -> None:
-        """Renew every RENEW_SECONDS, store progress behind every CHECKPOINT_SECONDS."""
-        clock = asyncio.get_running_loop().time
-        renewed_at = clock()
+    async def keep_house(self) -> None:
+        """Store progress behind, renew the lease, keep the outbox's partitions."""
+        renewed_at, tidied_at = time.monotonic(), float("-inf")
         while True:
             await asyncio.sleep(CHECKPOINT_SECONDS)
-            if clock() - renewed_at >= lease.RENEW_SECONDS:
-                renewed_at = clock()
-                await self._lease.renew(self._writer)
             await self._store()
+            if time.monotonic() - renewed_at >= lease.RENEW_SECONDS:
+                renewed_at = time.monotonic()
+                await self._lease.renew(self._writer)
+            if time.monotonic() - tidied_at >= TIDY_SECONDS:
+                tidied_at = time.monotonic()
+                await outbox.keep_partitions(self._writer, datetime.now(UTC))
 
     async def _store(self) -> None:
         progress = self._progress
         if progress != self._stored:
             await self._lease.store(self._writer, progress)
             self._stored = progress
+            faults.reached(FaultPoint.CHECKPOINT_STORED)
 
     async def publish_until(self, stopping: asyncio.Event) -> None:
         """Publish what becomes visible; at the end look once more for what was just committed."""
@@ -218,49 +225,63 @@ class ActiveRelay:
             return False  # the old snapshot stays as good; a new one each time would be stored
         await self._send(rows)
         self._progress = Progress(Snapshot.parse(snapshot))
+        faults.reached(FaultPoint.PROGRESS_MADE)
         return True
 
     async def _publish_window(self) -> None:
-        """A window too large for one answer, page by page; resumable at the last page sent."""
-        while rows := await outbox.page(self._reader, self._progress, ROWS_MAX):
-            await self._send(rows)
-            self._progress = replace(self._progress, floor=rows[-1].position)
+        """A window too large for one answer, page by page; resumable at the last page sent.
+
+        The next page is read while one is sent.
+        """
+        rows = await outbox.page(self._reader, self._progress, ROWS_MAX)
+        while rows:
+            sent = replace(self._progress, floor=rows[-1].position)
+            async with asyncio.TaskGroup() as tasks:
+                following = tasks.create_task(outbox.page(self._reader, sent, ROWS_MAX))
+                tasks.create_task(self._send(rows))
+            rows, self._progress = following.result(), sent
+            faults.reached(FaultPoint.PAGE_ACKNOWLEDGED)
         assert self._progress.target is not None
         self._progress = Progress(Snapshot.parse(self._progress.target))
 
     async def _send(self, rows: Sequence[OutboxRow]) -> None:
         """Publish rows, for as long as it takes and the lease holds.
 
-        A refused batch leaves a hole in the producer's sequence, so the producer is replaced and
-        all rows are sent again: duplicates, which consumers drop, but no loss and no inversion.
+        After a refusal all of them are sent again: duplicates, which consumers drop, but no loss
+        and no inversion.
         """
-        while rows:
+        faults.reached(FaultPoint.ROWS_READ)
+        self._sending_since = time.monotonic()
+        while True:
             self._lease.check()
             try:
-                client = await self._started_producer()
                 with BatchTrace(rows) as trace:
-                    trace.offsets = await kafka.publish(client, trace.records)
-                self.obstacle = None
-                return
+                    trace.batches = await self._publisher.publish(trace.records(), handed_over)
+                break
             except KafkaError as error:
-                self.obstacle = f"the broker does not take records: {error!r}"
+                self._refusal = repr(error)
                 log.warning("broker did not take %d records, trying again: %r", len(rows), error)
-                await self.close()
                 await asyncio.sleep(RETRY_SECONDS)
+        self._refusal = self._sending_since = None
+        faults.reached(FaultPoint.RECORDS_ACKNOWLEDGED)
 
-    async def _started_producer(self) -> AIOKafkaProducer:
-        if self._producer is None:
-            self._producer = kafka.producer(self._bootstrap_servers, self._name)
-            await self._producer.start()
-        return self._producer
+    @property
+    def obstacle(self) -> str | None:
+        """What keeps records from being acknowledged, None when nothing does."""
+        if self._refusal is not None:
+            return f"the broker does not take records: {self._refusal}"
+        if self._sending_since is not None:
+            seconds = time.monotonic() - self._sending_since
+            if seconds > ACKNOWLEDGE_SECONDS_MAX:
+                return f"the broker has not acknowledged records for {seconds:.0f} s"
+        return None
 
     async def hand_over(self) -> None:
         """Store the last progress and let a standby take over at once."""
         await self._store()
         await self._lease.release(self._writer)
+        faults.reached(FaultPoint.LEASE_RELEASED)
 
-    async def close(self) -> None:
-        """Close the producer, if there is one."""
-        if self._producer is not None:
-            client, self._producer = self._producer, None
-            await kafka.close(client)
+
+def handed_over() -> None:
+    faults.reached(FaultPoint.RECORDS_HANDED_OVER)

@@ -1,11 +1,12 @@
 """The spans of a relayed batch: one trace for the batch, and one span in the trace of each row."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from opentelemetry.context import Context
 from opentelemetry.trace import Link, Span, SpanKind
 
 from shared import kafka, messages, telemetry
+from shared.kafka import Batch, OutgoingRecord
 from shared.outbox import OutboxRow
 
 
@@ -14,19 +15,20 @@ class BatchTrace:
 
     Many rows have many parents, so the batch is a trace of its own that links to them; the record
     carries the context of its `send` span, so that the consumer continues the row's trace.
+    `batches` is what was made of them, once acknowledged.
     """
 
     def __init__(self, rows: Sequence[OutboxRow]) -> None:
-        sampled = [
-            row.headers[telemetry.TRACEPARENT]
-            for row in rows
-            if telemetry.is_sampled(row.headers.get(telemetry.TRACEPARENT))
-        ]
+        sampled = [row for row in rows if telemetry.is_sampled(row.traceparent)]
         self._batch = telemetry.tracer.start_span(
             "relay batch",
             context=Context(),
             kind=SpanKind.CLIENT,
-            links=[telemetry.link_to(parent) for parent in sampled[: telemetry.LINKS_MAX]],
+            links=[
+                telemetry.link_to(row.traceparent)
+                for row in sampled[: telemetry.LINKS_MAX]
+                if row.traceparent
+            ],
             attributes={
                 telemetry.MESSAGING_SYSTEM: "kafka",
                 telemetry.MESSAGING_OPERATION_NAME: "send",
@@ -34,17 +36,21 @@ class BatchTrace:
                 telemetry.MESSAGING_BATCH_COUNT: len(rows),
             },
         )
-        self._spans = [self._send_span(row) for row in rows]
-        self.records = [record_of(row, span) for row, span in zip(rows, self._spans, strict=True)]
-        self.offsets: list[int] = []
+        self._spans = {row.position: self._send_span(row) for row in sampled}
+        self._rows = rows
+        self.batches: Sequence[Batch] = ()
 
-    def _send_span(self, row: OutboxRow) -> Span | None:
-        parent = row.headers.get(telemetry.TRACEPARENT)
-        if not telemetry.is_sampled(parent):
-            return None
+    def records(self) -> Iterator[OutgoingRecord]:
+        """The rows as they go out, one at a time: all headers at once would keep the garbage
+        collector busier than the relay itself."""
+        for row in self._rows:
+            yield record_of(row, self._spans.get(row.position))
+
+    def _send_span(self, row: OutboxRow) -> Span:
+        headers = dict(messages.headers_of(row.headers))
         return telemetry.tracer.start_span(
             f"send {row.topic}",
-            context=telemetry.extract(row.headers),
+            context=telemetry.extract({telemetry.TRACEPARENT: row.traceparent or ""}),
             kind=SpanKind.PRODUCER,
             links=[Link(self._batch.get_span_context())],
             attributes={
@@ -54,8 +60,8 @@ class BatchTrace:
                 telemetry.MESSAGING_DESTINATION: row.topic,
                 telemetry.MESSAGING_PARTITION: str(row.partition),
                 telemetry.MESSAGING_KEY: row.key.decode(),
-                telemetry.MESSAGING_MESSAGE_ID: row.headers[messages.ID],
-                telemetry.EVENT_TYPE: row.headers[messages.TYPE],
+                telemetry.MESSAGING_MESSAGE_ID: headers[messages.ID].decode(),
+                telemetry.EVENT_TYPE: headers[messages.TYPE].decode(),
             },
         )
 
@@ -63,27 +69,25 @@ class BatchTrace:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        for index, span in enumerate(self._spans):
-            if span is None:
-                continue
+        if self._spans and self.batches:
+            targets = ((row.topic, row.partition) for row in self._rows)
+            offsets = kafka.offsets_of(self.batches, targets)
+            for row, offset in zip(self._rows, offsets, strict=True):
+                if span := self._spans.get(row.position):
+                    span.set_attribute(telemetry.MESSAGING_OFFSET, offset)
+        for span in self._spans.values():
             if error is not None:
                 span.record_exception(error)
-            elif self.offsets:
-                span.set_attribute(telemetry.MESSAGING_OFFSET, self.offsets[index])
             span.end()
         self._batch.end()
 
 
-def record_of(row: OutboxRow, span: Span | None) -> kafka.OutgoingRecord:
-    """The record of a row, with exactly one traceparent: the send span's, else the row's own."""
-    headers = row.headers
+def record_of(row: OutboxRow, span: Span | None) -> OutgoingRecord:
+    """The record of a row, with at most one traceparent: the send span's, else the row's own."""
+    topic, partition, key, value, lines, traceparent, milliseconds = row.wire
+    headers = messages.headers_of(lines)
     if span is not None:
-        headers = headers | {telemetry.TRACEPARENT: telemetry.traceparent_of(span)}
-    return kafka.OutgoingRecord(
-        topic=row.topic,
-        partition=row.partition,
-        key=row.key,
-        value=row.value,
-        headers=[(name, value.encode()) for name, value in headers.items()],
-        timestamp=row.recorded_at,
-    )
+        traceparent = telemetry.traceparent_of(span)
+    if traceparent is not None:
+        headers.append((telemetry.TRACEPARENT, traceparent.encode()))
+    return OutgoingRecord(topic, partition, key, value, headers, milliseconds)

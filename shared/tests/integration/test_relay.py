@@ -19,6 +19,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from counter import TOPIC, Counted, counted, some_metadata
 from shared.event_store import EventStore
+from shared.faults import FaultPoint
 from shared.identifiers import new_id
 from shared.relay import ROWS_MAX
 from shared.relay_process import EXIT_FENCED
@@ -27,8 +28,9 @@ from shared.topics import TOPICS
 DEADLINE_SECONDS = 60
 LEASE_AND_MORE_SECONDS = 15
 
-StartRelay = Callable[[], "subprocess.Popen[bytes]"]
-StartRelayAt = Callable[[str], "subprocess.Popen[bytes]"]
+StartRelay = Callable[..., "subprocess.Popen[bytes]"]
+"""Optionally with a fault point, at which that relay dies."""
+StartRelayAt = Callable[..., "subprocess.Popen[bytes]"]
 
 
 def free_port() -> int:
@@ -43,7 +45,7 @@ def start_relay_at(database: str, tmp_path: Path) -> Iterator[StartRelayAt]:
     """Starts a relay on a broker; what it complains about is added to `complaints`."""
     started: list[subprocess.Popen[bytes]] = []
 
-    def start(bootstrap_servers: str) -> "subprocess.Popen[bytes]":
+    def start(bootstrap_servers: str, *points: FaultPoint) -> "subprocess.Popen[bytes]":
         environment = os.environ | {
             "DATABASE_URL": database,
             "KAFKA_BOOTSTRAP_SERVERS": bootstrap_servers,
@@ -52,7 +54,9 @@ def start_relay_at(database: str, tmp_path: Path) -> Iterator[StartRelayAt]:
         script = Path(__file__).with_name("relay_main.py")
         with (tmp_path / "complaints").open("ab") as complaints:
             process = subprocess.Popen(
-                [sys.executable, script, "test-relay"], env=environment, stderr=complaints
+                [sys.executable, script, "test-relay", *points],
+                env=environment,
+                stderr=complaints,
             )
         started.append(process)
         return process
@@ -65,7 +69,7 @@ def start_relay_at(database: str, tmp_path: Path) -> Iterator[StartRelayAt]:
 
 @pytest.fixture
 def start_relay(start_relay_at: StartRelayAt, kafka_servers: str) -> StartRelay:
-    return lambda: start_relay_at(kafka_servers)
+    return lambda *points: start_relay_at(kafka_servers, *points)
 
 
 class Log:
@@ -138,10 +142,10 @@ async def test_a_backlog_larger_than_a_page_arrives_whole(
     assert log.numbers[str(counter)] == list(range(1, count + 1))
 
 
-async def test_a_killed_relay_loses_nothing_and_keeps_the_order(
+async def test_trap_t2_a_killed_relay_loses_nothing_and_keeps_the_order(
     store: EventStore[Counted], start_relay: StartRelay, kafka_servers: str
 ) -> None:
-    """Trap T2: what was committed before the crash is published after the restart."""
+    """What was committed before the crash is published after the restart."""
     counters, rounds = [new_id() for _ in range(4)], 60
     async with kafka_log(kafka_servers) as log:
         relay = start_relay()
@@ -159,19 +163,64 @@ async def test_a_killed_relay_loses_nothing_and_keeps_the_order(
         assert log.first_deliveries(counter) == list(range(1, rounds + 1))
 
 
-async def test_one_of_two_relays_publishes(
-    store: EventStore[Counted], start_relay: StartRelay, kafka_servers: str
+@pytest.mark.parametrize("relays", [2, 4])
+async def test_trap_t8_of_several_relays_one_publishes(
+    store: EventStore[Counted], start_relay: StartRelay, kafka_servers: str, relays: int
 ) -> None:
-    """Trap T8."""
     counter = new_id()
     async with kafka_log(kafka_servers) as log:
-        start_relay()
-        start_relay()
+        for _ in range(relays):
+            start_relay()
         for number in range(1, 50):
             await add(store, counter, number, 1)
         await log.until(lambda: len(log.numbers[str(counter)]) >= 49)
 
     assert log.numbers[str(counter)] == list(range(1, 50))
+
+
+RELAY_STEPS = [
+    FaultPoint.ROWS_READ,
+    FaultPoint.RECORDS_HANDED_OVER,
+    FaultPoint.RECORDS_ACKNOWLEDGED,
+    FaultPoint.PROGRESS_MADE,
+    FaultPoint.CHECKPOINT_STORED,
+    FaultPoint.LEASE_RELEASED,
+]
+
+
+@pytest.mark.parametrize("step", RELAY_STEPS)
+async def test_a_relay_that_dies_after_any_step_loses_nothing(
+    store: EventStore[Counted], start_relay: StartRelay, kafka_servers: str, step: FaultPoint
+) -> None:
+    counter = new_id()
+    async with kafka_log(kafka_servers) as log:
+        doomed = start_relay(step)
+        await add(store, counter, 1, 5)
+        if step is FaultPoint.LEASE_RELEASED:
+            await log.until(lambda: len(log.numbers[str(counter)]) >= 5)
+            doomed.terminate()
+        assert await asyncio.to_thread(doomed.wait, LEASE_AND_MORE_SECONDS) == -signal.SIGKILL
+        await add(store, counter, 6, 5)
+        start_relay()
+        await log.until(lambda: len(log.first_deliveries(counter)) >= 10)
+
+    assert log.first_deliveries(counter) == list(range(1, 11))
+
+
+async def test_a_relay_that_dies_within_a_large_window_goes_on_in_it(
+    store: EventStore[Counted], start_relay: StartRelay, kafka_servers: str
+) -> None:
+    counter, count = new_id(), 2 * ROWS_MAX + 7
+    for start in range(1, count + 1, 1_000):
+        await add(store, counter, start, min(1_000, count + 1 - start))
+    async with kafka_log(kafka_servers) as log:
+        doomed = start_relay(FaultPoint.PAGE_ACKNOWLEDGED)
+        assert await asyncio.to_thread(doomed.wait, DEADLINE_SECONDS) == -signal.SIGKILL
+        start_relay()
+        await log.until(lambda: len(log.first_deliveries(counter)) >= count)
+
+    assert log.first_deliveries(counter) == list(range(1, count + 1))
+    assert len(log.numbers[str(counter)]) > count, "the page before the crash is sent again"
 
 
 async def test_a_standby_takes_over_from_a_frozen_relay_which_then_ends_itself(

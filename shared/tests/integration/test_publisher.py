@@ -1,0 +1,99 @@
+"""A producer is replaced before and after its sequence numbers would make it useless."""
+
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+from aiokafka import AIOKafkaProducer, TopicPartition
+from aiokafka.errors import KafkaError
+
+from shared import kafka
+from shared.kafka import OutgoingRecord, Publisher
+
+TOPIC, PARTITION = "users.v1", 3
+SEQUENCE_MAX = 2**31 - 1
+
+
+def records(*values: bytes) -> list[OutgoingRecord]:
+    return [OutgoingRecord(TOPIC, PARTITION, b"key", value, [], 0) for value in values]
+
+
+def nothing() -> None:
+    """Nobody wants to know when the client has the records."""
+
+
+@pytest.fixture
+async def publisher(kafka_servers: str) -> AsyncIterator[Publisher]:
+    publisher = Publisher(kafka_servers, "test")
+    yield publisher
+    await publisher.close()
+
+
+@pytest.fixture
+def almost_worn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every new producer is five records before the end of its sequence numbers."""
+    new: Callable[[str, str], AIOKafkaProducer] = kafka.producer
+
+    def worn(bootstrap_servers: str, client_id: str) -> AIOKafkaProducer:
+        client = new(bootstrap_servers, client_id)
+        target = TopicPartition(TOPIC, PARTITION)
+        client._txn_manager._sequence_numbers[target] = SEQUENCE_MAX - 4
+        return client
+
+    monkeypatch.setattr(kafka, "producer", worn)
+
+
+async def publish_ten(publisher: Publisher) -> list[int]:
+    offsets = []
+    for _ in range(10):
+        [batch] = await publisher.publish(records(b"{}"), nothing)
+        offsets.append(batch.base_offset)
+    return offsets
+
+
+@pytest.mark.usefixtures("almost_worn")
+async def test_a_producer_is_replaced_before_its_sequence_wraps(
+    publisher: Publisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka, "RECORDS_PER_PRODUCER_MAX", 3)
+
+    offsets = await publish_ten(publisher)
+
+    assert offsets == list(range(offsets[0], offsets[0] + 10))
+
+
+@pytest.mark.usefixtures("almost_worn")
+async def test_a_sequence_that_wraps_is_refused_by_the_broker(publisher: Publisher) -> None:
+    """The negative control, and the reason: delete the rotation when this test turns red."""
+    with pytest.raises(KafkaError):
+        await publish_ten(publisher)
+
+
+async def test_after_a_refused_batch_another_producer_goes_on(publisher: Publisher) -> None:
+    await publisher.publish(records(b"{}"), nothing)
+    with pytest.raises(KafkaError):
+        await publisher.publish(records(b"x" * 5_000_000), nothing)
+
+    await publisher.publish(records(b"{}"), nothing)
+
+
+async def test_after_a_refused_batch_the_same_producer_is_refused_for_ever(
+    kafka_servers: str,
+) -> None:
+    """The negative control."""
+    client = kafka.producer(kafka_servers, "test")
+    await client.start()
+    try:
+        await kafka.publish(client, records(b"{}"))
+        with pytest.raises(KafkaError):
+            await kafka.publish(client, records(b"x" * 5_000_000))
+        with pytest.raises(KafkaError):
+            await kafka.publish(client, records(b"{}"))
+    finally:
+        await kafka.close(client)
+
+
+async def test_a_producer_can_be_closed_as_soon_as_it_is_started(kafka_servers: str) -> None:
+    for _ in range(3):
+        client = kafka.producer(kafka_servers, "test")
+        await client.start()
+        await kafka.close(client)
