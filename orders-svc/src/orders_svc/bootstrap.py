@@ -22,6 +22,7 @@ from shared.stream_watch import StreamWatch
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
     pool: asyncpg.Pool
+    doorbell: Doorbell
     items: EventStore[ItemEvent]
     orders: EventStore[OrderEvent]
     watch: StreamWatch
@@ -37,6 +38,7 @@ async def open_resources(settings: OrdersSettings, name: str) -> AsyncIterator[R
         try:
             yield Resources(
                 pool=pool,
+                doorbell=doorbell,
                 items=EventStore(
                     pool,
                     category="item",

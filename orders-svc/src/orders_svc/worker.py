@@ -2,27 +2,24 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import assert_never
 from uuid import UUID
 
 from opentelemetry import trace
 
-import orders_svc.item.contract
-import orders_svc.order.contract
 from orders_svc import user_messages
 from orders_svc.bootstrap import Resources
-from orders_svc.item import catalogue
 from orders_svc.order import summaries
 from orders_svc.order.commands import ConfirmOrder, OrderCommand, RejectOrder
 from orders_svc.order.order import ORDER, TIMED_OUT
+from orders_svc.read_models import READ_MODELS
 from shared import telemetry
-from shared.consumer import TRANSIENT, Consumer
-from shared.handler import handle
+from shared.consumer import TRANSIENT, Consumer, Reactions, SetAside, reactions_of
+from shared.handler import handle, react
 from shared.identifiers import new_id
-from shared.kafka import OutgoingRecord
-from shared.messages import Consumed, Message, Metadata
+from shared.messages import Message, Metadata
+from shared.postgres import Connection
 
 NAME = "orders-worker"
 
@@ -32,12 +29,10 @@ OVERDUE_MAX = 500
 log = logging.getLogger(__name__)
 
 
-def create_consumer(
-    resources: Resources, set_aside: Callable[[OutgoingRecord], Awaitable[None]]
-) -> Consumer:
+def create_consumer(resources: Resources, set_aside: SetAside) -> Consumer:
     """The reactions of orders-svc, by topic and message type."""
 
-    async def decide_on_credit(message: Message) -> None:
+    async def decide_on_credit(connection: Connection, message: Message) -> None:
         answer = user_messages.CODEC.decode(message.type, message.data)
         trace.get_current_span().set_attribute(telemetry.ORDER_ID, str(answer.order_id))
         command: OrderCommand
@@ -48,40 +43,17 @@ def create_consumer(
                 command = RejectOrder(reason=answer.reason)
             case _:
                 assert_never(answer)
-        await handle(
-            resources.orders,
-            ORDER,
-            answer.order_id,
-            command,
-            metadata=message.metadata,
-            consumed=Consumed(
-                consumer=NAME, stream_id=message.stream_id, version=message.stream_version
-            ),
-        )
+        orders = resources.orders.within(connection)
+        await react(orders, ORDER, answer.order_id, command, metadata=message.metadata)
 
-    async def follow_order(message: Message) -> None:
-        await summaries.project(resources.pool, message)
-
-    async def follow_item(message: Message) -> None:
-        await catalogue.project(resources.pool, message)
-
-    return Consumer(
-        NAME,
-        {
-            user_messages.TOPIC: {
-                "credit-reserved": [decide_on_credit],
-                "credit-refused": [decide_on_credit],
-            },
-            orders_svc.order.contract.TOPIC: {
-                "order-placed": [follow_order],
-                "order-confirmed": [follow_order],
-                "order-rejected": [follow_order],
-                "order-cancelled": [follow_order],
-            },
-            orders_svc.item.contract.TOPIC: {"item-listed": [follow_item]},
-        },
-        set_aside,
-    )
+    domain: Reactions = {
+        user_messages.TOPIC: {
+            "credit-reserved": [decide_on_credit],
+            "credit-refused": [decide_on_credit],
+        }
+    }
+    reactions = reactions_of(domain, READ_MODELS)
+    return Consumer(NAME, resources.pool, reactions, set_aside, resources.doorbell)
 
 
 async def reject_overdue_for_ever(resources: Resources, timeout: timedelta) -> None:

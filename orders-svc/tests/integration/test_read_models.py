@@ -17,6 +17,7 @@ from orders_svc.order.summaries import OrderSummary
 from orders_svc.worker import reject_overdue
 from shared.identifiers import new_id
 from shared.messages import Message
+from shared.read_models import Projection
 
 PLACED_AT = datetime(2016, 11, 11, tzinfo=UTC)
 ORDER, USER, ITEM = UUID(int=1), UUID(int=2), UUID(int=3)
@@ -62,6 +63,7 @@ def message(type_: str, data: bytes, version: int) -> Message:
         schema_version=1,
         stream_id=ORDER,
         stream_version=version,
+        previous_version=None,
         correlation_id=new_id(),
         time=PLACED_AT,
         traceparent=None,
@@ -71,6 +73,11 @@ def message(type_: str, data: bytes, version: int) -> Message:
 
 def of_order(event: contract.PublicOrderEvent, version: int) -> Message:
     return message(contract.CODEC.name_of(event), contract.CODEC.encode(event), version)
+
+
+async def follow(resources: Resources, project: Projection, message: Message) -> None:
+    async with resources.pool.acquire() as connection:
+        await project(connection, message)
 
 
 async def orders(resources: Resources) -> Sequence[OrderSummary]:
@@ -83,7 +90,7 @@ async def orders(resources: Resources) -> Sequence[OrderSummary]:
 async def test_an_order_is_followed(resources: Resources, repeats: int) -> None:
     for event, version in STORY:
         for _ in range(repeats):
-            await summaries.project(resources.pool, of_order(event, version))
+            await follow(resources, summaries.project, of_order(event, version))
 
     [order] = await orders(resources)
     assert (order.status, order.reason) == ("cancelled", "changed my mind")
@@ -91,7 +98,7 @@ async def test_an_order_is_followed(resources: Resources, repeats: int) -> None:
 
 async def test_an_old_message_does_not_undo_a_newer_one(resources: Resources) -> None:
     for event, version in [*STORY, *reversed(STORY)]:
-        await summaries.project(resources.pool, of_order(event, version))
+        await follow(resources, summaries.project, of_order(event, version))
 
     [order] = await orders(resources)
     assert order.status == "cancelled"
@@ -101,7 +108,7 @@ async def test_an_item_is_followed_once_twice_and_not_backwards(resources: Resou
     newer = replace(LISTED, origin="SH")
     for event, version in [(LISTED, 1), (newer, 2), (newer, 2), (LISTED, 1)]:
         data = item_contract.CODEC.encode(event)
-        await catalogue.project(resources.pool, message("item-listed", data, version))
+        await follow(resources, catalogue.project, message("item-listed", data, version))
 
     [item] = await catalogue.list_items(resources.pool, after=None, limit=10)
     assert item.origin == "SH"
@@ -111,7 +118,7 @@ async def test_lists_come_by_page(client: httpx.AsyncClient, resources: Resource
     ids = sorted(new_id() for _ in range(5))
     for order_id in ids:
         placed = replace(PLACED, order_id=order_id)
-        await summaries.project(resources.pool, of_order(placed, 1))
+        await follow(resources, summaries.project, of_order(placed, 1))
 
     seen: list[str] = []
     query = {"user_id": str(USER), "limit": "2"}
@@ -133,7 +140,7 @@ async def test_only_orders_that_waited_too_long_are_rejected(
     now = datetime.now(UTC)
     for order_id, age in zip(placed, (timedelta(minutes=2), timedelta()), strict=True):
         seen = of_order(replace(PLACED, order_id=UUID(order_id)), 1)
-        await summaries.project(resources.pool, replace(seen, time=now - age))
+        await follow(resources, summaries.project, replace(seen, time=now - age))
 
     await reject_overdue(resources, timedelta(minutes=1))
 

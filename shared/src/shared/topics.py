@@ -21,6 +21,9 @@ TOPIC_ALREADY_EXISTS = 36
 # this a record with an old time would vanish within minutes.
 DOMAIN_TOPIC = {"retention.ms": "-1", "cleanup.policy": "delete"}
 
+# A dead letter is a record and the reason for it: the largest record must still fit.
+DEAD_LETTER_TOPIC = DOMAIN_TOPIC | {"max.message.bytes": str(2 * 1024 * 1024)}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
@@ -29,6 +32,7 @@ class Topic:
     name: str
     partitions: int
     readers: tuple[str, ...]
+    types: tuple[str, ...]
 
     def dead_letters_of(self, reader: str) -> str:
         return f"{self.name}.{reader}.dlq"
@@ -38,7 +42,12 @@ def declared() -> dict[str, Topic]:
     """Topics by name, from topics.toml."""
     content = tomllib.loads(resources.files("shared").joinpath("topics.toml").read_text())
     return {
-        name: Topic(name=name, partitions=entry["partitions"], readers=tuple(entry["readers"]))
+        name: Topic(
+            name=name,
+            partitions=entry["partitions"],
+            readers=tuple(entry["readers"]),
+            types=tuple(entry["types"]),
+        )
         for name, entry in content["topics"].items()
     }
 
@@ -55,14 +64,13 @@ class TopicSettings(BaseSettings):
 
 def wanted(replication_factor: int) -> list[NewTopic]:
     """All topics and their dead letter topics."""
-    names = [
-        (name, topic.partitions)
-        for topic in TOPICS.values()
-        for name in (topic.name, *(topic.dead_letters_of(reader) for reader in topic.readers))
-    ]
     return [
-        NewTopic(name, partitions, replication_factor, topic_configs=DOMAIN_TOPIC)
-        for name, partitions in names
+        NewTopic(name, topic.partitions, replication_factor, topic_configs=configs)
+        for topic in TOPICS.values()
+        for name, configs in (
+            (topic.name, DOMAIN_TOPIC),
+            *((topic.dead_letters_of(reader), DEAD_LETTER_TOPIC) for reader in topic.readers),
+        )
     ]
 
 

@@ -1,20 +1,29 @@
-"""A consumer as a Faust application: one agent per topic, one record at a time.
+"""A consumer as a Faust application: one agent per topic, one batch of records at a time.
 
 Faust's part is the group, the assignment and the offsets. Exactness is not: that is the version
-row which each effect writes in its own transaction.
+row which is written in the transaction of the effects.
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 
 import faust
-from faust.types import EventT
+from faust.types import ChannelT, EventT
 
-from shared.consumer import Consumer, IncomingRecord
+from shared import faults
+from shared.consumer import Consumer
+from shared.faults import FaultPoint
 from shared.health import health_server
 from shared.processes import stop_signal, wait
+from shared.records import IncomingRecord
 from shared.settings import Settings
+
+log = logging.getLogger(__name__)
+
+BATCH_MESSAGES_MAX = 100
+"""Messages in one transaction: more would save little, and cost more when they are repeated."""
 
 # A killed worker's partitions come back after the session time-out; Faust's own default of 60 s
 # would leave them unread for as long.
@@ -45,18 +54,37 @@ def create_app(consumer: Consumer, bootstrap_servers: str) -> faust.App:
     for name in consumer.topics:
         topic = app.topic(name, key_serializer="raw", value_serializer="raw")
         # concurrency 1: with more, Faust may commit past a record that is still in work.
-        app.agent(topic, name=f"{consumer.name}.{name}", concurrency=1)(agent_of(consumer))
+        app.agent(topic, name=f"{consumer.name}.{name}", concurrency=1)(agent_of(app, consumer))
     return app
 
 
-def agent_of(consumer: Consumer):  # type: ignore[no-untyped-def]  # Faust's types are its own
+def agent_of(app: faust.App, consumer: Consumer):  # type: ignore[no-untyped-def]  # Faust's types
     async def agent(stream: faust.Stream[bytes]) -> None:
         # Left to itself, Faust acknowledges the record in hand of an agent that is stopped.
-        async for event in stream.noack().events():
-            await consumer.take(record_of(event))
-            event.ack()
+        records = stream.noack()
+        assert isinstance(records.channel, ChannelT)
+        batch: list[EventT[bytes]] = []
+        async for event in records.events():
+            batch.append(event)
+            # What is there already, without a wait for more.
+            if len(batch) < BATCH_MESSAGES_MAX and not records.channel.empty():
+                continue
+            await consumer.take([record_of(each) for each in batch])
+            for each in batch:
+                each.ack()
+            faults.reached(FaultPoint.RECORDS_MARKED_DONE)
+            batch.clear()
 
-    return agent
+    async def agent_or_end(stream: faust.Stream[bytes]) -> None:
+        try:
+            await agent(stream)
+        except Exception as error:
+            # Faust would start the agent again behind the record in hand, and commit past it.
+            log.exception("%s met a bug in itself", consumer.name)
+            await app.crash(error)
+            await asyncio.Event().wait()
+
+    return agent_or_end
 
 
 def record_of(event: EventT[bytes]) -> IncomingRecord:
@@ -89,8 +117,9 @@ async def run_worker(
     """Consume until SIGTERM or SIGINT, with other endless work beside it."""
     stopping = stop_signal()
     app = create_app(consumer, settings.kafka_bootstrap_servers)
+    checks = {"kafka": lambda: joined(app), "records": lambda: taking(consumer)}
     async with (
-        health_server(settings.http_host, settings.http_port, {"kafka": lambda: joined(app)}),
+        health_server(settings.http_host, settings.http_port, checks),
         running(app),
         asyncio.TaskGroup() as tasks,
     ):
@@ -108,3 +137,8 @@ async def joined(app: faust.App) -> str | None:
     if not app.started or app.rebalancing or not app.consumer.assignment():
         return "not yet in the consumer group"
     return None
+
+
+async def taking(consumer: Consumer) -> str | None:
+    """Whether the records in hand can be taken."""
+    return consumer.obstacle

@@ -1,130 +1,412 @@
-"""A worker acknowledges what took effect, and nothing else."""
+"""A worker acknowledges what took effect or waits in its place, and nothing else."""
 
 import asyncio
 import os
+import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
+from uuid import UUID
 
 import asyncpg
+import httpx
 import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
 
-from counter import TOPIC, Counted, counted, some_metadata
-from shared import kafka, outbox
-from shared.event_store import EventStore
+from counted_records import CREATE_EFFECTS, record, records
+from counter import TOPIC
+from desk import NAME, Desk
+from shared import parked
+from shared.event_store import partition_of
+from shared.faults import FaultPoint
 from shared.identifiers import new_id
-from shared.kafka import OutgoingRecord
-from shared.outbox import Snapshot
+from shared.parked import Warrant
+from shared.records import IncomingRecord
+from shared.redrive import redrive
+from shared.topics import TOPICS
 
 DEADLINE_SECONDS = 60
 STOP_SECONDS = 20
+MORE_SECONDS = 3
+"""Several times as long as a worker waits before it commits its offsets."""
 
-StartWorker = Callable[[], "subprocess.Popen[bytes]"]
+GARBAGE = b"\x00\xff garbage"
+WARRANT = Warrant(by="test", reason="a test")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    process: "subprocess.Popen[bytes]"
+    port: int
+
+    async def obstacle(self) -> str:
+        """What keeps it from being ready; nothing when it is."""
+        async with httpx.AsyncClient() as client:
+            try:
+                answer = await client.get(f"http://127.0.0.1:{self.port}/health/ready")
+            except httpx.TransportError as error:
+                return repr(error)
+        return "" if answer.is_success else str(answer.json()["detail"])
+
+    async def stop(self) -> int:
+        self.process.terminate()
+        return await asyncio.to_thread(self.process.wait, STOP_SECONDS)
+
+
+StartWorker = Callable[[], Worker]
 
 
 @pytest.fixture
 def start_worker(database: str, kafka_servers: str, tmp_path: Path) -> Iterator[StartWorker]:
     started: list[subprocess.Popen[bytes]] = []
+    tests = Path(__file__).parent.parent
 
-    def start() -> "subprocess.Popen[bytes]":
+    def start() -> Worker:
         with socket.socket() as sock:
             sock.bind(("127.0.0.1", 0))
-            port = str(sock.getsockname()[1])
+            port = sock.getsockname()[1]
         environment = os.environ | {
             "DATABASE_URL": database,
             "KAFKA_BOOTSTRAP_SERVERS": kafka_servers,
-            "HTTP_PORT": port,
+            "HTTP_PORT": str(port),
+            "PYTHONPATH": str(tests),
         }
         script = Path(__file__).with_name("worker_main.py")
         process = subprocess.Popen([sys.executable, script, tmp_path], env=environment)
         started.append(process)
-        return process
+        return Worker(process=process, port=port)
 
     yield start
     for process in started:
-        process.kill()
-        process.wait()
+        # One that leaves its group does not keep the next test waiting for its session to end.
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
-async def publish(
-    store: EventStore[Counted], pool: asyncpg.Pool, kafka_servers: str, *numbers: int
-) -> str:
-    """What a relay would send of a new counter; its key."""
-    counter = new_id()
-    await store.append(counter, 0, counted(counter, *numbers), metadata=some_metadata())
-    write = kafka.single_writer(kafka_servers, "test")
-    async with pool.acquire() as connection:
-        _, rows = await outbox.poll(connection, Snapshot(), 100)  # type: ignore[arg-type]
-    for row in rows or ():
-        if row.key == str(counter).encode():
-            headers = [(name, value.encode()) for name, value in row.headers.items()]
-            await write(
-                OutgoingRecord(
-                    topic=TOPIC,
-                    partition=row.partition,
-                    key=row.key,
-                    value=row.value,
-                    headers=headers,
-                    timestamp=datetime.now(UTC),
-                )
+class Topic:
+    """The topic of counters as it stands on the broker, and the offsets that are committed."""
+
+    def __init__(self, producer: AIOKafkaProducer, admin: AIOKafkaAdminClient) -> None:
+        self.producer = producer
+        self.admin = admin
+
+    async def write(self, *written: IncomingRecord) -> list[int]:
+        """What a relay would send; the offsets."""
+        sent = [
+            await self.producer.send(
+                TOPIC,
+                each.value,
+                each.key,
+                partition=partition_of(TOPIC, (each.key or b"").decode()),
+                headers=list(each.headers),
             )
-    return str(counter)
+            for each in written
+        ]
+        return [place.offset for place in await asyncio.gather(*sent)]
+
+    async def committed(self, counter: UUID) -> int:
+        """The offset that a worker would begin with, in the partition of a counter."""
+        place = TopicPartition(TOPIC, partition_of(TOPIC, str(counter)))
+        offsets = await self.admin.list_consumer_group_offsets(NAME)
+        return int(offsets[place].offset) if place in offsets else 0
 
 
-async def until(condition: Callable[[], bool]) -> None:
+@pytest.fixture
+async def topic(kafka_servers: str) -> AsyncIterator[Topic]:
+    producer = AIOKafkaProducer(bootstrap_servers=kafka_servers)
+    admin = AIOKafkaAdminClient(bootstrap_servers=kafka_servers)
+    await producer.start()
+    await admin.start()
+    yield Topic(producer, admin)
+    await admin.close()
+    await producer.stop()
+
+
+@pytest.fixture
+async def desk(pool: asyncpg.Pool) -> Desk:
+    """What the worker's own consumer does, in this process; and a view of the same database."""
+    await pool.execute(CREATE_EFFECTS)
+    return Desk(pool)
+
+
+async def until(condition: Callable[[], Awaitable[bool]]) -> None:
     async with asyncio.timeout(DEADLINE_SECONDS):
-        while not condition():
+        while not await condition():
             await asyncio.sleep(0.05)
 
 
-def effects(folder: Path) -> list[str]:
-    file = folder / "effects"
-    return file.read_text().split() if file.exists() else []
+async def until_true(condition: Callable[[], bool]) -> None:
+    async def there() -> bool:
+        return condition()
+
+    await until(there)
 
 
-async def stop(worker: "subprocess.Popen[bytes]") -> None:
-    worker.terminate()
-    assert await asyncio.to_thread(worker.wait, STOP_SECONDS) == 0
+async def until_effects(desk: Desk, counter: UUID, *expected: int) -> None:
+    async def there() -> bool:
+        return len(await desk.effects(counter)) >= len(expected)
+
+    await until(there)
+    assert await desk.effects(counter) == list(expected)
+
+
+async def until_waiting(desk: Desk, counter: UUID, *expected: int) -> None:
+    async def there() -> bool:
+        return await desk.waiting(counter) == list(expected)
+
+    await until(there)
+
+
+async def until_exists(file: Path) -> None:
+    await until_true(file.exists)
+
+
+async def catch_up(desk: Desk, topic: Topic) -> None:
+    """The worker is at work, and has read what other tests left."""
+    counters = {partition_of(TOPIC, str(each)): each for each in (new_id() for _ in range(64))}
+    assert len(counters) == TOPICS[TOPIC].partitions
+    for counter in counters.values():
+        await topic.write(record(counter, 1))
+    for counter in counters.values():
+        await until_effects(desk, counter, 1)
+
+
+async def dead_letters(kafka_servers: str, key: bytes) -> list[tuple[bytes | None, dict[str, str]]]:
+    """Value and headers of the letters with this key."""
+    name = TOPICS[TOPIC].dead_letters_of(NAME)
+    consumer = AIOKafkaConsumer(bootstrap_servers=kafka_servers, auto_offset_reset="earliest")
+    await consumer.start()
+    try:
+        places = [TopicPartition(name, n) for n in range(TOPICS[TOPIC].partitions)]
+        consumer.assign(places)
+        ends = await consumer.end_offsets(places)
+        found = []
+        while any([await consumer.position(place) < ends[place] for place in places]):
+            for batch in (await consumer.getmany(timeout_ms=200)).values():
+                found += [each for each in batch if each.key == key]
+        return [
+            (each.value, {name: value.decode() for name, value in each.headers}) for each in found
+        ]
+    finally:
+        await consumer.stop()
 
 
 async def test_a_record_in_hand_at_a_stop_takes_effect_after_the_restart(
-    store: EventStore[Counted],
-    pool: asyncpg.Pool,
-    kafka_servers: str,
-    start_worker: StartWorker,
-    tmp_path: Path,
+    desk: Desk, topic: Topic, start_worker: StartWorker, tmp_path: Path
 ) -> None:
     worker = start_worker()
-    first = await publish(store, pool, kafka_servers, 1)
-    await until(lambda: first in effects(tmp_path))
+    await catch_up(desk, topic)
     (tmp_path / "hold").touch()
-    second = await publish(store, pool, kafka_servers, 1)
-    await until((tmp_path / "held").exists)
+    counter = new_id()
+    [offset] = await topic.write(record(counter, 1))
+    await until_exists(tmp_path / "held")
 
-    await stop(worker)
+    assert await worker.stop() == 0
+    assert await topic.committed(counter) <= offset
     (tmp_path / "hold").unlink()
     start_worker()
 
-    await until(lambda: second in effects(tmp_path))
+    await until_effects(desk, counter, 1)
 
 
 async def test_a_record_that_took_effect_is_not_read_again_after_a_good_end(
-    store: EventStore[Counted],
-    pool: asyncpg.Pool,
-    kafka_servers: str,
-    start_worker: StartWorker,
-    tmp_path: Path,
+    desk: Desk, topic: Topic, start_worker: StartWorker
 ) -> None:
-    first = await publish(store, pool, kafka_servers, 1, 2)
+    counter = new_id()
     worker = start_worker()
-    await until(lambda: effects(tmp_path).count(first) == 2)
-    await stop(worker)
+    offsets = await topic.write(*records(counter, 1, 2))
+    await until_effects(desk, counter, 1, 2)
 
-    second = await publish(store, pool, kafka_servers, 1)
+    assert await worker.stop() == 0
+
+    assert await topic.committed(counter) == offsets[-1] + 1
+
+
+async def test_trap_t1_a_failing_reaction_never_moves_the_offset_past_its_record(
+    desk: Desk, topic: Topic, start_worker: StartWorker, tmp_path: Path
+) -> None:
+    worker = start_worker()
+    await catch_up(desk, topic)
+    (tmp_path / "away").touch()
+    counter = new_id()
+    offsets = await topic.write(*records(counter, 1, 2, 3))
+
+    async def says_so() -> bool:
+        return "away" in await worker.obstacle()
+
+    await until(says_so)
+    await asyncio.sleep(MORE_SECONDS)
+    assert await topic.committed(counter) <= offsets[0]
+    assert await worker.stop() == 0
+    assert await topic.committed(counter) <= offsets[0]
+
+    (tmp_path / "away").unlink()
+    worker = start_worker()
+    await until_effects(desk, counter, 1, 2, 3)
+
+    async def is_ready() -> bool:
+        return not await worker.obstacle()
+
+    await until(is_ready)
+
+
+async def test_trap_t1_a_poisonous_record_is_passed_when_its_stream_waits(
+    desk: Desk, topic: Topic, start_worker: StartWorker, kafka_servers: str
+) -> None:
+    worker, sick, healthy = start_worker(), new_id(), new_id()
+    offsets = await topic.write(record(sick, 1, value=GARBAGE), *records(sick, 2, 3))
+    await topic.write(*records(healthy, 1, 2))
+    await until_waiting(desk, sick, 1, 2, 3)
+    await until_effects(desk, healthy, 1, 2)
+
+    assert await worker.stop() == 0
+
+    assert await topic.committed(sick) > offsets[-1]
+    [(value, headers)] = await dead_letters(kafka_servers, str(sick).encode())
+    assert value == GARBAGE
+    assert headers["dlq_offset"] == str(offsets[0])
+    assert headers["dlq_reason"].startswith("ValidationError: ")
+
+
+async def test_trap_t11_while_no_dead_letter_can_be_written_the_worker_stands_and_loses_nothing(
+    desk: Desk, topic: Topic, start_worker: StartWorker, kafka_servers: str, tmp_path: Path
+) -> None:
+    worker = start_worker()
+    await catch_up(desk, topic)
+    (tmp_path / "no-letters").touch()
+    counter = new_id()
+    garbage = replace(record(counter, 1), headers=[])
+    offsets = await topic.write(garbage, *records(counter, 1, 2))
+
+    async def says_so() -> bool:
+        return "writing a dead letter" in await worker.obstacle()
+
+    await until(says_so)
+    assert await desk.effects(counter) == []
+    assert await worker.stop() == 0
+    assert await topic.committed(counter) <= offsets[0]
+
+    (tmp_path / "no-letters").unlink()
     start_worker()
-    await until(lambda: second in effects(tmp_path))
+    await until_effects(desk, counter, 1, 2)
+    [(value, headers)] = await dead_letters(kafka_servers, str(counter).encode())
+    assert value == garbage.value
+    assert headers["dlq_reason"] == "malformed: no header 'ce_id'"
 
-    assert effects(tmp_path).count(first) == 2
+
+async def test_the_largest_record_fits_into_the_dead_letter_topic(
+    desk: Desk, topic: Topic, start_worker: StartWorker, kafka_servers: str
+) -> None:
+    """Else it would stop its worker for ever."""
+    start_worker()
+    counter = new_id()
+    largest = b"x" * 1_048_000
+
+    await topic.write(replace(record(counter, 1, value=largest), headers=[]), record(counter, 1))
+
+    await until_effects(desk, counter, 1)
+    [(value, _)] = await dead_letters(kafka_servers, str(counter).encode())
+    assert value == largest
+
+
+async def test_a_worker_with_a_bug_in_itself_ends_and_commits_nothing(
+    desk: Desk, topic: Topic, start_worker: StartWorker, tmp_path: Path
+) -> None:
+    """Faust would go on behind the record in hand."""
+    worker = start_worker()
+    await catch_up(desk, topic)
+    (tmp_path / "bug").touch()
+    counter = new_id()
+    offsets = await topic.write(*records(counter, 1, 2))
+
+    assert await asyncio.to_thread(worker.process.wait, DEADLINE_SECONDS) not in (0, None)
+
+    assert await topic.committed(counter) <= offsets[0]
+    (tmp_path / "bug").unlink()
+    start_worker()
+    await until_effects(desk, counter, 1, 2)
+
+
+WALK = [
+    FaultPoint.RECORDS_TAKEN_IN_HAND,
+    FaultPoint.EFFECTS_WRITTEN,
+    FaultPoint.EFFECTS_COMMITTED,
+    FaultPoint.RECORDS_MARKED_DONE,
+    FaultPoint.DEAD_LETTER_WRITTEN,
+    FaultPoint.STREAM_PARKED,
+]
+
+
+@pytest.mark.parametrize("point", WALK)
+async def test_a_worker_killed_at_any_step_gives_each_message_one_effect(
+    desk: Desk,
+    topic: Topic,
+    start_worker: StartWorker,
+    kafka_servers: str,
+    tmp_path: Path,
+    point: FaultPoint,
+) -> None:
+    worker = start_worker()
+    await catch_up(desk, topic)
+    (tmp_path / "die-at").write_text(point)
+    await until_exists(tmp_path / "armed")
+    (tmp_path / "die-at").unlink()
+    healthy, sick = [new_id() for _ in range(5)], new_id()
+    batch = [record(counter, version) for version in (1, 2, 3) for counter in healthy]
+
+    await topic.write(*batch, record(sick, 1), record(sick, 2, value=GARBAGE), record(sick, 3))
+
+    ended = await asyncio.to_thread(worker.process.wait, DEADLINE_SECONDS)
+    assert ended == -signal.SIGKILL
+    start_worker()
+    await until_waiting(desk, sick, 2, 3)
+    for counter in healthy:
+        await until_effects(desk, counter, 1, 2, 3)
+    assert await desk.effects(sick) == [1]
+    letters = await dead_letters(kafka_servers, str(sick).encode())
+    assert {value for value, _ in letters} == {GARBAGE}
+    assert len(letters) == (2 if point is FaultPoint.DEAD_LETTER_WRITTEN else 1)
+
+
+async def test_a_redrive_keeps_the_order_while_a_live_worker_receives_more(
+    desk: Desk, topic: Topic, start_worker: StartWorker
+) -> None:
+    start_worker()
+    await catch_up(desk, topic)
+    counter, redriven, sent = new_id(), asyncio.Event(), [1]
+    await topic.write(record(counter, 1, value=GARBAGE))
+    await until_waiting(desk, counter, 1)
+
+    async def send_more() -> None:
+        while not redriven.is_set():
+            versions = range(sent[-1] + 1, sent[-1] + 5)
+            await topic.write(*records(counter, *versions))
+            sent.extend(versions)
+
+    async def many_wait() -> bool:
+        return len(await desk.waiting(counter)) > 50
+
+    sending = asyncio.create_task(send_more())
+    await until(many_wait)
+    async with desk.pool.acquire() as connection, connection.transaction():
+        whole = record(counter, 1).value or b""
+        await parked.edit(connection, NAME, counter, 1, whole, WARRANT)
+
+    done = await redrive(desk.consumer, desk.pool, counter, WARRANT)
+    more = sent[-1] + 50
+    await until_true(lambda: sent[-1] > more)
+    redriven.set()
+    await sending
+
+    assert done.obstacle is None
+    assert done.passed < sent[-1], "the redrive met no live worker"
+    await until_effects(desk, counter, *sent)
+    assert await desk.reasons() == {}

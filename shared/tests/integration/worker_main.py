@@ -1,33 +1,72 @@
-"""A worker as a process of its own: its one reaction takes long while there is a file `hold`."""
+"""A worker as a process of its own. Files in its folder tell it what to meet:
+
+`hold`: each reaction takes long. `away`: each reaction meets a transient error. `no-letters`: dead
+letters cannot be written. `bug`: `take` itself raises. `die-at`: the name of a fault point.
+"""
 
 import asyncio
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from shared import processes
+from counted_records import take_effect
+from shared import faults, kafka, postgres, processes
 from shared.consumer import Consumer
+from shared.doorbell import Doorbell
+from shared.faults import FaultPoint
 from shared.kafka import OutgoingRecord
 from shared.messages import Message
+from shared.postgres import Connection
+from shared.records import IncomingRecord
 from shared.settings import Settings
 from shared.worker import run_worker
 
+NAME = "users-worker"
 LONG_SECONDS = 600
+LOOK_SECONDS = 0.02
 
 
-async def set_aside(letter: OutgoingRecord) -> None:
-    """The broker holds what other tests have left, some of it malformed."""
+class Fallible(Consumer):
+    """With a bug of its own, where there is a file `bug`."""
+
+    folder: Path
+
+    async def take(self, records: Sequence[IncomingRecord]) -> None:
+        if (self.folder / "bug").exists():
+            raise RuntimeError("a bug")
+        await super().take(records)
+
+
+async def arm(folder: Path) -> None:
+    """Arm the fault point that `die-at` names; `armed` says that it is."""
+    while not (folder / "die-at").exists():
+        await asyncio.sleep(LOOK_SECONDS)
+    faults.arm(FaultPoint((folder / "die-at").read_text()))
+    (folder / "armed").touch()
 
 
 async def work(folder: Path) -> None:
-    async def react(message: Message) -> None:
+    settings = processes.read_settings(Settings)
+    write = kafka.single_writer(settings.kafka_bootstrap_servers, NAME)
+
+    async def react(connection: Connection, message: Message) -> None:
+        await take_effect(connection, message)
+        if (folder / "away").exists():
+            raise ConnectionError("away")
         if (folder / "hold").exists():
             (folder / "held").touch()
             await asyncio.sleep(LONG_SECONDS)
-        with (folder / "effects").open("a") as effects:
-            effects.write(f"{message.key}\n")
 
-    consumer = Consumer("users-worker", {"users.v1": {"counted": [react]}}, set_aside)
-    await run_worker(consumer, processes.read_settings(Settings))
+    async def set_aside(letter: OutgoingRecord) -> None:
+        if (folder / "no-letters").exists():
+            raise ConnectionError("away")
+        await write(letter)
+
+    async with postgres.open_pool(settings.database_dsn, name=NAME, connections_max=4) as pool:
+        reactions = {"users.v1": {"counted": [react]}}
+        consumer = Fallible(NAME, pool, reactions, set_aside, Doorbell(None))
+        consumer.folder = folder
+        await run_worker(consumer, settings, arm(folder))
 
 
 if __name__ == "__main__":

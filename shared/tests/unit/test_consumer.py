@@ -1,141 +1,89 @@
-"""Each record takes effect, is skipped, or is set aside: no exception leaves `take`."""
+"""What a record says: a message in full, or why it is none. What a reason may look like."""
 
-from collections.abc import Sequence
 from dataclasses import replace
+from uuid import UUID
 
 import pytest
 
-from shared import consumer as consumer_room
-from shared.consumer import Consumer, IncomingRecord, Reaction
-from shared.event_store import AlreadyConsumed
+from counted_records import record
+from shared.consumer import REASON_CHARACTERS_MAX, Reaction, reactions_of, reason_of
 from shared.identifiers import new_id
-from shared.kafka import OutgoingRecord
 from shared.messages import Message
+from shared.postgres import Connection
+from shared.read_models import ReadModel
+from shared.records import IncomingRecord, Malformed, message_of
 
-TOPIC = "users.v1"
-
-
-@pytest.fixture(autouse=True)
-def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consumer_room, "BACKOFF_SECONDS_FIRST", 0.001)
+COUNTER = UUID(int=1)
 
 
-def record(type_: str = "counted", value: bytes | None = b"{}") -> IncomingRecord:
-    headers = {
-        "ce_id": str(new_id()),
-        "ce_type": type_,
-        "ce_schemaversion": "1",
-        "ce_streamid": str(new_id()),
-        "ce_streamversion": "1",
-        "ce_correlationid": str(new_id()),
-        "ce_time": "2016-11-11T00:00:00Z",
-    }
-    return IncomingRecord(
-        topic=TOPIC,
-        partition=2,
-        offset=7,
-        key=b"key",
-        value=value,
-        headers=[(name, value.encode()) for name, value in headers.items()],
-    )
+def test_a_record_is_read_in_full() -> None:
+    message = message_of(record(COUNTER, 7, previous=4))
+
+    assert (message.topic, message.type, message.key) == ("users.v1", "counted", str(COUNTER))
+    assert (message.stream_id, message.stream_version) == (COUNTER, 7)
+    assert message.previous_version == 4
 
 
-class Desk:
-    """A consumer with one reaction, and what came of it."""
+def test_a_record_need_not_say_which_version_was_before() -> None:
+    whole = record(COUNTER, 7)
+    bare = replace(whole, headers=[each for each in whole.headers if "previous" not in each[0]])
 
-    def __init__(self, *errors: Exception, dead_letter_errors: Sequence[Exception] = ()) -> None:
-        self.errors = list(errors)
-        self.dead_letter_errors = list(dead_letter_errors)
-        self.taken: list[Message] = []
-        self.set_aside: list[OutgoingRecord] = []
-        reactions: dict[str, dict[str, list[Reaction]]] = {TOPIC: {"counted": [self.react]}}
-        self.consumer = Consumer("users-worker", reactions, self.put_aside)
-
-    async def react(self, message: Message) -> None:
-        if self.errors:
-            raise self.errors.pop(0)
-        self.taken.append(message)
-
-    async def put_aside(self, letter: OutgoingRecord) -> None:
-        if self.dead_letter_errors:
-            raise self.dead_letter_errors.pop(0)
-        self.set_aside.append(letter)
+    assert message_of(bare).previous_version is None
 
 
-async def test_a_message_takes_effect() -> None:
-    desk = Desk()
-
-    await desk.consumer.take(record())
-
-    assert [message.stream_version for message in desk.taken] == [1]
-    assert desk.set_aside == []
-
-
-async def test_a_type_that_nobody_cares_about_is_skipped() -> None:
-    desk = Desk()
-
-    await desk.consumer.take(record(type_="unheard-of"))
-
-    assert desk.taken == []
-    assert desk.set_aside == []
-
-
-async def test_a_repeated_message_is_done() -> None:
-    desk = Desk(AlreadyConsumed())
-
-    await desk.consumer.take(record())
-
-    assert desk.set_aside == []
-
-
-async def test_a_transient_failure_is_tried_again_in_place() -> None:
-    desk = Desk(ConnectionError("away"), ConnectionError("still away"))
-
-    await desk.consumer.take(record())
-
-    assert len(desk.taken) == 1
-    assert desk.set_aside == []
-
-
-async def test_a_poison_record_is_set_aside_untouched_with_its_reason() -> None:
-    desk, poison = Desk(ValueError("cannot be")), record(value=b"\x00garbage")
-
-    await desk.consumer.take(poison)
-
-    [letter] = desk.set_aside
-    headers = dict(letter.headers)
-    assert letter.topic == "users.v1.users-worker.dlq"
-    assert (letter.key, letter.value, letter.partition) == (b"key", b"\x00garbage", 2)
-    assert headers["dlq_reason"] == b"ValueError: cannot be"
-    assert (headers["dlq_topic"], headers["dlq_offset"]) == (b"users.v1", b"7")
-    assert list(letter.headers)[: len(poison.headers)] == list(poison.headers)
+def with_header(name: str, value: bytes | None) -> IncomingRecord:
+    whole = record(COUNTER, 7)
+    return replace(whole, headers=[*whole.headers, (name, value)])  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize(
-    "malformed",
+    ("malformed", "reason"),
     [
-        replace(record(), headers=[]),
-        replace(record(), key=None),
-        replace(record(), value=None),
-        replace(record(), headers=[*record().headers, ("ce_id", b"\xff")]),
-        replace(record(), headers=[*record().headers, ("ce_streamversion", b"seven")]),
-        replace(record(), headers=[*record().headers, ("ce_id", None)]),  # type: ignore[list-item]
+        (replace(record(COUNTER, 7), headers=[]), "no header"),
+        (replace(record(COUNTER, 7), key=None), "no key"),
+        (replace(record(COUNTER, 7), value=None), "no value"),
+        (replace(record(COUNTER, 7), key=b"\xff"), "can't decode"),
+        (with_header("ce_id", b"\xff"), "can't decode"),
+        (with_header("ce_id", b"seven"), "badly formed"),
+        (with_header("ce_streamversion", b"seven"), "invalid literal"),
+        (with_header("ce_streamversion", b"0"), "version 0"),
+        (with_header("ce_streamversion", b"2147483648"), "version 2147483648"),
+        (with_header("ce_previousversion", b"7"), "version 7 after 7"),
+        (with_header("ce_previousversion", b"-1"), "version 7 after -1"),
+        (with_header("ce_time", b"2016-11-11T00:00:00"), "no time zone"),
+        (with_header("ce_id", None), "without a value"),
     ],
-    ids=["no headers", "no key", "no value", "not utf-8", "not a number", "header without value"],
 )
-async def test_a_malformed_record_is_set_aside(malformed: IncomingRecord) -> None:
-    desk = Desk()
-
-    await desk.consumer.take(malformed)
-
-    assert len(desk.set_aside) == 1
-    assert desk.taken == []
+def test_a_record_that_is_no_message_says_why(malformed: IncomingRecord, reason: str) -> None:
+    with pytest.raises(Malformed, match=reason):
+        message_of(malformed)
 
 
-async def test_no_record_is_skipped_while_the_dead_letter_topic_is_away() -> None:
-    """Trap T11: a swallowed failure here would lose the record."""
-    desk = Desk(ValueError("cannot be"), dead_letter_errors=[ConnectionError("away")] * 3)
+def test_a_reason_is_a_line_that_postgresql_and_kafka_take() -> None:
+    reason = reason_of(ValueError("\x00\n \ud800" + "x" * 2 * REASON_CHARACTERS_MAX))
 
-    await desk.consumer.take(record())
+    assert reason.startswith("ValueError: \\x00 \\ud800xx")
+    assert len(reason.encode()) == REASON_CHARACTERS_MAX
 
-    assert len(desk.set_aside) == 1
+
+async def nothing(connection: Connection, message: Message) -> None:
+    """Takes no effect."""
+
+
+async def test_read_models_follow_after_the_domain_has_decided() -> None:
+    async def project(connection: Connection, message: Message) -> None:
+        """Another one."""
+
+    decide: Reaction = nothing
+    model = ReadModel(table="t", topic="users.v1", types=("counted", "moved"), project=project)
+
+    reactions = reactions_of({"users.v1": {"counted": [decide]}}, [model])
+
+    assert reactions == {"users.v1": {"counted": [decide, project], "moved": [project]}}
+
+
+def test_ids_of_records_differ() -> None:
+    """Else a test of repeated messages would show nothing."""
+    counter = new_id()
+
+    assert message_of(record(counter, 1)).event_id != message_of(record(counter, 1)).event_id

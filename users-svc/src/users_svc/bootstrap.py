@@ -17,6 +17,7 @@ from users_svc.settings import UsersSettings
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
     pool: asyncpg.Pool
+    doorbell: Doorbell
     users: EventStore[UserEvent]
 
 
@@ -36,6 +37,6 @@ async def open_resources(settings: UsersSettings, name: str) -> AsyncIterator[Re
                 publish=contract.publish,
                 doorbell=doorbell,
             )
-            yield Resources(pool=pool, users=users)
+            yield Resources(pool=pool, doorbell=doorbell, users=users)
         finally:
             doorbell.close()

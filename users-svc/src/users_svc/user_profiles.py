@@ -7,6 +7,7 @@ from uuid import UUID
 import asyncpg
 
 from shared.messages import Message
+from shared.postgres import Connection
 from users_svc.contract import CODEC, UserMoved, UserRegistered
 
 # A repeated or late event changes nothing. A move that took effect before the last one known does
@@ -40,11 +41,11 @@ class UserProfile:
     version: int
 
 
-async def project(pool: asyncpg.Pool, message: Message) -> None:
+async def project(connection: Connection, message: Message) -> None:
     """Take one `user-registered` or `user-moved` message; twice is once, late is nothing."""
     event = CODEC.decode(message.type, message.data)
     assert isinstance(event, UserRegistered | UserMoved)
-    await pool.execute(
+    await connection.execute(
         PROJECT,
         event.user_id,
         event.address,

@@ -42,6 +42,7 @@ def message(event: PublicUserEvent, version: int) -> Message:
         schema_version=1,
         stream_id=event.user_id,
         stream_version=version,
+        previous_version=None,
         correlation_id=new_id(),
         time=SINCE,
         traceparent=None,
@@ -49,9 +50,14 @@ def message(event: PublicUserEvent, version: int) -> Message:
     )
 
 
+async def follow(resources: Resources, message: Message) -> None:
+    async with resources.pool.acquire() as connection:
+        await user_profiles.project(connection, message)
+
+
 async def address_after(resources: Resources, *messages: Message) -> str:
     for each in messages:
-        await user_profiles.project(resources.pool, each)
+        await follow(resources, each)
     [user] = await user_profiles.list_users(resources.pool, address=None, after=None, limit=10)
     return user.address
 
@@ -78,8 +84,8 @@ async def test_users_are_listed_by_place_and_page(
 ) -> None:
     ids = sorted(new_id() for _ in range(3))
     for user_id in ids:
-        await user_profiles.project(resources.pool, message(registered(user_id), 1))
-    await user_profiles.project(resources.pool, message(registered(new_id(), "SH"), 1))
+        await follow(resources, message(registered(user_id), 1))
+    await follow(resources, message(registered(new_id(), "SH"), 1))
 
     first = (await client.get("/v1/users", params={"address": "bj", "limit": 2})).json()
     query = {"address": "bj", "limit": 2, "after": first["next"]}

@@ -9,6 +9,7 @@ import asyncpg
 
 from orders_svc.item.contract import CODEC
 from shared.messages import Message
+from shared.postgres import Connection
 
 PROJECT = """
     INSERT INTO catalogue AS entry (item_id, name, type, origin, price, version)
@@ -40,10 +41,10 @@ class CatalogueEntry:
     price: Decimal
 
 
-async def project(pool: asyncpg.Pool, message: Message) -> None:
+async def project(connection: Connection, message: Message) -> None:
     """Take one `item-listed` message; twice is once, late is nothing."""
     event = CODEC.decode(message.type, message.data)
-    await pool.execute(
+    await connection.execute(
         PROJECT,
         event.item_id,
         event.name,

@@ -18,6 +18,7 @@ from orders_svc.order.contract import (
 )
 from orders_svc.order.order import Status
 from shared.messages import Message
+from shared.postgres import Connection
 
 PLACED = """
     INSERT INTO order_summaries
@@ -61,12 +62,12 @@ class OrderSummary:
     ordered_at: datetime
 
 
-async def project(pool: asyncpg.Pool, message: Message) -> None:
+async def project(connection: Connection, message: Message) -> None:
     """Take one message of orders.v1; twice is once, late is nothing."""
     event, version = CODEC.decode(message.type, message.data), message.stream_version
     match event:
         case OrderPlaced():
-            await pool.execute(
+            await connection.execute(
                 PLACED,
                 event.order_id,
                 event.user_id,
@@ -76,11 +77,11 @@ async def project(pool: asyncpg.Pool, message: Message) -> None:
                 version,
             )
         case OrderConfirmed():
-            await pool.execute(DECIDED, event.order_id, "confirmed", None, version)
+            await connection.execute(DECIDED, event.order_id, "confirmed", None, version)
         case OrderRejected():
-            await pool.execute(DECIDED, event.order_id, "rejected", event.reason, version)
+            await connection.execute(DECIDED, event.order_id, "rejected", event.reason, version)
         case OrderCancelled():
-            await pool.execute(DECIDED, event.order_id, "cancelled", event.reason, version)
+            await connection.execute(DECIDED, event.order_id, "cancelled", event.reason, version)
         case _:
             assert_never(event)
 

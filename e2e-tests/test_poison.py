@@ -1,0 +1,174 @@
+"""Records that nobody should write: each is set aside where it is refused, all else goes on."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import uuid4
+
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+
+from clients import Hometown
+from eventually import eventually
+from shared.event_store import partition_of
+from shared.topics import TOPICS
+from stack import Stack
+
+GARBAGE = b"\x00\xff garbage"
+
+Headers = list[tuple[str, bytes]]
+Letters = Mapping[bytes, list[tuple[bytes | None, Headers]]]
+"""Value and headers of dead letters, by key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Poison:
+    """A record with a key and a stream of its own, and the beginning of the reason against it."""
+
+    reason: str
+    parks: bool
+    """Whether its stream has to wait."""
+    value: bytes | None = b"{}"
+    headers: Headers | None = None
+    changes: Mapping[str, str] = field(default_factory=dict)
+    key: str = field(default_factory=lambda: str(uuid4()))
+
+    def headers_of(self, type_: str) -> Headers:
+        """Those that it was given, or good ones with its changes."""
+        if self.headers is not None:
+            return self.headers
+        good = {
+            "ce_id": str(uuid4()),
+            "ce_type": type_,
+            "ce_schemaversion": "1",
+            "ce_streamid": self.key,
+            "ce_streamversion": "1",
+            "ce_previousversion": "0",
+            "ce_correlationid": str(uuid4()),
+            "ce_time": "2016-11-11T00:00:00Z",
+        }
+        return [(name, value.encode()) for name, value in {**good, **self.changes}.items()]
+
+
+def all_poison() -> list[Poison]:
+    return [
+        Poison(reason="ValidationError: ", parks=True, value=GARBAGE),
+        Poison(reason="malformed: no value", parks=False, value=None),
+        Poison(reason="UnknownSchemaVersion: ", parks=True, changes={"ce_schemaversion": "9"}),
+        Poison(reason="unknown type: unheard-of", parks=False, changes={"ce_type": "unheard-of"}),
+        Poison(reason="malformed: no header", parks=False, headers=[]),
+    ]
+
+
+async def write(
+    servers: str, topic: str, partition: int, type_: str, poison: list[Poison]
+) -> dict[bytes, Headers]:
+    """Write past all services; the headers by key."""
+    producer = AIOKafkaProducer(bootstrap_servers=servers)
+    await producer.start()
+    written: dict[bytes, Headers] = {}
+    try:
+        for each in poison:
+            key, headers = each.key.encode(), each.headers_of(type_)
+            await producer.send_and_wait(
+                topic, each.value, key, partition=partition, headers=headers
+            )
+            written[key] = headers
+    finally:
+        await producer.stop()
+    return written
+
+
+async def letters_of(servers: str, topic: str, reader: str) -> Letters:
+    """All that stands in a dead letter topic."""
+    name = TOPICS[topic].dead_letters_of(reader)
+    consumer = AIOKafkaConsumer(bootstrap_servers=servers, auto_offset_reset="earliest")
+    await consumer.start()
+    try:
+        places = [TopicPartition(name, n) for n in range(TOPICS[topic].partitions)]
+        consumer.assign(places)
+        ends = await consumer.end_offsets(places)
+        found: dict[bytes, list[tuple[bytes | None, Headers]]] = {}
+        while True:
+            for batch in (await consumer.getmany(timeout_ms=200)).values():
+                for each in batch:
+                    found.setdefault(each.key, []).append((each.value, list(each.headers)))
+            if all([await consumer.position(place) >= ends[place] for place in places]):
+                return found
+    finally:
+        await consumer.stop()
+
+
+@pytest.mark.parametrize(
+    ("topic", "reader", "type_"),
+    [
+        ("users.v1", "users-worker", "user-registered"),
+        ("users.v1", "orders-worker", "credit-reserved"),
+        ("items.v1", "orders-worker", "item-listed"),
+        ("orders.v1", "users-worker", "order-placed"),
+        ("orders.v1", "orders-worker", "order-placed"),
+    ],
+)
+def test_trap_t11_poison_is_set_aside_untouched_and_everything_else_goes_on(
+    hometown: Hometown, stack: Stack, hour: datetime, topic: str, reader: str, type_: str
+) -> None:
+    servers = hometown.addresses["kafka"]
+    user = hometown.register_user(name="Jack", address="BJ", gender="male", credit_limit="100.00")[
+        "user_id"
+    ]
+    item = hometown.list_item(name="thing", type="phone", origin="BJ", price="10.00")["item_id"]
+    before = hometown.place_order(user, [(item, 1)], hour)["order_id"]
+    assert hometown.decided_order(before)["status"] == "confirmed"
+
+    poison = all_poison()
+    partition = partition_of(topic, user)
+    written = asyncio.run(write(servers, topic, partition, type_, poison))
+    letters = eventually(
+        lambda: asyncio.run(letters_of(servers, topic, reader)),
+        lambda seen: set(written) <= set(seen),
+        what="all poison set aside",
+    )
+
+    for each in poison:
+        [(value, headers)] = letters[each.key.encode()]
+        asked = written[each.key.encode()]
+        assert value == each.value
+        assert headers[: len(asked)] == asked
+        assert dict(headers)["dlq_reason"].decode().startswith(each.reason)
+        assert dict(headers)["dlq_topic"].decode() == topic
+    parked = stack.fetch(
+        reader.removesuffix("-worker"),
+        "SELECT stream_id::text FROM parked_streams WHERE stream_id::text = ANY($1)",
+        [each.key for each in poison],
+    )
+    assert {row["stream_id"] for row in parked} == {each.key for each in poison if each.parks}
+
+    after = hometown.place_order(user, [(item, 1)], hour)["order_id"]
+    assert hometown.decided_order(after)["status"] == "confirmed"
+    assert hometown.get_order(before)["status"] == "confirmed"
+    assert hometown.get_user(user)["available_credit"] == "80.00"
+    eventually(
+        lambda: {order["order_id"] for order in orders_of(hometown, user)},
+        lambda seen: seen == {before, after},
+        what="both orders listed",
+    )
+    assert item in {each["item_id"] for each in items(hometown)}
+
+
+def orders_of(hometown: Hometown, user: str) -> list[dict[str, str]]:
+    address = hometown.addresses["orders-api"]
+    answer = hometown.http.get(f"{address}/v1/orders", params={"user_id": user, "limit": 100})
+    return list(answer.raise_for_status().json()["orders"])
+
+
+def items(hometown: Hometown) -> list[dict[str, str]]:
+    """The whole catalogue, page by page."""
+    address, found, after = hometown.addresses["orders-api"], [], None
+    while True:
+        query = {"limit": 100} | ({"after": after} if after else {})
+        page = hometown.http.get(f"{address}/v1/items", params=query).raise_for_status().json()
+        found += page["items"]
+        after = page["next"]
+        if after is None:
+            return found

@@ -1,0 +1,22 @@
+"""The read models of orders-svc: the worker keeps them up to date, a rebuild makes them anew."""
+
+import orders_svc.item.contract
+import orders_svc.order.contract
+from orders_svc.item import catalogue
+from orders_svc.order import summaries
+from shared.read_models import ReadModel
+
+READ_MODELS = (
+    ReadModel(
+        table="catalogue",
+        topic=orders_svc.item.contract.TOPIC,
+        types=("item-listed",),
+        project=catalogue.project,
+    ),
+    ReadModel(
+        table="order_summaries",
+        topic=orders_svc.order.contract.TOPIC,
+        types=("order-placed", "order-confirmed", "order-rejected", "order-cancelled"),
+        project=summaries.project,
+    ),
+)

@@ -1,0 +1,106 @@
+"""What users lead to here: an order is decided, once for each message; what waits is listed."""
+
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime
+from decimal import Decimal
+from uuid import UUID
+
+import pytest
+
+from orders_svc import worker
+from orders_svc.bootstrap import Resources
+from orders_svc.order.commands import PlaceOrder
+from orders_svc.order.events import OrderLine
+from orders_svc.order.order import ORDER
+from shared.consumer import Consumer
+from shared.handler import handle, load
+from shared.identifiers import new_id
+from shared.kafka import OutgoingRecord
+from shared.messages import Metadata
+from shared.records import IncomingRecord
+
+COMMAND_SECONDS_MAX = 60
+
+
+async def set_aside(letter: OutgoingRecord) -> None:
+    """Nobody reads it here."""
+
+
+@pytest.fixture
+def consumer(resources: Resources) -> Consumer:
+    return worker.create_consumer(resources, set_aside)
+
+
+def reserved(user_id: UUID, order_id: UUID) -> IncomingRecord:
+    headers = {
+        "ce_id": str(new_id()),
+        "ce_type": "credit-reserved",
+        "ce_schemaversion": "1",
+        "ce_streamid": str(user_id),
+        "ce_streamversion": "1",
+        "ce_previousversion": "0",
+        "ce_correlationid": str(new_id()),
+        "ce_time": "2016-11-11T00:00:00Z",
+    }
+    return IncomingRecord(
+        topic="users.v1",
+        partition=0,
+        offset=0,
+        key=str(user_id).encode(),
+        value=f'{{"order_id": "{order_id}"}}'.encode(),
+        headers=[(name, value.encode()) for name, value in headers.items()],
+    )
+
+
+async def placed(resources: Resources) -> UUID:
+    order_id = new_id()
+    command = PlaceOrder(
+        order_id=order_id,
+        user_id=new_id(),
+        lines=(OrderLine(item_id=new_id(), quantity=1, unit_price=Decimal("1.00")),),
+        ordered_at=datetime(2016, 11, 11, tzinfo=UTC),
+    )
+    cause = Metadata(correlation_id=new_id(), causation_id=new_id())
+    await handle(resources.orders, ORDER, order_id, command, metadata=cause)
+    return order_id
+
+
+def parked(database: str, *words: str) -> "subprocess.CompletedProcess[str]":
+    """The command as a person types it."""
+    return subprocess.run(
+        [sys.executable, "-m", "orders_svc", "parked", *words],
+        env=os.environ | {"DATABASE_URL": database},
+        capture_output=True,
+        text=True,
+        timeout=COMMAND_SECONDS_MAX,
+    )
+
+
+async def test_an_order_with_credit_is_confirmed_once_however_often_it_is_told(
+    resources: Resources, consumer: Consumer
+) -> None:
+    order_id = await placed(resources)
+    record = reserved(new_id(), order_id)
+
+    await consumer.take([record, record])
+    await consumer.take([record])
+
+    order = await load(resources.orders, ORDER, order_id)
+    assert order.version == 2
+    assert order.state is not None
+    assert order.state.status == "confirmed"
+
+
+async def test_credit_for_an_order_that_nobody_placed_lets_its_stream_wait(
+    resources: Resources, consumer: Consumer, database: str
+) -> None:
+    user_id = new_id()
+
+    await consumer.take([reserved(user_id, new_id())])
+
+    listed = parked(database, "list")
+    assert (listed.returncode, listed.stderr) == (0, "")
+    assert f"{user_id}  users.v1  1 waiting" in listed.stdout
+    assert "NotFound: " in listed.stdout

@@ -1,0 +1,334 @@
+"""Each message takes effect once and in order, waits, or is set aside; no other way out."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+
+import asyncpg
+import pytest
+
+from counted_records import CREATE_EFFECTS, record, records
+from desk import NAME, Desk
+from shared import consumed, parked
+from shared import consumer as consumer_room
+from shared.errors import VersionConflict
+from shared.identifiers import new_id
+from shared.kafka import OutgoingRecord
+from shared.records import message_of
+
+DEADLINE_SECONDS = 30
+
+
+@pytest.fixture
+async def desk(pool: asyncpg.Pool) -> Desk:
+    await pool.execute(CREATE_EFFECTS)
+    return Desk(pool)
+
+
+@pytest.fixture(autouse=True)
+def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consumer_room, "BACKOFF_SECONDS_FIRST", 0.001)
+
+
+async def test_a_batch_takes_effect_in_its_order(desk: Desk) -> None:
+    one, other = new_id(), new_id()
+
+    await desk.consumer.take(
+        [record(one, 1), record(other, 1), record(one, 2), record(one, 5, previous=2)]
+    )
+
+    assert await desk.effects(one) == [1, 2, 5]
+    assert await desk.effects(other) == [1]
+    assert await desk.version(one) == 5
+    assert desk.letters == []
+    assert desk.bell.rings == 1
+
+
+async def test_a_repeated_message_has_one_effect(desk: Desk) -> None:
+    counter = new_id()
+
+    await desk.consumer.take(records(counter, 1, 1, 2))
+    await desk.consumer.take(records(counter, 1, 2, 3, 2))
+
+    assert await desk.effects(counter) == [1, 2, 3]
+
+
+async def test_trap_t6_a_repeated_message_has_one_effect_also_after_a_restart(desk: Desk) -> None:
+    counter = new_id()
+    await desk.consumer.take(records(counter, 1))
+
+    await Desk(desk.pool).consumer.take(records(counter, 1, 2))
+
+    assert await desk.effects(counter) == [1, 2]
+
+
+async def test_without_the_note_of_its_version_a_repeated_message_has_two_effects(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The negative control."""
+
+    async def forget(ledger: consumed.Ledger) -> None:
+        """Writes nothing."""
+
+    monkeypatch.setattr(consumed.Ledger, "write", forget)
+    counter = new_id()
+
+    for _ in range(2):
+        await desk.consumer.take(records(counter, 1))
+
+    assert await desk.effects(counter) == [1, 1]
+
+
+async def test_a_type_without_reaction_is_noted_alone(desk: Desk) -> None:
+    counter = new_id()
+
+    await desk.consumer.take([record(counter, 1, type_="user-moved", schema_version=9)])
+    await desk.consumer.take([record(counter, 2)])
+
+    assert await desk.effects(counter) == [2]
+    assert desk.letters == []
+
+
+async def test_an_unknown_type_is_set_aside_and_its_stream_goes_on(desk: Desk) -> None:
+    counter = new_id()
+
+    await desk.consumer.take([record(counter, 1, type_="unheard-of"), record(counter, 2)])
+
+    assert await desk.effects(counter) == [2]
+    assert desk.letter_reasons() == ["unknown type: unheard-of"]
+    assert await desk.reasons() == {}
+
+
+async def test_trap_t11_a_malformed_record_is_set_aside_untouched_and_the_others_go_on(
+    desk: Desk,
+) -> None:
+    counter = new_id()
+    garbage = replace(record(counter, 1), key=None, value=b"\x00\xff", headers=[("h", b"\xff")])
+
+    await desk.consumer.take([garbage, *records(counter, 1, 2)])
+
+    [letter] = desk.letters
+    headers = dict(letter.headers)
+    assert letter.topic == "users.v1.users-worker.dlq"
+    assert (letter.key, letter.value, letter.partition) == (None, b"\x00\xff", 2)
+    assert list(letter.headers)[:1] == [("h", b"\xff")]
+    assert headers["dlq_reason"] == b"malformed: no key"
+    assert (headers["dlq_topic"], headers["dlq_partition"]) == (b"users.v1", b"2")
+    assert headers["dlq_offset"] == b"1"
+    assert await desk.effects(counter) == [1, 2]
+
+
+async def test_a_transient_failure_takes_back_the_whole_batch_and_tries_it_again(
+    desk: Desk,
+) -> None:
+    one, other = new_id(), new_id()
+    desk.errors = [ConnectionError("away"), VersionConflict(one, 3), OSError("still away")]
+
+    await desk.consumer.take([record(one, 1), record(other, 1)])
+
+    assert (await desk.effects(one), await desk.effects(other)) == ([1], [1])
+    assert desk.letters == []
+    assert desk.consumer.obstacle is None
+
+
+async def test_trap_t10_a_poisoned_stream_waits_and_all_others_go_on(desk: Desk) -> None:
+    sick, *healthy = [new_id() for _ in range(6)]
+    desk.poison = {sick}
+    batch = [record(counter, version) for version in (1, 2) for counter in (*healthy, sick)]
+
+    await desk.consumer.take(batch)
+    await desk.consumer.take(records(sick, 3))
+
+    assert [await desk.effects(counter) for counter in healthy] == [[1, 2]] * 5
+    assert await desk.effects(sick) == []
+    assert await desk.waiting(sick) == [1, 2, 3]
+    assert await desk.reasons() == {sick: "ValueError: cannot be"}
+    assert desk.letter_reasons() == ["ValueError: cannot be"]
+    assert desk.letters[0].value == batch[5].value
+
+
+async def test_a_newer_schema_version_is_poison(desk: Desk) -> None:
+    counter = new_id()
+
+    await desk.consumer.take([record(counter, 1, schema_version=2), record(counter, 2)])
+
+    assert await desk.effects(counter) == []
+    assert await desk.waiting(counter) == [1, 2]
+    assert desk.letter_reasons() == ["UnknownSchemaVersion: counted has form 2"]
+
+
+async def test_a_value_that_cannot_be_decoded_is_poison(desk: Desk) -> None:
+    counter = new_id()
+
+    await desk.consumer.take([record(counter, 1, value=b"\x00\xff garbage")])
+
+    assert await desk.waiting(counter) == [1]
+    [reason] = desk.letter_reasons()
+    assert reason.startswith("ValidationError: ")
+
+
+async def test_a_poisonous_message_that_comes_again_changes_nothing(desk: Desk) -> None:
+    counter = new_id()
+    desk.poison = {counter}
+    await desk.consumer.take(records(counter, 1, 2))
+    first = await parked.list_messages(desk.pool, NAME, counter, 100)
+
+    await desk.consumer.take(records(counter, 1, 2))
+
+    assert await parked.list_messages(desk.pool, NAME, counter, 100) == first
+    assert len(desk.letters) == 1
+
+
+async def test_a_gap_parks_its_stream_and_no_other(
+    desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    holed, whole = new_id(), new_id()
+    caplog.set_level(logging.ERROR)
+
+    await desk.consumer.take([*records(holed, 1, 3, 4), *records(whole, 1, 2)])
+
+    assert await desk.effects(holed) == [1]
+    assert await desk.waiting(holed) == [3, 4]
+    assert await desk.reasons() == {holed: "gap: version 2 is missing"}
+    assert str(holed) in caplog.text
+    assert await desk.effects(whole) == [1, 2]
+
+
+async def test_a_gap_is_seen_over_a_restart_also_after_messages_without_reaction(
+    desk: Desk,
+) -> None:
+    counter = new_id()
+    await desk.consumer.take([record(counter, 1), record(counter, 2, type_="user-moved")])
+
+    await Desk(desk.pool).consumer.take(records(counter, 4))
+
+    assert await desk.reasons() == {counter: "gap: version 3 is missing"}
+
+
+async def test_a_stream_that_begins_in_its_middle_has_a_gap(desk: Desk) -> None:
+    counter = new_id()
+
+    await desk.consumer.take(records(counter, 2))
+
+    assert await desk.reasons() == {counter: "gap: version 1 is missing"}
+
+
+async def test_a_record_that_does_not_say_what_was_before_has_no_gap(desk: Desk) -> None:
+    counter = new_id()
+    bare = [each for each in record(counter, 5).headers if each[0] != "ce_previousversion"]
+
+    await desk.consumer.take([replace(record(counter, 5), headers=bare)])
+
+    assert await desk.effects(counter) == [5]
+
+
+async def test_of_two_that_take_the_same_batch_at_once_one_does(desk: Desk) -> None:
+    """A worker that lost its partitions, and the one that has them now."""
+    counters = [new_id() for _ in range(10)]
+    batch = [record(counter, version) for version in (1, 2) for counter in counters]
+
+    await asyncio.gather(*(Desk(desk.pool).consumer.take(batch) for _ in range(4)))
+
+    assert [await desk.effects(counter) for counter in counters] == [[1, 2]] * 10
+
+
+async def test_a_version_that_somebody_else_noted_meanwhile_is_not_written_over(
+    desk: Desk,
+) -> None:
+    counter = new_id()
+    async with desk.pool.acquire() as connection:
+        late = await consumed.open_ledger(connection, NAME, [counter])
+        await desk.consumer.take(records(counter, 1, 2))
+        late.note(message_of(record(counter, 1)))
+
+        with pytest.raises(consumed.ConsumedElsewhere):
+            await late.write()
+
+    assert await desk.version(counter) == 2
+
+
+async def test_trap_t11_nothing_goes_on_while_the_dead_letter_topic_is_away(desk: Desk) -> None:
+    counter = new_id()
+    garbage = replace(record(counter, 1), headers=[])
+    desk.letter_errors = [ConnectionError("away")] * 1_000_000
+    taking = asyncio.create_task(desk.consumer.take([garbage, record(counter, 1)]))
+
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        while desk.consumer.obstacle is None:
+            await asyncio.sleep(0.01)
+    assert desk.consumer.obstacle == "writing a dead letter: ConnectionError: away"
+    assert await desk.effects(counter) == []
+
+    desk.letter_errors.clear()
+    await asyncio.wait_for(taking, DEADLINE_SECONDS)
+
+    assert desk.letter_reasons() == ["malformed: no header 'ce_id'"]
+    assert await desk.effects(counter) == [1]
+    assert desk.consumer.obstacle is None
+
+
+async def test_an_obstacle_of_one_batch_is_shown_until_that_batch_is_taken(desk: Desk) -> None:
+    """Each topic has a batch of its own; the good end of another one says nothing."""
+    stuck, smooth = new_id(), new_id()
+    desk.letter_errors = [ConnectionError("away")] * 1_000_000
+    taking = asyncio.create_task(desk.consumer.take([replace(record(stuck, 1), headers=[])]))
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        while desk.consumer.obstacle is None:
+            await asyncio.sleep(0.01)
+
+    await desk.consumer.take(records(smooth, 1))
+
+    assert desk.consumer.obstacle is not None
+    desk.letter_errors.clear()
+    await asyncio.wait_for(taking, DEADLINE_SECONDS)
+
+
+async def test_what_is_refused_for_good_leaves_no_trace_of_its_first_attempt(desk: Desk) -> None:
+    """The first attempt at a batch is rolled back as a whole, effects of others included."""
+    sick, healthy = new_id(), new_id()
+    desk.poison = {sick}
+
+    await desk.consumer.take([record(healthy, 1), record(sick, 1), record(healthy, 2)])
+
+    assert await desk.effects(healthy) == [1, 2]
+    assert await desk.effects(sick) == []
+    assert await desk.version(sick) is None
+
+
+@pytest.mark.parametrize(
+    ("failing", "error"),
+    [("hold_shared", ConnectionError("away")), ("park", RuntimeError("a bug"))],
+)
+async def test_a_failure_around_the_effects_is_tried_again_as_well(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, failing: str, error: Exception
+) -> None:
+    """An exception that left `take` would let the record be acknowledged."""
+    counter, errors = new_id(), [error] * 2
+    real = getattr(parked, failing)
+
+    async def broken(*values: object) -> object:
+        if errors:
+            raise errors.pop()
+        return await real(*values)
+
+    monkeypatch.setattr(parked, failing, broken)
+    desk.poison = {counter}
+
+    await desk.consumer.take(records(counter, 1))
+
+    assert await desk.waiting(counter) == [1]
+
+
+def versions(letters: Sequence[OutgoingRecord]) -> list[str]:
+    return [dict(letter.headers)["ce_streamversion"].decode() for letter in letters]
+
+
+async def test_every_poisoned_stream_of_a_batch_has_its_own_letter(desk: Desk) -> None:
+    sick = [new_id() for _ in range(3)]
+    desk.poison = set(sick)
+
+    await desk.consumer.take([record(counter, 1) for counter in sick])
+
+    assert set(await desk.reasons()) == set(sick)
+    assert versions(desk.letters) == ["1", "1", "1"]

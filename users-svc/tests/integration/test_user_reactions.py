@@ -1,0 +1,111 @@
+"""What orders lead to here: credit, once for each message; and the command for what waits."""
+
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime
+from decimal import Decimal
+from uuid import UUID
+
+import pytest
+
+from shared.consumer import Consumer
+from shared.handler import handle, load
+from shared.identifiers import new_id
+from shared.kafka import OutgoingRecord
+from shared.messages import Metadata
+from shared.records import IncomingRecord
+from users_svc import worker
+from users_svc.bootstrap import Resources
+from users_svc.commands import RegisterUser
+from users_svc.user import USER
+
+COMMAND_SECONDS_MAX = 60
+
+PLACED = '{"order_id": "%s", "user_id": "%s", "amount": "30.00"}'
+
+
+async def set_aside(letter: OutgoingRecord) -> None:
+    """Nobody reads it here."""
+
+
+@pytest.fixture
+def consumer(resources: Resources) -> Consumer:
+    return worker.create_consumer(resources, set_aside)
+
+
+def placed(order_id: UUID, value: str) -> IncomingRecord:
+    headers = {
+        "ce_id": str(new_id()),
+        "ce_type": "order-placed",
+        "ce_schemaversion": "1",
+        "ce_streamid": str(order_id),
+        "ce_streamversion": "1",
+        "ce_previousversion": "0",
+        "ce_correlationid": str(new_id()),
+        "ce_time": "2016-11-11T00:00:00Z",
+    }
+    return IncomingRecord(
+        topic="orders.v1",
+        partition=0,
+        offset=0,
+        key=b"key",
+        value=value.encode(),
+        headers=[(name, value.encode()) for name, value in headers.items()],
+    )
+
+
+async def registered(resources: Resources) -> UUID:
+    user_id = new_id()
+    command = RegisterUser(
+        user_id=user_id,
+        name="Jack",
+        address="BJ",
+        gender="male",
+        birth_year=None,
+        credit_limit=Decimal("100.00"),
+        effective_at=datetime(2015, 12, 11, tzinfo=UTC),
+    )
+    cause = Metadata(correlation_id=new_id(), causation_id=new_id())
+    await handle(resources.users, USER, user_id, command, metadata=cause)
+    return user_id
+
+
+async def test_a_placed_order_reserves_its_credit_once_however_often_it_is_told(
+    resources: Resources, consumer: Consumer
+) -> None:
+    user_id, order_id = await registered(resources), new_id()
+    record = placed(order_id, PLACED % (order_id, user_id))
+
+    await consumer.take([record, record])
+    await consumer.take([record])
+
+    user = await load(resources.users, USER, user_id)
+    assert user.version == 2
+    assert user.state.reserved == {order_id: Decimal("30.00")}
+
+
+def parked(database: str, *words: str) -> "subprocess.CompletedProcess[str]":
+    """The command as a person types it."""
+    return subprocess.run(
+        [sys.executable, "-m", "users_svc", "parked", *words],
+        env=os.environ | {"DATABASE_URL": database},
+        capture_output=True,
+        text=True,
+        timeout=COMMAND_SECONDS_MAX,
+    )
+
+
+async def test_what_waits_is_listed_and_redriven_by_command(
+    resources: Resources, consumer: Consumer, database: str
+) -> None:
+    order_id = new_id()
+    await consumer.take([placed(order_id, "garbage")])
+
+    listed = parked(database, "list")
+    refused = parked(database, "redrive", str(order_id), "--reason", "a test")
+
+    assert (listed.returncode, listed.stderr) == (0, "")
+    assert f"{order_id}  orders.v1  1 waiting" in listed.stdout
+    assert refused.returncode == 1
+    assert refused.stderr == "hometown: 1 of 1 streams wait still\n"

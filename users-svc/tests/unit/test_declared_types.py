@@ -1,0 +1,14 @@
+"""What readers are told to expect in users.v1 is what users-svc says there, and all of it."""
+
+from shared.topics import TOPICS
+from users_svc import contract, order_messages
+
+
+def test_the_types_of_the_topic_are_those_of_the_contract() -> None:
+    assert set(TOPICS[contract.TOPIC].types) == set(contract.CODEC.names)
+
+
+def test_what_is_read_of_orders_is_declared_there() -> None:
+    read = {*order_messages.PLACED.names, *order_messages.CLOSED.names}
+
+    assert read <= set(TOPICS[order_messages.TOPIC].types)
