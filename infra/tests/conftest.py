@@ -8,7 +8,7 @@ import pytest
 
 from embedded.composition import Composition, Port, Process, Site
 from embedded.kafka import KAFKA
-from embedded.postgres import POSTGRES
+from embedded.postgres import POSTGRES, ROLES
 from embedded.readiness import http_probe
 from embedded.run_folder import RunFolder
 from embedded.settings import Settings
@@ -45,7 +45,7 @@ def site(settings: Settings, folder: RunFolder) -> Site:
         settings=settings,
         folder=folder,
         ports={"postgres": 15432, "kafka": 19092, "kafka-controller": 19093, "web": 8099},
-        passwords={"postgres": "p", "users": "u", "orders": "o", "analytics": "a"},
+        passwords={role: f"password-of-{role}" for role in ROLES},
     )
 
 

@@ -3,7 +3,7 @@
 import argparse
 
 from analytics_spark.settings import ApiSettings, JobSettings
-from shared import postgres, processes, telemetry
+from shared import migrate_command, processes, telemetry
 
 
 async def run_api() -> None:
@@ -25,9 +25,7 @@ async def run_job() -> None:
 
 
 async def migrate() -> None:
-    settings = processes.read_settings(ApiSettings)
-    for name in await postgres.migrate(settings.database_dsn, "analytics_spark"):
-        print(f"applied {name}")  # noqa: T201
+    await migrate_command.run(processes.read_settings(ApiSettings), "analytics_spark")
 
 
 RUNS = {"api": run_api, "job": run_job, "migrate": migrate}

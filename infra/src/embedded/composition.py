@@ -105,11 +105,21 @@ class Preparation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """What people run beside the processes now and then; it is given its arguments by them."""
+
+    name: str
+    command: Sequence[str]
+    environment: Callable[[Site], Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Composition:
     """A whole stack; foundations are listed in the order in which they may be relied upon."""
 
     processes: tuple[Process, ...]
     preparations: tuple[Preparation, ...] = field(default=())
+    tools: tuple[Tool, ...] = field(default=())
 
     def of(self, tier: Tier) -> tuple[Process, ...]:
         return tuple(process for process in self.processes if process.tier is tier)

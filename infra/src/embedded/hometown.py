@@ -10,6 +10,7 @@ from embedded.composition import (
     Preparation,
     Process,
     Site,
+    Tool,
     no_files,
     no_variables,
 )
@@ -17,7 +18,7 @@ from embedded.jaeger import JAEGER
 from embedded.jars import SPARK_JARS, fetch
 from embedded.java import find_java
 from embedded.kafka import KAFKA
-from embedded.postgres import POSTGRES, dsn
+from embedded.postgres import POSTGRES, dsn, owner
 from embedded.progress import tell_in_place
 from embedded.readiness import http_probe
 
@@ -33,13 +34,13 @@ def module(*arguments: str) -> Sequence[str]:
     return [sys.executable, "-m", *arguments]
 
 
-def connections(database: str) -> Variables:
+def connections(role: str) -> Variables:
     """Where a service finds the others; its role is called like its database."""
 
     def of(site: Site) -> Mapping[str, str]:
         return {
             "ENVIRONMENT": "development",
-            "DATABASE_URL": dsn(site, database),
+            "DATABASE_URL": dsn(site, role),
             "KAFKA_BOOTSTRAP_SERVERS": site.address("kafka"),
             "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{site.address('otlp')}",
         }
@@ -102,11 +103,31 @@ def spark_variables(site: Site) -> Mapping[str, str]:
     }
 
 
+def as_owner(database: str) -> Variables:
+    """For what a service's own role may not do."""
+    return lambda site: {
+        **connections(owner(database))(site),
+        "DATABASE_SERVICE_ROLE": database,
+    }
+
+
 def migration(database: str, package: str) -> Preparation:
     return Preparation(
         name=f"{database} tables",
         command=module(package, "migrate"),
-        environment=connections(database),
+        environment=as_owner(database),
+    )
+
+
+def tool(database: str, package: str) -> Tool:
+    """The commands of a service that has a relay."""
+    return Tool(
+        name=database,
+        command=module(package),
+        environment=lambda site: {
+            **as_owner(database)(site),
+            **rings(f"{database}-relay")(site),
+        },
     )
 
 
@@ -142,4 +163,5 @@ HOMETOWN = Composition(
             environment=lambda site: {"KAFKA_BOOTSTRAP_SERVERS": site.address("kafka")},
         ),
     ),
+    tools=(tool("users", "users_svc"), tool("orders", "orders_svc")),
 )

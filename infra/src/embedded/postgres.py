@@ -1,4 +1,8 @@
-"""PostgreSQL 18 from its Python wheel: one server, one database and one role per service."""
+"""PostgreSQL 18 from its Python wheel: one server, and a database per service.
+
+Each database has two roles: its owner, who makes the tables, and the service's own, which is called
+like the database and may do what the owner grants it.
+"""
 
 import os
 import pwd
@@ -6,7 +10,7 @@ import re
 import shutil
 import stat
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -17,7 +21,18 @@ from embedded.errors import Failure
 
 DATABASES = ("users", "orders", "analytics")
 SUPERUSER = "postgres"
-ROLES = (SUPERUSER, *DATABASES)
+OWNER_SUFFIX = "_owner"
+TEMPORARY_TABLES = ("analytics",)
+"""Databases whose service makes temporary tables; the others have functions that run as the owner,
+which would find a table of the service's making before their own."""
+
+
+def owner(database: str) -> str:
+    """The role that owns a service's database."""
+    return f"{database}{OWNER_SUFFIX}"
+
+
+ROLES = (SUPERUSER, *DATABASES, *map(owner, DATABASES))
 
 UNPRIVILEGED_USER = "nobody"
 """PostgreSQL refuses to run as root, so root hands the server and its files to this user."""
@@ -71,7 +86,8 @@ def command(site: Site) -> Sequence[str]:
 def dsn(site: Site, role: str, database: str | None = None) -> str:
     """postgresql://role:password@127.0.0.1:port/database; the role's own database by default."""
     password, address = site.passwords[role], site.address("postgres")
-    return f"postgresql://{role}:{password}@{address}/{database or role}"
+    own = role.removesuffix(OWNER_SUFFIX)
+    return f"postgresql://{role}:{password}@{address}/{database or own}"
 
 
 def prepare(site: Site) -> None:
@@ -169,11 +185,11 @@ async def probe(site: Site) -> None:
 
 
 async def create_databases(site: Site) -> None:
-    """One role and one database of the same name per service; nobody else may connect to it."""
+    """A database per service with its two roles; nobody else may connect to it."""
     connection = await connect(site)
     try:
         for name in DATABASES:
-            await create_database(connection, name, site.passwords[name])
+            await create_database(connection, name, site.passwords)
         # No service has business in the databases that come with the server.
         for name in (SUPERUSER, "template1"):
             await connection.execute(f"REVOKE CONNECT ON DATABASE {name} FROM PUBLIC")
@@ -181,14 +197,20 @@ async def create_databases(site: Site) -> None:
         await connection.close()
 
 
-async def create_database(connection: asyncpg.Connection, name: str, password: str) -> None:
+async def create_database(
+    connection: asyncpg.Connection, name: str, passwords: Mapping[str, str]
+) -> None:
     """Names and passwords are ours, of letters that need no quoting; parameters are not allowed."""
-    if not await connection.fetchval("SELECT 1 FROM pg_roles WHERE rolname = $1", name):
-        await connection.execute(f"CREATE ROLE {name} LOGIN")
-    await connection.execute(f"ALTER ROLE {name} PASSWORD '{password}'")
+    for role in (name, owner(name)):
+        if not await connection.fetchval("SELECT 1 FROM pg_roles WHERE rolname = $1", role):
+            await connection.execute(f"CREATE ROLE {role} LOGIN")
+        await connection.execute(f"ALTER ROLE {role} PASSWORD '{passwords[role]}'")
     if not await connection.fetchval("SELECT 1 FROM pg_database WHERE datname = $1", name):
-        await connection.execute(f"CREATE DATABASE {name} OWNER {name}")
-    await connection.execute(f"REVOKE CONNECT ON DATABASE {name} FROM PUBLIC")
+        await connection.execute(f"CREATE DATABASE {name}")
+    await connection.execute(f"ALTER DATABASE {name} OWNER TO {owner(name)}")
+    await connection.execute(f"REVOKE ALL ON DATABASE {name} FROM PUBLIC, {name}")
+    rights = "CONNECT, TEMPORARY" if name in TEMPORARY_TABLES else "CONNECT"
+    await connection.execute(f"GRANT {rights} ON DATABASE {name} TO {name}")
 
 
 POSTGRES = Process(

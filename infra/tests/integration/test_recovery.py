@@ -14,7 +14,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from embedded import leftovers, ports, supervision
 from embedded.composition import Composition, Site
 from embedded.down import down
-from embedded.postgres import dsn
+from embedded.postgres import dsn, owner
 from embedded.status import status
 from embedded.up import up
 
@@ -32,7 +32,7 @@ def site(running: Site) -> Site:
 
 async def write_row_and_record(site: Site) -> None:
     """A row that is committed and a record that is acknowledged."""
-    connection = await asyncpg.connect(dsn(site, "users"))
+    connection = await asyncpg.connect(dsn(site, owner("users")))
     await connection.execute("CREATE TABLE kept AS SELECT 42 AS answer")
     await connection.close()
     admin = AIOKafkaAdminClient(bootstrap_servers=site.address("kafka"))
@@ -44,7 +44,7 @@ async def write_row_and_record(site: Site) -> None:
 
 
 async def read_row_and_record(site: Site) -> tuple[int, bytes]:
-    connection = await asyncpg.connect(dsn(site, "users"))
+    connection = await asyncpg.connect(dsn(site, owner("users")))
     answer = await connection.fetchval("SELECT answer FROM kept")
     await connection.close()
     consumer = AIOKafkaConsumer(

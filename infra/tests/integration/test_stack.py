@@ -15,7 +15,7 @@ from embedded.__main__ import main
 from embedded.composition import Composition, Preparation, Process, Site
 from embedded.down import down
 from embedded.errors import Failure, NotReady
-from embedded.postgres import DATABASES, dsn
+from embedded.postgres import DATABASES, dsn, owner
 from embedded.status import status
 from embedded.testing import throwaway_stack
 from embedded.up import up
@@ -66,11 +66,12 @@ def test_what_up_writes_for_others(small: Composition, running: Site) -> None:
 
 
 def test_each_role_has_its_own_database_and_no_other(running: Site) -> None:
-    for role in DATABASES:
-        assert asyncio.run(query(dsn(running, role), "SELECT current_user")) == role
-        for database in {*DATABASES, "postgres"} - {role}:
-            with pytest.raises(asyncpg.InsufficientPrivilegeError):
-                asyncio.run(query(dsn(running, role, database), "SELECT 1"))
+    for own in DATABASES:
+        for role in (own, owner(own)):
+            assert asyncio.run(query(dsn(running, role), "SELECT current_user")) == role
+            for database in {*DATABASES, "postgres"} - {own}:
+                with pytest.raises(asyncpg.InsufficientPrivilegeError):
+                    asyncio.run(query(dsn(running, role, database), "SELECT 1"))
     superuser = dsn(running, "postgres")
     assert asyncio.run(query(superuser, "SHOW synchronous_commit")) == "on"
     assert asyncio.run(query(superuser, "SHOW fsync")) == "on"

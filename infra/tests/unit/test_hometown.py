@@ -64,6 +64,25 @@ def test_every_database_is_migrated_and_the_topics_are_created() -> None:
     assert names == {*(f"{name} tables" for name in DATABASES), "topics"}
 
 
+@pytest.mark.parametrize("name", DATABASES)
+def test_tables_are_made_by_the_owner_who_grants_the_service_its_rights(
+    name: str, whole_site: Site
+) -> None:
+    [tables] = [each for each in HOMETOWN.preparations if each.name == f"{name} tables"]
+    variables = tables.environment(whole_site)
+    address = f"postgresql://{name}_owner:password-of-{name}_owner@127.0.0.1:15432/{name}"
+    assert variables["DATABASE_URL"] == address
+    assert variables["DATABASE_SERVICE_ROLE"] == name
+
+
+def test_the_commands_of_a_service_run_as_the_owner_and_ring_at_its_relay(whole_site: Site) -> None:
+    assert [tool.name for tool in HOMETOWN.tools] == ["users", "orders"]
+    for tool in HOMETOWN.tools:
+        variables = tool.environment(whole_site)
+        assert f"//{tool.name}_owner:" in variables["DATABASE_URL"]
+        assert variables["RELAY_DOORBELL"] == whole_site.address(f"{tool.name}-relay")
+
+
 def test_every_setting_is_in_the_example_file() -> None:
     example = (CHECKOUT / ".env.example").read_text()
     for name, field in Settings.model_fields.items():

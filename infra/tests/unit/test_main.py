@@ -7,6 +7,7 @@ import pytest
 
 from embedded.__main__ import main
 from embedded.composition import Composition
+from embedded.hometown import HOMETOWN
 
 NOTHING = Composition(processes=())
 
@@ -51,7 +52,29 @@ def test_nothing_to_stop_and_nothing_to_remove_is_harmless(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("verb", ["up", "down", "status", "logs", "clean", "footprint", "fetch"])
+def test_a_command_of_a_service_needs_a_stack_that_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOMETOWN_RUN_DIR", str(tmp_path / "never"))
+    monkeypatch.setattr(sys, "argv", ["embedded", "run", "users", "rebuild", "--check"])
+    assert main(HOMETOWN) == 1
+    assert capsys.readouterr().err == "hometown: nothing runs here: `make up`, then again\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_command_of_no_service_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["embedded", "run", "user", "rebuild"])
+    assert main(HOMETOWN) == 1
+    assert capsys.readouterr().err == (
+        "hometown: there is no service user here: one of users, orders\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "verb", ["up", "down", "status", "logs", "run", "clean", "footprint", "fetch"]
+)
 def test_every_verb_explains_itself(
     verb: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,10 +1,18 @@
 """Connections to PostgreSQL, and the migrations of a package's tables."""
 
+import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from importlib import resources
 
 import asyncpg
+from asyncpg.pool import PoolConnectionProxy
+
+from shared import rights
+
+Connection = asyncpg.Connection | PoolConnectionProxy
+"""A connection of one's own, or one that a pool has lent."""
 
 CONNECT_TIMEOUT_SECONDS = 10
 COMMAND_TIMEOUT_SECONDS = 10
@@ -27,9 +35,43 @@ MIGRATION_LOCK = 0x686F6D65
 CREATE_MIGRATIONS = """
     CREATE TABLE IF NOT EXISTS migrations (
         name text PRIMARY KEY,
+        sha256 bytea NOT NULL,
         applied_at timestamptz NOT NULL DEFAULT now()
     )
 """
+
+HASHES_ARE_KEPT = """
+    SELECT EXISTS (
+        SELECT FROM pg_attribute
+        WHERE attrelid = 'migrations'::regclass AND attname = 'sha256' AND NOT attisdropped
+    )
+"""
+
+APPLIED = "SELECT name, sha256 FROM migrations"
+
+APPLY = "INSERT INTO migrations (name, sha256) VALUES ($1, $2)"
+
+
+class ChangedMigration(Exception):
+    """A migration's file is not what was applied; the message says which."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"{name} was changed after it was applied here: put it back, or start anew without"
+            " the old data (`make clean`)"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migration:
+    """A file of SQL under the name by which a database remembers it."""
+
+    name: str
+    sql: str
+
+    @property
+    def sha256(self) -> bytes:
+        return hashlib.sha256(self.sql.encode()).digest()
 
 
 @asynccontextmanager
@@ -51,44 +93,61 @@ async def open_pool(dsn: str, *, name: str, connections_max: int) -> AsyncIterat
         yield pool
 
 
-async def migrate(dsn: str, *packages: str) -> list[str]:
+async def migrate(dsn: str, *packages: str, service_role: str | None = None) -> list[str]:
     """Apply what is missing of the packages' `migrations/*.sql`, in order; give the names applied.
 
-    Safe to repeat and to run twice at once. Each file is one transaction, so a failing one leaves
-    nothing behind.
+    `dsn` is the owner's. `service_role` gets its rights on all tables then, see `rights`. Safe to
+    repeat and to run twice at once. Each file is one transaction, so a failing one leaves nothing
+    behind.
+
+    Raises:
+        ChangedMigration: a file is not what was applied before; nothing was done.
+        rights.NoSuchRole: there is no role `service_role`.
     """
+    migrations = [each for package in packages for each in migrations_of(package)]
     connection = await asyncpg.connect(dsn, timeout=CONNECT_TIMEOUT_SECONDS)
     try:
         await connection.execute(f"SET lock_timeout = '{MIGRATION_LOCK_TIMEOUT_SECONDS}s'")
         await connection.execute("SELECT pg_advisory_lock($1)", MIGRATION_LOCK)
-        await connection.execute(CREATE_MIGRATIONS)
-        return [
-            name
-            for package in packages
-            for name, sql in migrations_of(package)
-            if await apply(connection, name, sql)
-        ]
+        missing = await not_applied(connection, migrations)
+        for migration in missing:
+            await apply(connection, migration)
+        if service_role is not None:
+            await rights.grant(connection, service_role)
     finally:
         await connection.close()
+    return [migration.name for migration in missing]
 
 
-def migrations_of(package: str) -> list[tuple[str, str]]:
-    """(name, SQL) of a package's migrations in the order of their numbers."""
+def migrations_of(package: str) -> list[Migration]:
+    """A package's migrations in the order of their numbers."""
     files = resources.files(package).joinpath("migrations").iterdir()
     scripts = [file for file in files if file.name.endswith(".sql")]
     return [
-        (f"{package}/{file.name}", file.read_text())
+        Migration(name=f"{package}/{file.name}", sql=file.read_text())
         for file in sorted(scripts, key=lambda file: file.name)
     ]
 
 
-async def apply(connection: asyncpg.Connection, name: str, sql: str) -> bool:
-    """Apply one migration unless that was done before."""
+async def not_applied(
+    connection: asyncpg.Connection, migrations: list[Migration]
+) -> list[Migration]:
+    """Those that the database does not have yet.
+
+    Raises:
+        ChangedMigration: one that it has is another now, or it cannot tell.
+    """
+    await connection.execute(CREATE_MIGRATIONS)
+    if not await connection.fetchval(HASHES_ARE_KEPT):
+        raise ChangedMigration("the table migrations")
+    applied = {row["name"]: row["sha256"] for row in await connection.fetch(APPLIED)}
+    for migration in migrations:
+        if applied.get(migration.name, migration.sha256) != migration.sha256:
+            raise ChangedMigration(migration.name)
+    return [migration for migration in migrations if migration.name not in applied]
+
+
+async def apply(connection: asyncpg.Connection, migration: Migration) -> None:
     async with connection.transaction():
-        status = await connection.execute(
-            "INSERT INTO migrations (name) VALUES ($1) ON CONFLICT DO NOTHING", name
-        )
-        if status == "INSERT 0 0":
-            return False
-        await connection.execute(sql)
-        return True
+        await connection.execute(APPLY, migration.name, migration.sha256)
+        await connection.execute(migration.sql)

@@ -8,6 +8,8 @@ class Settings(BaseSettings):
     """A missing or malformed value stops the process with its name."""
 
     database_url: PostgresDsn
+    database_service_role: str | None = None
+    """Whom `migrate`, which runs as the owner, grants the rights of a service; None: nobody."""
     database_connections_max: int = Field(default=10, ge=2)
     kafka_bootstrap_servers: str = "127.0.0.1:19092"
     http_host: str = "127.0.0.1"

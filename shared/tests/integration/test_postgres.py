@@ -1,19 +1,64 @@
-"""Migrations: each once, whoever runs them, however often."""
+"""Migrations: each once, whoever runs them, however often; and none that was changed afterwards."""
 
 import asyncio
 
+import asyncpg
+import pytest
+
 from shared import postgres
+from shared.postgres import ChangedMigration, Migration
+from shared.rights import NoSuchRole
+
+FIRST = "shared/0001_event_store.sql"
+NAMES = [FIRST, "shared/0002_relay.sql", "shared/0003_consumers.sql"]
+
+TAMPER = "UPDATE migrations SET sha256 = 'another' WHERE name = $1"
 
 
 async def test_migrations_are_applied_once(database: str) -> None:
-    assert await postgres.migrate(database, "shared") == [
-        "shared/0001_event_store.sql",
-        "shared/0002_relay.sql",
-    ]
+    assert await postgres.migrate(database, "shared") == NAMES
     assert await postgres.migrate(database, "shared") == []
 
 
 async def test_two_migrators_at_once_do_no_harm(database: str) -> None:
     applied = await asyncio.gather(*(postgres.migrate(database, "shared") for _ in range(3)))
 
-    assert sorted(map(len, applied)) == [0, 0, 2]
+    assert sorted(map(len, applied)) == [0, 0, len(NAMES)]
+
+
+async def test_a_migration_that_was_changed_afterwards_is_refused(database: str) -> None:
+    await postgres.migrate(database, "shared")
+    connection = await asyncpg.connect(database)
+    await connection.execute(TAMPER, FIRST)
+    await connection.close()
+
+    with pytest.raises(ChangedMigration, match=f"{FIRST} was changed after it was applied"):
+        await postgres.migrate(database, "shared")
+
+
+async def test_a_database_that_kept_no_hashes_counts_as_changed(database: str) -> None:
+    connection = await asyncpg.connect(database)
+    await connection.execute("CREATE TABLE migrations (name text PRIMARY KEY)")
+    await connection.execute("INSERT INTO migrations VALUES ($1)", FIRST)
+    await connection.close()
+
+    with pytest.raises(ChangedMigration, match="start anew"):
+        await postgres.migrate(database, "shared")
+
+
+async def test_a_migration_that_fails_leaves_nothing(database: str) -> None:
+    connection = await asyncpg.connect(database)
+    await connection.execute(postgres.CREATE_MIGRATIONS)
+    failing = Migration(name="test/0001.sql", sql="CREATE TABLE half (); SELECT 1 / 0")
+
+    with pytest.raises(asyncpg.DivisionByZeroError):
+        await postgres.apply(connection, failing)
+
+    assert await connection.fetchval("SELECT to_regclass('half')") is None
+    assert await postgres.not_applied(connection, [failing]) == [failing]
+    await connection.close()
+
+
+async def test_a_service_role_that_does_not_exist_is_refused(database: str) -> None:
+    with pytest.raises(NoSuchRole, match="nobody_knows_me"):
+        await postgres.migrate(database, "shared", service_role="nobody_knows_me")

@@ -1,0 +1,23 @@
+"""The command `migrate` of every service."""
+
+import sys
+
+from shared import postgres
+from shared.postgres import ChangedMigration
+from shared.rights import NoSuchRole
+from shared.settings import Settings
+
+
+async def run(settings: Settings, *packages: str) -> None:
+    """Apply the packages' migrations as the owner, grant the service's role its rights, and tell.
+
+    Raises:
+        SystemExit: one line that says what is wrong.
+    """
+    try:
+        applied = await postgres.migrate(
+            settings.database_dsn, *packages, service_role=settings.database_service_role
+        )
+    except (ChangedMigration, NoSuchRole) as error:
+        sys.exit(f"hometown: {error}")
+    sys.stdout.write("".join(f"applied {name}\n" for name in applied))
