@@ -11,10 +11,11 @@ DEMO_JAEGER_WAIT_SECONDS ?= 60
 
 .DEFAULT_GOAL := help
 .PHONY: help setup fetch up down status logs clean footprint demo \
+	rebuild-check rebuild replay stress bench \
 	test check fmt lint types imports unit integration e2e
 
 help: ## list the verbs
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 setup: ## install uv and all packages into this checkout
 	@$(PYTHON) scripts/setup.py
@@ -43,6 +44,22 @@ footprint: setup ## resident memory per process and in all
 demo: setup ## start everything, load the sample, show the answer
 	@HOMETOWN_JAEGER_WAIT_SECONDS=$(DEMO_JAEGER_WAIT_SECONDS) $(EMBEDDED) up
 	@$(VENV_PYTHON) e2e-tests/demo.py
+
+rebuild-check: setup ## compare the read models with what the events make them
+	@failed=0; for service in users orders; do \
+		$(EMBEDDED) run $$service rebuild --check || failed=1; done; exit $$failed
+
+rebuild: setup ## make the read models of a service anew from its events: name=users
+	@$(EMBEDDED) run $(or $(name),$(error name=users, or name=orders)) rebuild
+
+replay: setup ## publish a service's events anew, after its topics were lost: name=users
+	@$(EMBEDDED) run --without $(or $(name),$(error name=users, or name=orders))-relay $(name) replay
+
+stress: setup ## try to make the relay lose or reorder events; args="--seeds 3"
+	@$(VENV_PYTHON) shared/stress/stress.py $(args)
+
+bench: setup ## measure beside limits and peers, 40 minutes; args="--quick"
+	@$(VENV_PYTHON) shared/bench/delivery.py $(args)
 
 fmt: setup ## format the code, and repair what lint can repair
 	@$(VENV_PYTHON) -m ruff format .

@@ -1,4 +1,4 @@
-"""The verbs of the stack: `python -m embedded up|down|status|logs|clean|footprint|fetch`."""
+"""The verbs of the stack: `python -m embedded up|down|status|logs|run|clean|footprint|fetch`."""
 
 import argparse
 import contextlib
@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from pydantic import ValidationError
 
-from embedded import figures, footprint, logs, status
+from embedded import figures, footprint, logs, status, tools
 from embedded.composition import Composition
 from embedded.down import down
 from embedded.errors import Failure
@@ -73,6 +73,12 @@ def do_footprint(
     return 0
 
 
+def do_run(arguments: argparse.Namespace, settings: Settings, composition: Composition) -> int:
+    return tools.run(
+        composition, settings, arguments.service, arguments.arguments, arguments.without
+    )
+
+
 def do_fetch(arguments: argparse.Namespace, settings: Settings, composition: Composition) -> int:
     find_java()
     for jars in (KAFKA_JARS, SPARK_JARS):
@@ -101,6 +107,10 @@ def parser() -> argparse.ArgumentParser:
     read.add_argument("name", nargs="?", help="a process, such as users-api")
     read.add_argument("-f", "--follow", action="store_true", help="go on until interrupted")
     read.add_argument("-n", "--lines", type=int, default=LOG_LINES_DEFAULT, help="how many")
+    ran = add("run", do_run, "run a command of a service, as the owner of its database")
+    ran.add_argument("--without", metavar="PROCESS", help="stop this process meanwhile")
+    ran.add_argument("service", help="users or orders")
+    ran.add_argument("arguments", nargs=argparse.REMAINDER, help="such as: rebuild --check")
     got = add("fetch", do_fetch, "download the jars into the user's cache folder")
     got.add_argument("--jaeger", action="store_true", help="and get or build Jaeger")
     return root

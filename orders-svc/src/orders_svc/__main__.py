@@ -1,12 +1,23 @@
-"""python -m orders_svc api | relay | worker | migrate"""
+"""python -m orders_svc api | relay | worker | migrate | parked | rebuild | replay"""
 
 import argparse
+from argparse import Namespace
 from datetime import timedelta
 
 from orders_svc import api, worker
 from orders_svc.bootstrap import open_resources
+from orders_svc.read_models import READ_MODELS
 from orders_svc.settings import OrdersSettings
-from shared import kafka, postgres, processes, relay_process, telemetry
+from shared import (
+    kafka,
+    migrate_command,
+    parked_command,
+    processes,
+    rebuild,
+    relay_process,
+    replay,
+    telemetry,
+)
 
 
 async def run_api(settings: OrdersSettings) -> None:
@@ -34,18 +45,49 @@ async def run_worker(settings: OrdersSettings) -> None:
 
 
 async def migrate(settings: OrdersSettings) -> None:
-    for name in await postgres.migrate(settings.database_dsn, "shared", "orders_svc"):
-        print(f"applied {name}")  # noqa: T201
+    await migrate_command.run(settings, "shared", "orders_svc")
+
+
+async def run_parked(settings: OrdersSettings, arguments: Namespace) -> None:
+    with telemetry.configured(worker.NAME, settings.otel_exporter_otlp_endpoint):
+        async with open_resources(settings, f"{worker.NAME}-parked") as resources:
+            set_aside = kafka.single_writer(settings.kafka_bootstrap_servers, worker.NAME)
+            consumer = worker.create_consumer(resources, set_aside)
+            await parked_command.run(arguments, consumer, resources.pool)
+
+
+async def run_rebuild(settings: OrdersSettings, arguments: Namespace) -> None:
+    async with open_resources(settings, "orders-rebuild") as resources:
+        await rebuild.run(
+            settings.database_dsn,
+            [resources.items, resources.orders],
+            READ_MODELS,
+            only_check=arguments.check,
+        )
+
+
+async def run_replay(settings: OrdersSettings, arguments: Namespace) -> None:
+    async with open_resources(settings, "orders-replay") as resources:
+        await replay.run(settings.database_dsn, [resources.items, resources.orders])
 
 
 RUNS = {"api": run_api, "relay": run_relay, "worker": run_worker, "migrate": migrate}
+TOOLS = {"parked": run_parked, "rebuild": run_rebuild, "replay": run_replay}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="orders_svc", description=__doc__)
-    parser.add_argument("process", choices=RUNS)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name in RUNS:
+        commands.add_parser(name)
+    for tool in (parked_command, rebuild, replay):
+        tool.add_to(commands)
     arguments = parser.parse_args()
-    processes.run(RUNS[arguments.process](processes.read_settings(OrdersSettings)))
+    settings = processes.read_settings(OrdersSettings)
+    if arguments.command in RUNS:
+        processes.run(RUNS[arguments.command](settings))
+    else:
+        processes.run(TOOLS[arguments.command](settings, arguments))
 
 
 if __name__ == "__main__":

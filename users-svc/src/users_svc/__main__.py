@@ -1,10 +1,21 @@
-"""python -m users_svc api | relay | worker | migrate"""
+"""python -m users_svc api | relay | worker | migrate | parked | rebuild | replay"""
 
 import argparse
+from argparse import Namespace
 
-from shared import kafka, postgres, processes, relay_process, telemetry
+from shared import (
+    kafka,
+    migrate_command,
+    parked_command,
+    processes,
+    rebuild,
+    relay_process,
+    replay,
+    telemetry,
+)
 from users_svc import api, worker
 from users_svc.bootstrap import open_resources
+from users_svc.read_models import READ_MODELS
 from users_svc.settings import UsersSettings
 
 
@@ -28,18 +39,49 @@ async def run_worker(settings: UsersSettings) -> None:
 
 
 async def migrate(settings: UsersSettings) -> None:
-    for name in await postgres.migrate(settings.database_dsn, "shared", "users_svc"):
-        print(f"applied {name}")  # noqa: T201
+    await migrate_command.run(settings, "shared", "users_svc")
+
+
+async def run_parked(settings: UsersSettings, arguments: Namespace) -> None:
+    with telemetry.configured(worker.NAME, settings.otel_exporter_otlp_endpoint):
+        async with open_resources(settings, f"{worker.NAME}-parked") as resources:
+            set_aside = kafka.single_writer(settings.kafka_bootstrap_servers, worker.NAME)
+            consumer = worker.create_consumer(resources, set_aside)
+            await parked_command.run(arguments, consumer, resources.pool)
+
+
+async def run_rebuild(settings: UsersSettings, arguments: Namespace) -> None:
+    async with open_resources(settings, "users-rebuild") as resources:
+        await rebuild.run(
+            settings.database_dsn,
+            [resources.users],
+            READ_MODELS,
+            only_check=arguments.check,
+        )
+
+
+async def run_replay(settings: UsersSettings, arguments: Namespace) -> None:
+    async with open_resources(settings, "users-replay") as resources:
+        await replay.run(settings.database_dsn, [resources.users])
 
 
 RUNS = {"api": run_api, "relay": run_relay, "worker": run_worker, "migrate": migrate}
+TOOLS = {"parked": run_parked, "rebuild": run_rebuild, "replay": run_replay}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="users_svc", description=__doc__)
-    parser.add_argument("process", choices=RUNS)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name in RUNS:
+        commands.add_parser(name)
+    for tool in (parked_command, rebuild, replay):
+        tool.add_to(commands)
     arguments = parser.parse_args()
-    processes.run(RUNS[arguments.process](processes.read_settings(UsersSettings)))
+    settings = processes.read_settings(UsersSettings)
+    if arguments.command in RUNS:
+        processes.run(RUNS[arguments.command](settings))
+    else:
+        processes.run(TOOLS[arguments.command](settings, arguments))
 
 
 if __name__ == "__main__":

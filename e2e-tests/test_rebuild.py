@@ -1,0 +1,104 @@
+"""Read models are checked and repaired, and topics published anew, while everything runs."""
+
+from decimal import Decimal
+
+import asyncpg
+import pytest
+
+from clients import Hometown, Json
+from embedded import supervision
+from eventually import eventually
+from sample import Sample
+from stack import Stack
+
+NOWHERE = "XX"
+
+TAMPER = "UPDATE user_profiles SET address = $2 WHERE user_id = $1"
+ADDRESS = "SELECT address FROM user_profiles WHERE user_id = $1"
+
+UNPUBLISHED = """
+    SELECT EXISTS (
+        SELECT FROM outbox, relay
+        WHERE transaction_id >= published_xmax OR transaction_id = ANY (published_xip)
+    )
+"""
+
+
+@pytest.fixture
+def worker_pid(stack: Stack) -> int:
+    return pid_of(stack, "users-worker")
+
+
+def pid_of(stack: Stack, name: str) -> int:
+    return (supervision.programs(stack.folder) or {})[name].pid
+
+
+def address_of(stack: Stack, user: str) -> str:
+    rows = stack.fetch("users", ADDRESS, user)
+    return str(rows[0]["address"]) if rows else ""
+
+
+def register(hometown: Hometown) -> str:
+    user = hometown.register_user(name="Jack", address="BJ", gender="male", credit_limit="10.00")
+    return str(user["user_id"])
+
+
+def test_after_the_sample_all_read_models_are_what_the_events_make_them(
+    stack: Stack, sample: Sample
+) -> None:
+    told = stack.made("rebuild-check")
+
+    for table in ("user_profiles", "catalogue", "order_summaries"):
+        assert f"{table}: equal" in told
+
+
+def test_a_tampered_row_is_found_and_repaired_and_the_worker_goes_on(
+    stack: Stack, hometown: Hometown, worker_pid: int
+) -> None:
+    user = register(hometown)
+    eventually(lambda: address_of(stack, user), lambda seen: seen == "BJ", what="the user listed")
+    stack.fetch("users", TAMPER, user, NOWHERE)
+
+    found = stack.make("rebuild-check")
+    assert found.returncode != 0
+    assert "user_profiles: differs" in found.stdout
+    assert "catalogue: equal" in found.stdout
+    assert "user_profiles: repaired" in stack.made("rebuild", "name=users")
+
+    assert address_of(stack, user) == "BJ"
+    hometown.move_user(user, address="SH")
+    eventually(lambda: address_of(stack, user), lambda seen: seen == "SH", what="the user moved")
+    assert pid_of(stack, "users-worker") == worker_pid
+    stack.made("rebuild-check")
+
+
+@pytest.mark.parametrize("name", ["users", "orders"])
+def test_events_that_are_published_anew_change_nothing(
+    name: str, stack: Stack, hometown: Hometown, sample: Sample
+) -> None:
+    def credit() -> list[Decimal]:
+        users = [hometown.get_user(user) for user in sample.users.values()]
+        return [Decimal(user["available_credit"]) for user in users]
+
+    def hour() -> Json:
+        return hometown.hour(sample.hour)
+
+    before = credit(), eventually(hour, lambda seen: seen["purchases"] == 4, what="the hour")
+
+    assert "records wait for the relay" in stack.made("replay", f"name={name}")
+
+    eventually(
+        lambda: stack.fetch(name, UNPUBLISHED)[0][0],
+        lambda unpublished: not unpublished,
+        what="all is published",
+    )
+    user = register(hometown)
+    eventually(lambda: address_of(stack, user), lambda seen: seen == "BJ", what="the user listed")
+    assert credit() == before[0]
+    assert hour()["cells"] == before[1]["cells"]
+    stack.made("rebuild-check")
+
+
+def test_a_service_s_role_cannot_change_what_happened(stack: Stack) -> None:
+    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+        stack.fetch("users", "DELETE FROM events")
