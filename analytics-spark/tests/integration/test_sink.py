@@ -76,6 +76,17 @@ def test_the_same_batch_twice_counts_once(writer: psycopg.Connection) -> None:
     assert writer.execute("SELECT count(*) FROM batches").fetchall() == [(1,)]
 
 
+def test_trap_t7_two_batches_are_both_there_and_a_replayed_one_changes_nothing(
+    writer: psycopg.Connection,
+) -> None:
+    lily = JACK | {"user_id": "Lily"}
+
+    applied = apply(writer, batch(0, JACK), batch(1, lily), batch(1, lily), batch(0, JACK))
+
+    assert applied == [True, True, False, False]
+    assert cells(writer) == [("Jack", 1, 3, 16_166_64), ("Lily", 1, 3, 16_166_64)]
+
+
 def test_without_the_epoch_the_same_batch_twice_counts_twice(
     writer: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,101 @@
+"""The relay processes of one run: started, killed, frozen, and asked to stop."""
+
+import asyncio
+import os
+import signal
+import sys
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from embedded import ports
+from embedded.composition import HOST
+from shared.doorbell import Doorbell
+from shared.relay_process import EXIT_FENCED
+
+SCRIPT = Path(__file__).with_name("relay_script.py")
+STOP_SECONDS_MAX = 20
+EXITS_EXPECTED = (0, -signal.SIGKILL, EXIT_FENCED, -signal.SIGTERM)
+"""The last one is of a relay that was asked to stop before it was up."""
+
+
+class Relays:
+    """The oldest process that runs is the active one, others stand by."""
+
+    def __init__(self, kind: str, database: str, servers: str, log: Path) -> None:
+        self._kind = kind
+        self._environment = os.environ | {
+            "DATABASE_URL": database,
+            "KAFKA_BOOTSTRAP_SERVERS": servers,
+        }
+        self._log = log
+        self._processes: list[Process] = []
+        self._doorbells: list[Doorbell] = []
+
+    async def start(self) -> None:
+        port = ports.find_free(set())
+        name = f"stress-relay-{len(self._processes)}"
+        with self._log.open("ab") as log:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, SCRIPT, self._kind, name),
+                env=self._environment | {"HTTP_PORT": str(port)},
+                stderr=log,
+            )
+        self._processes.append(process)
+        self._doorbells.append(Doorbell(f"{HOST}:{port}"))
+
+    def ring(self) -> None:
+        """Ring at all of them: who stands by does not mind."""
+        for doorbell in self._doorbells:
+            doorbell.ring()
+
+    @property
+    def _running(self) -> list[Process]:
+        return [process for process in self._processes if process.returncode is None]
+
+    async def kill_active(self) -> None:
+        """kill -9, and another one is started."""
+        active = self._running[0]
+        active.kill()
+        await active.wait()
+        await self.start()
+
+    async def freeze_active(self, seconds: float) -> None:
+        """SIGSTOP, another one is started, SIGCONT."""
+        active = self._running[0]
+        active.send_signal(signal.SIGSTOP)
+        await self.start()
+        await asyncio.sleep(seconds)
+        active.send_signal(signal.SIGCONT)
+
+    async def stop(self) -> list[int]:
+        """Ask all to stop, and wait; give the exit codes that should not be.
+
+        Raises:
+            TimeoutError: one goes on for STOP_SECONDS_MAX.
+        """
+        for process in self._running:
+            process.terminate()
+        async with asyncio.timeout(STOP_SECONDS_MAX):
+            codes = [await process.wait() for process in self._processes]
+        return [code for code in codes if code not in EXITS_EXPECTED]
+
+    async def end(self) -> None:
+        """Leave no process and no socket behind."""
+        for process in self._running:
+            process.kill()
+            await process.wait()
+        for doorbell in self._doorbells:
+            doorbell.close()
+
+
+@asynccontextmanager
+async def relays(kind: str, database: str, servers: str, log: Path) -> AsyncIterator[Relays]:
+    """One relay runs inside; none afterwards."""
+    started = Relays(kind, database, servers, log)
+    try:
+        await started.start()
+        yield started
+    finally:
+        await started.end()

@@ -1,0 +1,481 @@
+"""Traps that other projects fell into, and the tests that keep this one out of them.
+
+The number of a trap stands in the name of its test, here and elsewhere: `pytest -k trap_t9`.
+"""
+
+import asyncio
+import os
+import random
+import shutil
+import struct
+import subprocess
+import sys
+import tomllib
+from collections import defaultdict
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import asyncpg
+import hypothesis.strategies as st
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.protocol.produce import ProduceRequest
+from hypothesis import HealthCheck, given, settings
+
+import adversaries
+import ledger
+import topic
+from counter import CODEC, TOPIC, Counted, counted, some_metadata
+from ledger import Linked, Memory, chain, digest
+from relays import relays
+from shared import kafka, postgres
+from shared.doorbell import Doorbell
+from shared.errors import VersionConflict
+from shared.event_store import EventStore
+from shared.identifiers import new_id
+from shared.kafka import OutgoingRecord
+from shared.messages import PublicEvent
+from shared.topics import TOPICS
+from trial import relay_is_up
+
+CHECKOUT = Path(__file__).parents[3]
+DEADLINE_SECONDS = 60
+POLL_SECONDS = 0.05
+
+
+@asynccontextmanager
+async def topic_with(servers: str, **configuration: str) -> AsyncIterator[str]:
+    """The name of a topic of one partition, gone afterwards."""
+    name = f"trap-{uuid4().hex}"
+    client = AIOKafkaAdminClient(bootstrap_servers=servers)
+    await client.start()
+    try:
+        await client.create_topics([NewTopic(name, 1, 1, topic_configs=configuration)])
+        yield name
+        await client.delete_topics([name])
+    finally:
+        await client.close()
+
+
+async def configure(servers: str, name: str, **configuration: str) -> None:
+    client = AIOKafkaAdminClient(bootstrap_servers=servers)
+    await client.start()
+    try:
+        resource = ConfigResource(ConfigResourceType.TOPIC, name, configs=configuration)
+        await client.alter_configs([resource])
+    finally:
+        await client.close()
+
+
+async def values_of(servers: str, name: str) -> list[bytes]:
+    """All that a topic of one partition holds."""
+    consumer = AIOKafkaConsumer(bootstrap_servers=servers, auto_offset_reset="earliest")
+    await consumer.start()
+    try:
+        partition = TopicPartition(name, 0)
+        consumer.assign([partition])
+        end = (await consumer.end_offsets([partition]))[partition]
+        values: list[bytes] = []
+        while len(values) < end:
+            batches = await consumer.getmany(timeout_ms=200)
+            values += [record.value for records in batches.values() for record in records]
+        return values
+    finally:
+        await consumer.stop()
+
+
+INSERT_OUTBOX = """
+    INSERT INTO outbox (topic, partition, key, value, headers, recorded_at)
+    VALUES ($1, 0, 'key', $2, E'ce_id\\nnone', now())
+"""
+PUBLISHED = "SELECT published_xmax::text FROM relay"
+
+
+async def test_trap_t3_what_the_broker_refuses_stays_unpublished(
+    database: str, pool: asyncpg.Pool, kafka_servers: str, tmp_path: Path
+) -> None:
+    """A delivery error that is only logged would mark the row as published."""
+    log = tmp_path / "log"
+    limit = {"max.message.bytes": "200"}
+    async with topic_with(kafka_servers, **limit) as name, asyncio.timeout(DEADLINE_SECONDS):
+        await pool.execute(INSERT_OUTBOX, name, b"x" * 1_000)
+        async with relays("ours", database, kafka_servers, log):
+            while "MessageSizeTooLarge" not in log.read_text():
+                await asyncio.sleep(POLL_SECONDS)
+            assert await pool.fetchval(PUBLISHED) == "0"
+            assert await values_of(kafka_servers, name) == []
+
+            await configure(kafka_servers, name, **{"max.message.bytes": "100000"})
+
+            while await pool.fetchval(PUBLISHED) == "0":
+                await asyncio.sleep(POLL_SECONDS)
+        assert await values_of(kafka_servers, name) == [b"x" * 1_000]
+
+
+def record_for(name: str) -> OutgoingRecord:
+    return OutgoingRecord(name, 0, b"key", b"value", [], 0)
+
+
+@asynccontextmanager
+async def started(client: AIOKafkaProducer) -> AsyncIterator[AIOKafkaProducer]:
+    await client.start()
+    try:
+        yield client
+    finally:
+        await kafka.close(client)
+
+
+ALL_IN_SYNC_REPLICAS = -1
+NO_PRODUCER_ID = -1
+PRODUCER_ID = struct.Struct(">43xq")
+"""Where a record batch of format 2 carries it."""
+
+
+async def asked_and_signed(client: AIOKafkaProducer, name: str) -> tuple[int, int]:
+    """The acknowledgements that a request to write asks for, and the producer id it carries."""
+    requests: list[ProduceRequest] = []
+    send = client.client.send
+
+    async def overheard(node_id: int, request: object, **options: object) -> object:
+        if isinstance(request, ProduceRequest):
+            requests.append(request)
+        return await send(node_id, request, **options)
+
+    client.client.send = overheard
+    await kafka.publish(client, [record_for(name)])
+    [(_, [(_, batch)])] = requests[-1]._topics
+    [producer_id] = PRODUCER_ID.unpack_from(bytes(batch))
+    return requests[-1].required_acks, producer_id
+
+
+async def test_trap_t4_the_producer_asks_all_replicas_and_signs_its_batches(
+    kafka_servers: str,
+) -> None:
+    """By its id and sequence numbers the broker knows what a producer repeats."""
+    async with (
+        topic_with(kafka_servers) as name,
+        started(kafka.producer(kafka_servers, "test")) as client,
+    ):
+        acks, producer_id = await asked_and_signed(client, name)
+
+    assert acks == ALL_IN_SYNC_REPLICAS
+    assert producer_id != NO_PRODUCER_ID
+
+
+async def test_trap_t4_a_producer_as_the_library_makes_it_does_neither(kafka_servers: str) -> None:
+    async with (
+        topic_with(kafka_servers) as name,
+        started(AIOKafkaProducer(bootstrap_servers=kafka_servers)) as client,
+    ):
+        acks, producer_id = await asked_and_signed(client, name)
+
+    assert acks != ALL_IN_SYNC_REPLICAS
+    assert producer_id == NO_PRODUCER_ID
+
+
+# T5: a wrong key, or none, and the events of one aggregate overtake each other.
+
+CONNECTIONS = range(4)
+STREAMS_PER_HISTORY = 3
+LOCK_TIMEOUT_MILLISECONDS = 20
+EXAMPLES = 25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """What one connection does next. Only `append` looks at the other fields."""
+
+    connection: int
+    action: str
+    stream: int
+    numbers: int
+    is_public: bool
+
+
+MOVES = st.builds(
+    Move,
+    connection=st.sampled_from(CONNECTIONS),
+    action=st.sampled_from(["begin", "append", "append", "append", "commit", "rollback"]),
+    stream=st.integers(0, STREAMS_PER_HISTORY - 1),
+    numbers=st.integers(1, 3),
+    is_public=st.booleans(),
+)
+PRIVATE = -1
+"""A counter's number that stays inside the service."""
+
+
+def publish_most(event: Counted) -> PublicEvent | None:
+    if event.number == PRIVATE:
+        return None
+    return CODEC.public(event, topic=TOPIC, key=str(event.counter_id))
+
+
+class Stage:
+    """A running relay, its topic, and connections on which a history is played."""
+
+    def __init__(
+        self,
+        store: EventStore[Counted],
+        connections: Sequence[asyncpg.Connection],
+        consumer: AIOKafkaConsumer,
+    ) -> None:
+        self._store = store
+        self._connections = connections
+        self._consumer = consumer
+
+    async def play(self, history: Sequence[Move]) -> None:
+        """Play a history on new streams; what is consumed of each is in the order of versions."""
+        streams = [new_id() for _ in range(STREAMS_PER_HISTORY)]
+        for move in history:
+            await self._make(move, streams[move.stream])
+        for connection in self._connections:
+            if connection.is_in_transaction():
+                await connection.execute("COMMIT")
+        published = {stream: await self._published(stream) for stream in streams}
+        assert await self._consumed(published) == published
+
+    async def _make(self, move: Move, stream: UUID) -> None:
+        connection = self._connections[move.connection]
+        is_open = connection.is_in_transaction()
+        match move.action:
+            case "begin" if not is_open:
+                await connection.execute("BEGIN")
+                await connection.execute("SELECT pg_current_xact_id()")
+            case "append":
+                await self._append(connection, move, stream)
+            case "commit" | "rollback" if is_open:
+                await connection.execute(move.action)
+
+    async def _append(self, connection: asyncpg.Connection, move: Move, stream: UUID) -> None:
+        """Who finds the stream locked or changed loses its transaction."""
+        store = self._store.within(connection)
+        recorded = await store.read(stream)
+        version = len(recorded)
+        numbers = [
+            number if move.is_public else PRIVATE
+            for number in range(version + 1, version + 1 + move.numbers)
+        ]
+        try:
+            await store.append(stream, version, counted(stream, *numbers), metadata=some_metadata())
+        except (VersionConflict, asyncpg.LockNotAvailableError):
+            if connection.is_in_transaction():
+                await connection.execute("ROLLBACK")
+
+    async def _published(self, stream: UUID) -> list[int]:
+        """A public event's number is its version."""
+        recorded = await self._store.read(stream)
+        return [each.version for each in recorded if each.event.number != PRIVATE]
+
+    async def _consumed(self, expected: dict[UUID, list[int]]) -> dict[UUID, list[int]]:
+        """As many records as are expected, by their keys."""
+        consumed: dict[UUID, list[int]] = {stream: [] for stream in expected}
+        partitions: dict[UUID, set[int]] = defaultdict(set)
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            while sum(map(len, consumed.values())) < sum(map(len, expected.values())):
+                batches = await self._consumer.getmany(timeout_ms=100)
+                for record in (each for records in batches.values() for each in records):
+                    stream = UUID(record.key.decode())
+                    consumed[stream].append(CODEC.decode("counted", record.value).number)
+                    partitions[stream].add(record.partition)
+        assert all(len(each) == 1 for each in partitions.values())
+        return consumed
+
+
+@asynccontextmanager
+async def stage(database: str, servers: str, log: Path) -> AsyncIterator[Stage]:
+    await postgres.migrate(database, "shared")
+    async with AsyncExitStack() as stack:
+        pool = await stack.enter_async_context(
+            postgres.open_pool(database, name="test", connections_max=2)
+        )
+        timeout = {"lock_timeout": f"{LOCK_TIMEOUT_MILLISECONDS}ms"}
+        connections = [
+            await asyncpg.connect(database, server_settings=timeout) for _ in CONNECTIONS
+        ]
+        for connection in connections:
+            stack.push_async_callback(connection.close)
+        consumer = AIOKafkaConsumer(bootstrap_servers=servers)
+        await consumer.start()
+        stack.push_async_callback(consumer.stop)
+        partitions = [TopicPartition(TOPIC, number) for number in range(TOPICS[TOPIC].partitions)]
+        consumer.assign(partitions)
+        await consumer.seek_to_end(*partitions)
+        await stack.enter_async_context(relays("ours", database, servers, log))
+        await relay_is_up(database)
+        store = EventStore(
+            pool,
+            category="counter",
+            source="test",
+            codec=CODEC,
+            publish=publish_most,
+            doorbell=Doorbell(None),
+        )
+        yield Stage(store, connections, consumer)
+
+
+def test_trap_t5_each_stream_is_consumed_in_the_order_of_its_versions(
+    database: str, kafka_servers: str, tmp_path: Path
+) -> None:
+    with asyncio.Runner() as runner:
+        opened = stage(database, kafka_servers, tmp_path / "log")
+        playing = runner.run(opened.__aenter__())
+
+        @settings(
+            max_examples=EXAMPLES,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            database=None,
+        )
+        @given(history=st.lists(MOVES, min_size=5, max_size=40))
+        def holds(history: Sequence[Move]) -> None:
+            runner.run(playing.play(history))
+
+        try:
+            holds()
+        finally:
+            runner.run(opened.__aexit__(None, None, None))
+
+
+# T9: a poller that remembers the highest number skips what is committed after a higher one.
+
+WRITERS = 64
+TRANSACTIONS_PER_WRITER = 10
+COMMIT_DELAY_SECONDS_MAX = 0.03
+
+
+async def write_with_random_delays(
+    store: EventStore[Linked], pool: asyncpg.Pool, chance: random.Random
+) -> UUID:
+    """The stream that now has TRANSACTIONS_PER_WRITER events, each of a transaction of its own."""
+    stream, last = new_id(), ""
+    async with pool.acquire() as connection:
+        for version in range(TRANSACTIONS_PER_WRITER):
+            async with connection.transaction():
+                events = chain(stream, version, last, 1)
+                await store.within(connection).append(
+                    stream, version, events, metadata=some_metadata()
+                )
+                await asyncio.sleep(chance.uniform(0, COMMIT_DELAY_SECONDS_MAX))
+            last = digest(ledger.CODEC.encode(events[0]))
+    return stream
+
+
+async def skipped_by(relay: str, database: str, servers: str, log: Path) -> int:
+    """How many events of 64 writers with random commit delays never arrive."""
+    await postgres.migrate(database, "shared")
+    async with (
+        postgres.open_pool(database, name="test", connections_max=WRITERS) as pool,
+        topic.reader(servers) as reader,
+        relays(relay, database, servers, log) as running,
+    ):
+        await relay_is_up(database)
+        store = adversaries.scene(pool, [], Memory(), running.ring, 0).store
+        streams = await asyncio.gather(
+            *(
+                write_with_random_delays(store, pool, random.Random(number))
+                for number in range(WRITERS)
+            )
+        )
+        assert await running.stop() == []
+        await reader.read_to_end()
+    arrived = {
+        (each.entry.stream_id, each.entry.version)
+        for each in reader.deliveries
+        if each.entry.stream_id in set(streams)
+    }
+    return WRITERS * TRANSACTIONS_PER_WRITER - len(arrived)
+
+
+async def test_trap_t9_64_writers_with_random_commit_delays_skip_nothing(
+    database: str, kafka_servers: str, tmp_path: Path
+) -> None:
+    assert await skipped_by("ours", database, kafka_servers, tmp_path / "log") == 0
+
+
+async def test_trap_t9_a_cursor_on_the_position_skips_events_of_the_same_writers(
+    database: str, kafka_servers: str, tmp_path: Path
+) -> None:
+    assert await skipped_by("position", database, kafka_servers, tmp_path / "log") > 0
+
+
+MAKE_IDS = "from shared.identifiers import new_id\nfor _ in range(10_000): print(new_id())"
+
+
+def start_making_ids() -> "subprocess.Popen[str]":
+    return subprocess.Popen([sys.executable, "-c", MAKE_IDS], stdout=subprocess.PIPE, text=True)
+
+
+def ids_of(process: "subprocess.Popen[str]") -> list[str]:
+    output, _ = process.communicate(timeout=DEADLINE_SECONDS)
+    return output.split()
+
+
+def test_trap_t14_ids_never_repeat_after_a_restart() -> None:
+    """Nor between processes at the same time; after a restart they also go on upwards."""
+    before = ids_of(start_making_ids())
+    together = [start_making_ids(), start_making_ids()]
+    after = [ids_of(process) for process in together]
+
+    made = [*before, *after[0], *after[1]]
+    assert len(set(made)) == len(made) == 30_000
+    assert max(before) < min(after[0] + after[1])
+
+
+# T16: a request handler that also writes to Kafka has two truths, and a crash between them.
+
+DUAL_WRITE_CONTRACT = "Requests publish nothing themselves"
+
+
+def contract() -> dict[str, list[str]]:
+    settings = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    [found] = [each for each in settings["contracts"] if each["name"] == DUAL_WRITE_CONTRACT]
+    return dict(found)
+
+
+def test_trap_t16_every_request_handler_is_under_the_contract() -> None:
+    handlers = {
+        ".".join(path.with_suffix("").parts[path.parts.index("src") + 1 :])
+        for service in CHECKOUT.glob("*-svc")
+        for path in service.glob("src/**/*.py")
+        if "APIRouter(" in path.read_text()
+    }
+
+    assert handlers
+    assert handlers <= set(contract()["source_modules"])
+    assert "shared.kafka" in contract()["forbidden_modules"]
+
+
+@pytest.mark.parametrize(
+    ("handler", "offence"),
+    [
+        ("users-svc/src/users_svc/api.py", "from shared import kafka"),
+        ("orders-svc/src/orders_svc/order/api.py", "from shared.kafka import producer"),
+    ],
+)
+def test_trap_t16_a_request_handler_that_imports_the_producer_is_refused(
+    tmp_path: Path, handler: str, offence: str
+) -> None:
+    for service in ("users-svc", "orders-svc"):
+        shutil.copytree(CHECKOUT / service / "src", tmp_path / service / "src")
+    shutil.copy(CHECKOUT / "pyproject.toml", tmp_path)
+    with (tmp_path / handler).open("a") as file:
+        file.write(f"\n{offence}\n")
+
+    ended = subprocess.run(
+        [Path(sys.executable).with_name("lint-imports"), "--no-cache", "--no-logo"],
+        cwd=tmp_path,
+        env=os.environ
+        | {"PYTHONPATH": f"{tmp_path / 'users-svc/src'}:{tmp_path / 'orders-svc/src'}"},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_SECONDS,
+        check=False,
+    )
+
+    assert ended.returncode == 1, ended.stderr
+    assert f"{DUAL_WRITE_CONTRACT} BROKEN" in ended.stdout
