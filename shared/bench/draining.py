@@ -1,0 +1,202 @@
+"""drain: how fast a relay publishes what has piled up, beside sending the same bytes."""
+
+import asyncio
+import itertools
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.structs import RecordMetadata
+
+import rows
+import servers
+from embedded.composition import Site
+from embedded.kafka import KAFKA
+from embedded.postgres import POSTGRES
+from embedded.progress import tell_in_place
+from part import Part
+from series import Samples, Series, series
+from servers import Running
+from shared import kafka, messages
+from sizes import Size
+
+LIMIT = "bare send_batch, records prepared"
+OURS = "relay"
+TRACED = "relay, each row in a sampled trace"
+HORIZON = "relay below the oldest open transaction, send_batch"
+SKIP_LOCKED = "SKIP LOCKED relay, send_and_wait per row"
+MEMORY = "relay, largest resident memory"
+CPU = "relay, CPU time per million rows"
+
+PEERS = Path(__file__).parents[1] / "stress" / "relay_script.py"
+PREPARED_RECORDS = 10_000
+"""They are sent again and again."""
+BATCHES_IN_FLIGHT_MAX = 8
+OFFSETS_EVERY_SECONDS = 0.02
+DRAIN_SECONDS_MAX = 600
+MEBIBYTE = 1 << 20
+MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """What `send_batch` is given; the headers in the form that Kafka wants."""
+
+    partition: int
+    key: bytes
+    value: bytes
+    headers: list[tuple[str, bytes]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drain:
+    """From the moment when the topic is no longer empty to the last record."""
+
+    rows_per_second: float
+    resident_bytes_max: int
+    cpu_seconds_per_million: float
+
+
+async def measure(site: Site, size: Size) -> list[Series]:
+    samples = Samples(list)
+    for number in range(1, size.rounds + 1):
+        tell_in_place(f"drain: round {number} of {size.rounds}")
+        samples[LIMIT].append(await send_rate(site, size.drain_rows))
+        drain = await drained(site, relay_of_ours, size.drain_rows)
+        samples[OURS].append(drain.rows_per_second)
+        samples[MEMORY].append(drain.resident_bytes_max / MEBIBYTE)
+        samples[CPU].append(drain.cpu_seconds_per_million)
+        drain = await drained(site, relay_of_ours, size.drain_rows, traceparent=rows.TRACEPARENT)
+        samples[TRACED].append(drain.rows_per_second)
+        drain = await drained(site, horizon, size.drain_rows)
+        samples[HORIZON].append(drain.rows_per_second)
+        drain = await drained(site, skip_locked, size.peer_rows)
+        samples[SKIP_LOCKED].append(drain.rows_per_second)
+    limit = series(samples, LIMIT, "1/s")
+    peer = series(samples, SKIP_LOCKED, "1/s")
+    return [
+        limit,
+        series(samples, OURS, "1/s", limit=limit, goal="at least 0.6, and 100,000/s"),
+        series(samples, TRACED, "1/s", limit=limit),
+        series(samples, MEMORY, "MiB", goal="below 100"),
+        series(samples, CPU, "s"),
+        series(samples, HORIZON, "1/s", limit=limit),
+        peer,
+        Series(
+            name="relay beside SKIP LOCKED",
+            unit="1/s",
+            rounds=tuple(samples[OURS]),
+            limit=peer,
+            goal="at least 5",
+        ),
+    ]
+
+
+async def send_rate(site: Site, count: int) -> float:
+    """Records per second of a producer with the relay's settings, and nothing else to do."""
+    async with servers.topic(site) as topic:
+        client = kafka.producer(site.address("kafka"), "bench")
+        await client.start()
+        try:
+            await client.partitions_for(topic)
+            prepared = list(itertools.islice(some_records(), PREPARED_RECORDS))
+            began_at = time.perf_counter()
+            await send(client, topic, itertools.islice(itertools.cycle(prepared), count))
+            return count / (time.perf_counter() - began_at)
+        finally:
+            await client.stop()
+
+
+def some_records() -> Iterator[Record]:
+    headers = [(name, value.encode()) for name, value in rows.HEADERS.items()]
+    headers.append((messages.PREVIOUS_VERSION, rows.PREVIOUS_VERSION.encode()))
+    for number in itertools.count():
+        yield Record(
+            partition=number % servers.PARTITIONS,
+            key=str(uuid4()).encode(),
+            value=rows.VALUE.encode(),
+            headers=headers,
+        )
+
+
+async def send(client: AIOKafkaProducer, topic: str, records: Iterator[Record]) -> None:
+    """Fill a batch per partition, send each that is full, wait until all are acknowledged."""
+    batches = [client.create_batch() for _ in range(servers.PARTITIONS)]
+    in_flight: deque[asyncio.Future[RecordMetadata]] = deque()
+    for record in records:
+        batch = batches[record.partition]
+        while (
+            batch.append(timestamp=None, key=record.key, value=record.value, headers=record.headers)
+            is None
+        ):
+            in_flight.append(await client.send_batch(batch, topic, partition=record.partition))
+            batch = batches[record.partition] = client.create_batch()
+            if len(in_flight) >= BATCHES_IN_FLIGHT_MAX:
+                await in_flight.popleft()
+    for partition, batch in enumerate(batches):
+        if batch.record_count():
+            in_flight.append(await client.send_batch(batch, topic, partition=partition))
+    await asyncio.gather(*in_flight)
+
+
+def relay_of_ours(
+    site: Site, environment: Mapping[str, str]
+) -> AbstractAsyncContextManager[Running]:
+    return servers.relay(site, environment)
+
+
+def horizon(site: Site, environment: Mapping[str, str]) -> AbstractAsyncContextManager[Running]:
+    """A peer that loses nothing either, but may reorder, and waits for the slowest writer."""
+    return servers.python(site, [str(PEERS), "horizon", "bench-horizon"], environment)
+
+
+def skip_locked(site: Site, environment: Mapping[str, str]) -> AbstractAsyncContextManager[Running]:
+    script = Path(__file__).with_name("skip_locked.py")
+    return servers.python(site, [str(script)], environment)
+
+
+Start = Callable[[Site, Mapping[str, str]], AbstractAsyncContextManager[Running]]
+
+
+async def drained(site: Site, start: Start, count: int, *, traceparent: str | None = None) -> Drain:
+    """Start a relay on an outbox with `count` rows, and watch the topic until it has them all."""
+    async with (
+        servers.database(site, "shared") as dsn,
+        servers.topic(site) as topic,
+        servers.connected(dsn) as connection,
+        servers.tail(site, topic) as consumer,
+    ):
+        await rows.fill(connection, topic, count, traceparent=traceparent)
+        await connection.execute("CHECKPOINT")
+        async with (
+            start(site, servers.settings_of_process(site, dsn)) as relay,
+            servers.bounded(DRAIN_SECONDS_MAX, "to drain the outbox"),
+        ):
+            return await watch(relay, consumer, topic, count)
+
+
+async def watch(relay: Running, consumer: AIOKafkaConsumer, topic: str, count: int) -> Drain:
+    """From the last look that saw nothing to the first that saw all. Raises Failure if it ends."""
+    resident, began_at, cpu_before = 0, time.perf_counter(), relay.cpu_seconds
+    while True:
+        relay.demand_alive()
+        resident = max(resident, relay.resident_bytes)
+        published = sum((await consumer.end_offsets(servers.partitions_of(topic))).values())
+        now, cpu = time.perf_counter(), relay.cpu_seconds
+        if not published:
+            began_at, cpu_before = now, cpu
+        if published >= count:
+            return Drain(
+                rows_per_second=count / (now - began_at),
+                resident_bytes_max=resident,
+                cpu_seconds_per_million=(cpu - cpu_before) / count * MILLION,
+            )
+        await asyncio.sleep(OFFSETS_EVERY_SECONDS)
+
+
+PART = Part(name="drain", summary=__doc__ or "", servers=(POSTGRES, KAFKA), measure=measure)

@@ -1,0 +1,235 @@
+"""What a measurement needs of the servers: an empty database, an empty topic, a process of ours."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from uuid import uuid4
+
+import asyncpg
+import httpx
+import psutil
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+
+from embedded import ports, postgres
+from embedded.composition import HOST, Site
+from embedded.errors import Failure
+from shared import postgres as service_postgres
+
+PARTITIONS = 4
+FETCH_WAIT_MILLISECONDS = 50
+STOP_SECONDS_MAX = 30
+READY_SECONDS_MAX = 30
+POLL_SECONDS = 0.05
+LOG_BYTES_SHOWN = 2_000
+
+CREATE_TIME: Mapping[str, str] = {"message.timestamp.type": "CreateTime"}
+LOG_APPEND_TIME: Mapping[str, str] = {"message.timestamp.type": "LogAppendTime"}
+"""The broker gives each record the time at which it took it, in whole milliseconds."""
+
+
+@asynccontextmanager
+async def database(site: Site, *packages: str) -> AsyncIterator[str]:
+    """The DSN of a new database with the tables of the packages; gone afterwards."""
+    name = f"bench_{uuid4().hex}"
+    await administer(site, f"CREATE DATABASE {name}")
+    try:
+        dsn = postgres.dsn(site, postgres.SUPERUSER, name)
+        await service_postgres.migrate(dsn, *packages)
+        yield dsn
+    finally:
+        await administer(site, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+async def administer(site: Site, sql: str) -> None:
+    connection = await asyncpg.connect(postgres.dsn(site, postgres.SUPERUSER))
+    try:
+        await connection.execute(sql)
+    finally:
+        await connection.close()
+
+
+@asynccontextmanager
+async def connected(dsn: str) -> AsyncIterator[asyncpg.Connection]:
+    connection = await asyncpg.connect(dsn)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+@asynccontextmanager
+async def topic(site: Site, timestamps: Mapping[str, str] = CREATE_TIME) -> AsyncIterator[str]:
+    """The name of a new topic with PARTITIONS partitions; gone afterwards, with its disk space."""
+    name = f"bench-{uuid4().hex}"
+    client = AIOKafkaAdminClient(bootstrap_servers=site.address("kafka"))
+    await client.start()
+    try:
+        await client.create_topics([NewTopic(name, PARTITIONS, 1, topic_configs=dict(timestamps))])
+        yield name
+        await client.delete_topics([name])
+    finally:
+        await client.close()
+
+
+@asynccontextmanager
+async def tail(site: Site, name: str) -> AsyncIterator[AIOKafkaConsumer]:
+    """A consumer of all partitions of a topic, from its present end."""
+    async with reader(site, await ends(site, name)) as consumer:
+        yield consumer
+
+
+@asynccontextmanager
+async def reader(
+    site: Site, offsets: Mapping[TopicPartition, int]
+) -> AsyncIterator[AIOKafkaConsumer]:
+    """A consumer of these partitions from these offsets on."""
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=site.address("kafka"),
+        fetch_max_wait_ms=FETCH_WAIT_MILLISECONDS,
+        fetch_min_bytes=1,
+    )
+    await consumer.start()
+    try:
+        consumer.assign(list(offsets))
+        for partition, offset in offsets.items():
+            consumer.seek(partition, offset)
+        yield consumer
+    finally:
+        await consumer.stop()
+
+
+async def ends(site: Site, name: str) -> Mapping[TopicPartition, int]:
+    """Where the next record of each partition will be."""
+    async with reader(site, {}) as consumer:
+        found: Mapping[TopicPartition, int] = await consumer.end_offsets(partitions_of(name))
+        return found
+
+
+def partitions_of(name: str) -> list[TopicPartition]:
+    return [TopicPartition(name, number) for number in range(PARTITIONS)]
+
+
+@asynccontextmanager
+async def bounded(seconds_max: float, what: str) -> AsyncIterator[None]:
+    """Raises Failure if the block takes longer."""
+    try:
+        async with asyncio.timeout(seconds_max):
+            yield
+    except TimeoutError as error:
+        raise Failure(f"{what} took longer than {seconds_max:.0f} s") from error
+
+
+class Running:
+    """A process under measurement."""
+
+    def __init__(self, process: asyncio.subprocess.Process, what: str, output: int) -> None:
+        self._process = process
+        self._what = what
+        self._output = output
+        self._seen = psutil.Process(process.pid)
+
+    def demand_alive(self) -> None:
+        """Raises Failure, with its last words, if the process has ended."""
+        if self._process.returncode is not None:
+            words = os.pread(self._output, 1 << 20, 0)[-LOG_BYTES_SHOWN:]
+            raise Failure(
+                f"{self._what} ended with {self._process.returncode} while it was measured",
+                details=words.decode(errors="replace").splitlines(),
+            )
+
+    @property
+    def resident_bytes(self) -> int:
+        size: int = self._seen.memory_info().rss
+        return size
+
+    @property
+    def cpu_seconds(self) -> float:
+        times = self._seen.cpu_times()
+        return float(times.user + times.system)
+
+    def send(self, signal_number: int) -> None:
+        self._process.send_signal(signal_number)
+
+    async def finished(self, seconds_max: float) -> None:
+        """Wait until the process has ended by itself. Raises Failure if it did not end well."""
+        async with bounded(seconds_max, self._what):
+            if await self._process.wait():
+                self.demand_alive()
+
+    async def stop(self) -> None:
+        """Ask it to end, and wait until it has."""
+        if self._process.returncode is None:
+            self._process.terminate()
+            async with bounded(STOP_SECONDS_MAX, f"to stop {self._what}"):
+                await self._process.wait()
+
+    async def kill(self) -> None:
+        if self._process.returncode is None:
+            self._process.kill()
+            await self._process.wait()
+
+
+@asynccontextmanager
+async def python(
+    site: Site, arguments: Sequence[str], environment: Mapping[str, str]
+) -> AsyncIterator[Running]:
+    """`python arguments` as a process; killed in the end, unless it was stopped before."""
+    what = " ".join(arguments)
+    with (site.folder / "logs" / f"bench-{uuid4().hex}.log").open("w+b") as output:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *arguments,
+            env=os.environ | environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
+        running = Running(process, what, output.fileno())
+        try:
+            yield running
+        finally:
+            await running.kill()
+
+
+def settings_of_process(site: Site, dsn: str) -> dict[str, str]:
+    """The environment of a process of a service. Its HTTP_PORT is also that of its doorbell."""
+    return {
+        "DATABASE_URL": dsn,
+        "KAFKA_BOOTSTRAP_SERVERS": site.address("kafka"),
+        "HTTP_HOST": HOST,
+        "HTTP_PORT": str(ports.find_free(set())),
+    }
+
+
+@asynccontextmanager
+async def relay(site: Site, environment: Mapping[str, str]) -> AsyncIterator[Running]:
+    """The relay of a service, as the stack runs it."""
+    async with python(site, ["-m", "users_svc", "relay"], environment) as running:
+        yield running
+
+
+async def until_active(relay: Running, connection: asyncpg.Connection) -> None:
+    """Until a relay holds the lease."""
+    async with bounded(READY_SECONDS_MAX, "to activate a relay"):
+        while await connection.fetchval("SELECT lease_until < clock_timestamp() FROM relay"):
+            relay.demand_alive()
+            await asyncio.sleep(POLL_SECONDS)
+
+
+async def until_ready(process: Running, environment: Mapping[str, str]) -> None:
+    """Until a process of ours says that it can do its work."""
+    address = f"http://{environment['HTTP_HOST']}:{environment['HTTP_PORT']}/health/ready"
+    async with bounded(READY_SECONDS_MAX, "to start a process"), httpx.AsyncClient() as client:
+        while not await answers_well(client, address):
+            process.demand_alive()
+            await asyncio.sleep(POLL_SECONDS)
+
+
+async def answers_well(client: httpx.AsyncClient, address: str) -> bool:
+    try:
+        return (await client.get(address)).is_success
+    except httpx.HTTPError:
+        return False

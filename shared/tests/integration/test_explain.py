@@ -1,0 +1,216 @@
+"""With a million rows the relay reads by index what is new, whatever the planner knows of them."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import asyncpg
+import pytest
+
+from embedded.pytest_plugin import execute, new_database
+from shared import outbox, postgres
+from shared.relay import ROWS_MAX
+
+ROWS = 1_000_000
+ROWS_PER_COMMIT = 1_000
+HOURS = 6
+
+OLD = 400_001
+"""Position of a row whose transaction was open when the checkpoint was written."""
+HALF = 500_001
+PAGED = 700_000
+NEW = ROWS - 2 * ROWS_PER_COMMIT + 1
+"""Position of the first row that the checkpoint does not know."""
+
+ROWS_READ_MAX = 2 * ROWS_MAX
+"""What a statement may touch, in both branches together."""
+
+CREATE_PARTITIONS = "SELECT create_outbox_partitions(now() - make_interval(hours => $1), $2)"
+PARTITIONS = "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'outbox'::regclass"
+INDEXES = """
+    SELECT inhrelid::regclass::text
+    FROM pg_inherits
+    WHERE inhparent = 'outbox_by_transaction'::regclass
+"""
+TRANSACTION = "SELECT transaction_id::text FROM outbox WHERE position = $1"
+SNAPSHOT = "SELECT pg_current_snapshot()::text"
+
+# Small values make a sequential scan look cheap.
+FILL = f"""
+    DO $$
+    BEGIN
+        FOR start IN 1..{ROWS} BY {ROWS_PER_COMMIT} LOOP
+            INSERT INTO outbox (topic, partition, key, value, headers, recorded_at)
+            SELECT 'users.v1', number % 4, 'key', repeat('v', 50)::bytea, repeat('h', 50),
+                   now() - ({ROWS} - number) * interval '{HOURS - 1} hours' / {ROWS}
+            FROM generate_series(start, start + {ROWS_PER_COMMIT - 1}) AS number;
+            COMMIT;
+        END LOOP;
+    END
+    $$
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scan:
+    """One node of a plan that reads a partition, and how many rows it touched."""
+
+    kind: str
+    index: str | None
+    rows: float
+
+
+@pytest.fixture(scope="module")
+def never_analysed(postgres_dsn: str) -> Iterator[str]:
+    """A million rows in partitions of several hours, of which the planner knows nothing."""
+    with new_database(postgres_dsn) as dsn:
+        asyncio.run(fill(dsn))
+        yield dsn
+
+
+@pytest.fixture(scope="module")
+def analysed(postgres_dsn: str, never_analysed: str) -> Iterator[str]:
+    """The same with statistics."""
+    with copy(postgres_dsn, never_analysed) as dsn:
+        asyncio.run(execute(dsn, "ANALYZE outbox"))
+        yield dsn
+
+
+@contextmanager
+def copy(postgres_dsn: str, original: str) -> Iterator[str]:
+    server, _, template = original.rpartition("/")
+    name = f"test_{uuid4().hex}"
+    asyncio.run(execute(postgres_dsn, f"CREATE DATABASE {name} TEMPLATE {template}"))
+    try:
+        yield f"{server}/{name}"
+    finally:
+        asyncio.run(execute(postgres_dsn, f"DROP DATABASE {name} WITH (FORCE)"))
+
+
+async def fill(dsn: str) -> None:
+    await postgres.migrate(dsn, "shared")
+    connection = await asyncpg.connect(dsn)
+    try:
+        await connection.execute(CREATE_PARTITIONS, HOURS - 1, HOURS)
+        for [partition] in await connection.fetch(PARTITIONS):
+            await connection.execute(f"ALTER TABLE {partition} SET (autovacuum_enabled = off)")
+        await connection.execute("SET synchronous_commit = off")
+        await connection.execute(FILL)
+    finally:
+        await connection.close()
+
+
+@pytest.fixture(params=["never_analysed", "analysed"])
+def dsn(request: pytest.FixtureRequest) -> str:
+    found: str = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture(params=["force_generic_plan", "force_custom_plan"])
+async def connection(dsn: str, request: pytest.FixtureRequest) -> AsyncIterator[asyncpg.Connection]:
+    settings = {"jit": "off", "plan_cache_mode": request.param}
+    connection = await asyncpg.connect(dsn, server_settings=settings)
+    yield connection
+    await connection.close()
+
+
+async def transaction_of(connection: asyncpg.Connection, position: int) -> str:
+    transaction_id: str = await connection.fetchval(TRANSACTION, position)
+    return transaction_id
+
+
+async def scans_of(connection: asyncpg.Connection, statement: str, arguments: str) -> list[Scan]:
+    """Prepare a statement, run it, and see what it read."""
+    name = f"explained_{uuid4().hex}"
+    await connection.execute(f"PREPARE {name} AS {statement}")
+    text = await connection.fetchval(
+        f"EXPLAIN (ANALYZE, FORMAT JSON, TIMING off, BUFFERS off) EXECUTE {name} ({arguments})"
+    )
+    return list(scans_in(json.loads(text)[0]["Plan"]))
+
+
+def scans_in(node: dict[str, Any]) -> Iterator[Scan]:
+    if "Relation Name" in node:
+        touched = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
+        yield Scan(
+            kind=node["Node Type"],
+            index=node.get("Index Name"),
+            rows=touched * node["Actual Loops"],
+        )
+    for child in node.get("Plans", ()):
+        yield from scans_in(child)
+
+
+def assert_reads_what_is_new(scans: Sequence[Scan]) -> None:
+    assert sum(scan.rows for scan in scans) <= ROWS_READ_MAX, scans
+    # To look into an empty partition is no sequential scan of anything.
+    assert not [scan for scan in scans if scan.kind == "Seq Scan" and scan.rows], scans
+
+
+async def poll_of_new_rows(connection: asyncpg.Connection) -> list[Scan]:
+    """A poll after a checkpoint that knows all but the newest rows and one old transaction."""
+    new = await transaction_of(connection, NEW)
+    old = await transaction_of(connection, OLD)
+    return await scans_of(connection, outbox.POLL, f"'{new}', '{{{old}}}', {ROWS_MAX}")
+
+
+async def test_a_poll_reads_only_new_rows_by_their_transactions(
+    connection: asyncpg.Connection,
+) -> None:
+    scans = await poll_of_new_rows(connection)
+
+    by_transaction = {row[0] for row in await connection.fetch(INDEXES)}
+    assert_reads_what_is_new(scans)
+    assert sum(scan.rows for scan in scans) > 2 * ROWS_PER_COMMIT, "new ones and old ones"
+    assert {scan.index for scan in scans if scan.rows} <= by_transaction
+
+
+async def test_a_poll_that_finds_too_much_stops_at_its_limit(
+    connection: asyncpg.Connection,
+) -> None:
+    half = await transaction_of(connection, HALF)
+
+    scans = await scans_of(connection, outbox.POLL, f"'{half}', '{{}}', {ROWS_MAX}")
+
+    assert_reads_what_is_new(scans)
+
+
+async def test_a_page_reads_no_more_than_a_page(connection: asyncpg.Connection) -> None:
+    half = await transaction_of(connection, HALF)
+    old = await transaction_of(connection, OLD)
+    now = await connection.fetchval(SNAPSHOT)
+
+    scans = await scans_of(
+        connection, outbox.PAGE, f"'{half}', '{{{old}}}', '{now}', {PAGED}, {ROWS_MAX}"
+    )
+
+    assert_reads_what_is_new(scans)
+
+
+async def test_the_begin_of_a_window_is_found_without_what_is_published(
+    connection: asyncpg.Connection,
+) -> None:
+    new = await transaction_of(connection, NEW)
+    old = await transaction_of(connection, OLD)
+
+    scans = await scans_of(connection, outbox.WINDOW_FLOOR, f"'{new}', '{{{old}}}'")
+
+    assert_reads_what_is_new(scans)
+
+
+async def test_without_its_indexes_a_poll_would_read_everything(
+    connection: asyncpg.Connection,
+) -> None:
+    """The negative control: these tests notice it."""
+    transaction = connection.transaction()
+    await transaction.start()
+    await connection.execute("DROP INDEX outbox_by_transaction")
+    scans = await poll_of_new_rows(connection)
+    await transaction.rollback()
+
+    with pytest.raises(AssertionError):
+        assert_reads_what_is_new(scans)
