@@ -8,6 +8,7 @@ VENV_PYTHON := .venv/bin/python
 EMBEDDED := $(VENV_PYTHON) -m embedded
 PARTS := shared users-svc orders-svc analytics-spark infra e2e-tests scripts
 DEMO_JAEGER_WAIT_SECONDS ?= 60
+TEST_WORKERS ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help setup fetch up down status logs clean footprint demo \
@@ -87,5 +88,5 @@ e2e: setup ## tests on a whole stack of their own
 check: lint types imports unit ## all that takes less than a minute
 
 test: lint types imports ## everything
-	@$(VENV_PYTHON) -m pytest
+	@$(VENV_PYTHON) -m pytest -n $(TEST_WORKERS) --dist loadgroup
 

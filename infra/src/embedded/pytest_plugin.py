@@ -1,4 +1,8 @@
-"""Fixtures: a real PostgreSQL and a real Kafka for the tests of every package."""
+"""Fixtures: a real PostgreSQL and a real Kafka for the tests of every package.
+
+With several workers (`-n 2`), each has servers of its own. Tests that share something larger, a whole
+stack or a Spark, stay with one worker.
+"""
 
 import asyncio
 from collections.abc import Iterator
@@ -10,6 +14,17 @@ import pytest
 
 from embedded.testing import throwaway_kafka, throwaway_postgres
 from shared import topics
+
+
+SHARED_BY = ("e2e-tests", "analytics-spark/tests/integration")
+"""Folders whose tests share what is too large to have twice; elsewhere the files are apart."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        path = item.path.relative_to(config.rootpath).as_posix()
+        group = next((folder for folder in SHARED_BY if path.startswith(folder)), path)
+        item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(scope="session")
