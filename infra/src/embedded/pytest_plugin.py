@@ -1,7 +1,7 @@
 """Fixtures: a real PostgreSQL and a real Kafka for the tests of every package.
 
-With several workers (`-n 2`), each has servers of its own. Tests that share something larger, a whole
-stack or a Spark, stay with one worker.
+With several workers (`-n 2`), each has servers of its own. Tests that share something larger, a
+whole stack or a Spark, stay with one worker.
 """
 
 import asyncio
@@ -14,7 +14,6 @@ import pytest
 
 from embedded.testing import throwaway_kafka, throwaway_postgres
 from shared import topics
-
 
 SHARED_BY = ("e2e-tests", "analytics-spark/tests/integration")
 """Folders whose tests share what is too large to have twice; elsewhere the files are apart."""

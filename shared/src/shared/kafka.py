@@ -61,26 +61,23 @@ async def publish(
         KafkaError: a batch was refused for good. The producer has a hole in its sequence then:
             close it, make another, and publish again from the last checkpoint.
     """
-    batches = batches_of(client, records)
-    acknowledged = [await batch.send(client) for batch in batches]
-    handed_over()
-    for batch, place in zip(batches, await asyncio.gather(*acknowledged), strict=True):
-        batch.base_offset = place.offset
-    return batches
-
-
-def batches_of(client: AIOKafkaProducer, records: Iterable[OutgoingRecord]) -> Sequence["Batch"]:
-    """Records in batches of at most BATCH_BYTES_MAX, each partition's in their order."""
-    batches: list[Batch] = []
-    latest: dict[tuple[str, int], Batch] = {}
+    sent: list[tuple[Batch, asyncio.Future[RecordMetadata]]] = []
+    filling: dict[tuple[str, int], Batch] = {}
     for record in records:
         target = record[:2]
-        batch = latest.get(target)
+        batch = filling.get(target)
         if batch is None or not batch.append(record):
-            batch = latest[target] = Batch(client.create_batch(), *target)
-            batches.append(batch)
+            if batch is not None:
+                sent.append((batch, await batch.send(client)))
+                await asyncio.sleep(0)  # the client sends it while the next one is filled
+            batch = filling[target] = Batch(client.create_batch(), *target)
             batch.append(record)
-    return batches
+    sent += [(batch, await batch.send(client)) for batch in filling.values()]
+    handed_over()
+    places = await asyncio.gather(*(acknowledged for _, acknowledged in sent))
+    for (batch, _), place in zip(sent, places, strict=True):
+        batch.base_offset = place.offset
+    return [batch for batch, _ in sent]
 
 
 def offsets_of(batches: Iterable["Batch"], targets: Iterable[tuple[str, int]]) -> Iterator[int]:
