@@ -200,7 +200,7 @@ def settings_of_process(site: Site, dsn: str) -> dict[str, str]:
         "DATABASE_URL": dsn,
         "KAFKA_BOOTSTRAP_SERVERS": site.address("kafka"),
         "HTTP_HOST": HOST,
-        "HTTP_PORT": str(ports.find_free(set())),
+        "HTTP_PORT": str(ports.find_free()),
     }
 
 

@@ -34,7 +34,7 @@ class Relays:
         self._doorbells: list[Doorbell] = []
 
     async def start(self) -> None:
-        port = ports.find_free(set())
+        port = ports.find_free()
         name = f"stress-relay-{len(self._processes)}"
         with self._log.open("ab") as log:
             process = await asyncio.create_subprocess_exec(

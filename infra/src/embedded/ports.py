@@ -1,9 +1,15 @@
 """Which port each process listens on: the usual one, the one asked for, or a free one."""
 
 import contextlib
+import fcntl
+import functools
+import os
 import random
 import socket
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from pathlib import Path
 
 import psutil
 
@@ -93,16 +99,33 @@ def is_free(port: int) -> bool:
         return True
 
 
-def find_free(taken: set[int]) -> int:
-    """A free port at random, so that stacks which start together rarely choose the same.
+def find_free(taken: AbstractSet[int] = frozenset()) -> int:
+    """A free port that no other process of this user chooses before this one ends.
 
     Raises:
         Failure: none was found in ATTEMPTS_MAX attempts.
     """
-    for port in random.sample(FREE_PORTS, ATTEMPTS_MAX):
-        if port not in taken and is_free(port):
+    # From the system's source: whoever seeds Python's own makes two test workers choose alike.
+    for port in random.SystemRandom().sample(FREE_PORTS, ATTEMPTS_MAX):
+        if port not in taken and is_free(port) and reserve(port):
             return port
     raise Failure(f"no free port between {FREE_PORTS.start} and {FREE_PORTS.stop}: stop something")
+
+
+def reserve(port: int) -> bool:
+    """Whether this process has the port now, of all that choose one before they listen on it."""
+    try:
+        fcntl.lockf(reservations(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+    except BlockingIOError:
+        return False
+    return True
+
+
+@functools.cache
+def reservations() -> int:
+    """A file in which each port has a byte to lock, open: to close it gives all locks back."""
+    path = Path(tempfile.gettempdir()) / f"hometown-ports-{os.getuid()}"
+    return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
 
 
 def holder_of(port: int) -> str:

@@ -94,7 +94,7 @@ def test_a_jar_that_the_registry_lacks_is_named(tmp_path: Path, registry: str) -
 
 
 def test_an_unreachable_registry_is_one_line(tmp_path: Path) -> None:
-    settings = settings_for(tmp_path, f"http://127.0.0.1:{ports.find_free(set())}/")
+    settings = settings_for(tmp_path, f"http://127.0.0.1:{ports.find_free()}/")
     with pytest.raises(Failure, match="the Maven registry cannot be reached"):
         fetch(jar_list(tmp_path, "first"), settings, lambda _: None)
     assert files_in(settings.cache_dir) == []

@@ -149,7 +149,7 @@ def test_a_given_port_that_is_taken_stops_up_before_anything_starts(
     web_only: Composition, running_web: Site
 ) -> None:
     down(web_only, running_web.folder)
-    with socket.create_server(("127.0.0.1", ports.find_free(set()))) as server:
+    with socket.create_server(("127.0.0.1", ports.find_free())) as server:
         taken = server.getsockname()[1]
         settings = running_web.settings.model_copy(update={"ports_given": {"web": taken}})
         with pytest.raises(Failure, match=f"^port {taken} for web is taken by"):

@@ -1,6 +1,8 @@
 """Which port a process gets, and what is said about it."""
 
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 
 import pytest
@@ -42,7 +44,7 @@ def port(name: str, default: int) -> Port:
 
 
 def test_the_usual_port_is_taken_when_it_is_free() -> None:
-    free = ports.find_free(set())
+    free = ports.find_free()
     assert choose(port("web", free)) == ({"web": free}, [])
 
 
@@ -53,7 +55,7 @@ def test_a_taken_usual_port_gives_way_to_a_free_one_and_that_is_said(taken_port:
 
 
 def test_a_kept_port_is_used_again() -> None:
-    kept = ports.find_free(set())
+    kept = ports.find_free()
     assert choose(port("web", kept + 1), kept={"web": kept}) == ({"web": kept}, [])
 
 
@@ -64,8 +66,20 @@ def test_free_means_that_no_usual_port_is_used() -> None:
     assert told == []
 
 
+def test_a_port_chosen_by_another_process_is_left_to_it() -> None:
+    chooses = "import sys; from embedded import ports; print(ports.find_free()); sys.stdin.read()"
+    command = [sys.executable, "-u", "-c", chooses]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout
+        port = int(other.stdout.readline())
+        assert ports.is_free(port)
+        assert not ports.reserve(port)
+        other.communicate()
+    assert ports.reserve(port)
+
+
 def test_a_given_port_wins_and_nobody_else_gets_it() -> None:
-    free = ports.find_free(set())
+    free = ports.find_free()
     chosen, _ = choose(port("one", free), port("two", 1), given={"two": free})
     assert chosen["two"] == free
     assert chosen["one"] != free

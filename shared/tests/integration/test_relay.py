@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections import defaultdict
@@ -18,6 +17,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from counter import TOPIC, Counted, counted, some_metadata
+from embedded import ports
 from shared.event_store import EventStore
 from shared.faults import FaultPoint
 from shared.identifiers import new_id
@@ -33,13 +33,6 @@ StartRelay = Callable[..., "subprocess.Popen[bytes]"]
 StartRelayAt = Callable[..., "subprocess.Popen[bytes]"]
 
 
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
-
-
 @pytest.fixture
 def start_relay_at(database: str, tmp_path: Path) -> Iterator[StartRelayAt]:
     """Starts a relay on a broker; what it complains about is added to `complaints`."""
@@ -49,7 +42,7 @@ def start_relay_at(database: str, tmp_path: Path) -> Iterator[StartRelayAt]:
         environment = os.environ | {
             "DATABASE_URL": database,
             "KAFKA_BOOTSTRAP_SERVERS": bootstrap_servers,
-            "HTTP_PORT": str(free_port()),
+            "HTTP_PORT": str(ports.find_free()),
         }
         script = Path(__file__).with_name("relay_main.py")
         with (tmp_path / "complaints").open("ab") as complaints:

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -20,6 +19,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from counted_records import CREATE_EFFECTS, record, records
 from counter import TOPIC
 from desk import NAME, Desk
+from embedded import ports
 from shared import parked
 from shared.event_store import partition_of
 from shared.faults import FaultPoint
@@ -66,9 +66,7 @@ def start_worker(database: str, kafka_servers: str, tmp_path: Path) -> Iterator[
     tests = Path(__file__).parent.parent
 
     def start() -> Worker:
-        with socket.socket() as sock:
-            sock.bind(("127.0.0.1", 0))
-            port = sock.getsockname()[1]
+        port = ports.find_free()
         environment = os.environ | {
             "DATABASE_URL": database,
             "KAFKA_BOOTSTRAP_SERVERS": kafka_servers,
