@@ -6,7 +6,8 @@ import asyncpg
 
 from counter import CODEC, TOPIC, Counted
 from shared.identifiers import new_id
-from shared.messages import Message
+from shared.messages import Message, headers_of
+from shared.outbox import OutboxRow
 from shared.postgres import Connection
 from shared.records import IncomingRecord
 
@@ -53,6 +54,18 @@ def record(
 
 def records(counter: UUID, *versions: int) -> list[IncomingRecord]:
     return [record(counter, version) for version in versions]
+
+
+def as_read(row: OutboxRow) -> IncomingRecord:
+    """A row of the outbox as a consumer would read it."""
+    return IncomingRecord(
+        topic=row.topic,
+        partition=row.partition,
+        offset=row.position,
+        key=row.key,
+        value=row.value,
+        headers=headers_of(row.headers),
+    )
 
 
 async def take_effect(connection: Connection, message: Message) -> None:

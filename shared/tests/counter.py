@@ -1,9 +1,15 @@
 """A counter: the smallest aggregate, to test the mechanisms without a business."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from uuid import UUID
 
+import asyncpg
+
 from shared.codec import Codec
+from shared.doorbell import Doorbell
+from shared.event_store import EventStore
 from shared.identifiers import new_id
 from shared.messages import Metadata, PublicEvent
 
@@ -21,6 +27,24 @@ CODEC: Codec[Counted] = Codec({"counted": Counted})
 
 def publish(event: Counted) -> PublicEvent:
     return CODEC.public(event, topic=TOPIC, key=str(event.counter_id))
+
+
+def store_of(
+    pool: asyncpg.Pool,
+    *,
+    publish: Callable[[Counted], PublicEvent | None] = publish,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> EventStore[Counted]:
+    """The counters of a database; nobody hears its doorbell."""
+    return EventStore(
+        pool,
+        category="counter",
+        source="test",
+        codec=CODEC,
+        publish=publish,
+        doorbell=Doorbell(None),
+        now=now,
+    )
 
 
 def counted(counter_id: UUID, *numbers: int) -> list[Counted]:

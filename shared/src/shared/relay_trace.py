@@ -19,16 +19,12 @@ class BatchTrace:
     """
 
     def __init__(self, rows: Sequence[OutboxRow]) -> None:
-        sampled = [row for row in rows if telemetry.is_sampled(row.traceparent)]
+        sampled = [(row, row.traceparent) for row in rows if telemetry.is_sampled(row.traceparent)]
         self._batch = telemetry.tracer.start_span(
             "relay batch",
             context=Context(),
             kind=SpanKind.CLIENT,
-            links=[
-                telemetry.link_to(row.traceparent)
-                for row in sampled[: telemetry.LINKS_MAX]
-                if row.traceparent
-            ],
+            links=[telemetry.link_to(parent) for _, parent in sampled[: telemetry.LINKS_MAX]],
             attributes={
                 telemetry.MESSAGING_SYSTEM: "kafka",
                 telemetry.MESSAGING_OPERATION_NAME: "send",
@@ -36,7 +32,7 @@ class BatchTrace:
                 telemetry.MESSAGING_BATCH_COUNT: len(rows),
             },
         )
-        self._spans = {row.position: self._send_span(row) for row in sampled}
+        self._spans = {row.position: self._send_span(row, parent) for row, parent in sampled}
         self._rows = rows
         self.batches: Sequence[Batch] = ()
 
@@ -46,11 +42,11 @@ class BatchTrace:
         for row in self._rows:
             yield record_of(row, self._spans.get(row.position))
 
-    def _send_span(self, row: OutboxRow) -> Span:
+    def _send_span(self, row: OutboxRow, parent: str) -> Span:
         headers = dict(messages.headers_of(row.headers))
         return telemetry.tracer.start_span(
             f"send {row.topic}",
-            context=telemetry.extract({telemetry.TRACEPARENT: row.traceparent or ""}),
+            context=telemetry.extract({telemetry.TRACEPARENT: parent}),
             kind=SpanKind.PRODUCER,
             links=[Link(self._batch.get_span_context())],
             attributes={

@@ -1,13 +1,15 @@
-"""A store of counters in a database of its own."""
+"""A store of counters in a database of its own, and a consumer of their messages."""
 
 from collections.abc import AsyncIterator
 
 import asyncpg
 import pytest
 
-from counter import CODEC, Counted, publish
+from counted_records import CREATE_EFFECTS
+from counter import Counted, store_of
+from desk import Desk
+from shared import consumer as consumer_room
 from shared import postgres
-from shared.doorbell import Doorbell
 from shared.event_store import EventStore
 
 
@@ -28,11 +30,12 @@ async def connection(database: str) -> AsyncIterator[asyncpg.Connection]:
 
 @pytest.fixture
 def store(pool: asyncpg.Pool) -> EventStore[Counted]:
-    return EventStore(
-        pool,
-        category="counter",
-        source="test",
-        codec=CODEC,
-        publish=publish,
-        doorbell=Doorbell(None),
-    )
+    return store_of(pool)
+
+
+@pytest.fixture
+async def desk(pool: asyncpg.Pool, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    """A consumer that does not pause for long between two attempts."""
+    monkeypatch.setattr(consumer_room, "BACKOFF_SECONDS_FIRST", 0.001)
+    await pool.execute(CREATE_EFFECTS)
+    return Desk(pool)

@@ -5,30 +5,17 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
-import asyncpg
 import pytest
 
-from counted_records import CREATE_EFFECTS, record, records
+from counted_records import record, records
 from desk import NAME, Desk
 from shared import consumed, parked
-from shared import consumer as consumer_room
 from shared.errors import VersionConflict
 from shared.identifiers import new_id
 from shared.kafka import OutgoingRecord
 from shared.records import message_of
 
 DEADLINE_SECONDS = 30
-
-
-@pytest.fixture
-async def desk(pool: asyncpg.Pool) -> Desk:
-    await pool.execute(CREATE_EFFECTS)
-    return Desk(pool)
-
-
-@pytest.fixture(autouse=True)
-def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consumer_room, "BACKOFF_SECONDS_FIRST", 0.001)
 
 
 async def test_a_batch_takes_effect_in_its_order(desk: Desk) -> None:

@@ -6,9 +6,8 @@ import json
 import asyncpg
 import pytest
 
-from counter import CODEC, Counted, counted, publish, some_metadata
+from counter import Counted, counted, publish, some_metadata, store_of
 from shared import messages
-from shared.doorbell import Doorbell
 from shared.errors import Refused, VersionConflict
 from shared.event_store import EventStore, KeyUsed, partition_of
 from shared.identifiers import new_id
@@ -151,14 +150,7 @@ async def test_each_outbox_row_names_the_version_that_left_before_it(
     pool: asyncpg.Pool, store: EventStore[Counted]
 ) -> None:
     """A consumer can tell a version that is missing from one that never left the service."""
-    quiet = EventStore(
-        pool,
-        category="counter",
-        source="test",
-        codec=CODEC,
-        publish=lambda event: publish(event) if event.number != 3 else None,
-        doorbell=Doorbell(None),
-    )
+    quiet = store_of(pool, publish=lambda event: publish(event) if event.number != 3 else None)
     counter = new_id()
     await quiet.append(counter, 0, counted(counter, 1, 2), metadata=some_metadata())
     await quiet.append(counter, 2, counted(counter, 3), metadata=some_metadata())

@@ -5,12 +5,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from uuid import UUID
 
-import asyncpg
 import pytest
 
-from counted_records import CREATE_EFFECTS, record, records
+from counted_records import record, records
 from desk import NAME, Desk
-from shared import consumer as consumer_room
 from shared import parked
 from shared import redrive as redrive_room
 from shared.consumer import Consumer
@@ -24,17 +22,6 @@ from shared.redrive import Redriven, redrive
 DEADLINE_SECONDS = 30
 GARBAGE = b"\x00\xff garbage"
 WARRANT = Warrant(by="jack", reason="a test")
-
-
-@pytest.fixture
-async def desk(pool: asyncpg.Pool) -> Desk:
-    await pool.execute(CREATE_EFFECTS)
-    return Desk(pool)
-
-
-@pytest.fixture(autouse=True)
-def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consumer_room, "BACKOFF_SECONDS_FIRST", 0.001)
 
 
 async def sick(desk: Desk, *later: int) -> UUID:

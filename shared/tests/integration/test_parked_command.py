@@ -6,10 +6,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from uuid import UUID
 
-import asyncpg
 import pytest
 
-from counted_records import CREATE_EFFECTS, record, records
+from counted_records import record, records
 from desk import NAME, Desk
 from shared import parked, parked_command
 from shared.identifiers import new_id
@@ -18,12 +17,6 @@ GARBAGE = b"\x00\xff garbage"
 WHY = ("--reason", "a test", "--by", "jack")
 
 Command = Callable[..., Awaitable[str]]
-
-
-@pytest.fixture
-async def desk(pool: asyncpg.Pool) -> Desk:
-    await pool.execute(CREATE_EFFECTS)
-    return Desk(pool)
 
 
 @pytest.fixture

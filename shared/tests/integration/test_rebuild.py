@@ -10,6 +10,7 @@ from uuid import UUID
 import asyncpg
 import pytest
 
+from counted_records import as_read
 from counter import TOPIC, Counted, counted, some_metadata
 from counts import CREATE, READ_MODELS
 from shared import outbox, rebuild
@@ -19,7 +20,6 @@ from shared.event_store import EventStore
 from shared.history import EVENTS_PER_PAGE, History, message_in
 from shared.identifiers import new_id
 from shared.kafka import OutgoingRecord
-from shared.messages import headers_of
 from shared.outbox import Snapshot
 from shared.records import IncomingRecord, message_of
 
@@ -72,17 +72,7 @@ class Worker:
         async with self.pool.acquire() as connection:
             snapshot, rows = await outbox.poll(connection, self.published, ROWS_MAX)  # type: ignore[arg-type]
         self.published = Snapshot.parse(snapshot)
-        return [
-            IncomingRecord(
-                topic=row.topic,
-                partition=row.partition,
-                offset=row.position,
-                key=row.key,
-                value=row.value,
-                headers=headers_of(row.headers),
-            )
-            for row in rows or ()
-        ]
+        return [as_read(row) for row in rows or ()]
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import socket
 import sys
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -18,7 +17,8 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
 import counter
-from counter import CODEC, TOPIC, Counted, counted, some_metadata
+from counter import CODEC, TOPIC, Counted, counted, some_metadata, store_of
+from embedded import ports
 from embedded.testing import throwaway_kafka
 from shared import lease, outbox, replay, telemetry, topics
 from shared.consumer import Consumer
@@ -60,15 +60,7 @@ def publish_but_threes(event: Counted) -> PublicEvent | None:
 def partly(pool: asyncpg.Pool) -> Store:
     """A store of events that lie years back, some of which stay inside."""
     times = (LONG_AGO + timedelta(minutes=7 * number) for number in range(10**6))
-    return EventStore(
-        pool,
-        category="counter",
-        source="test",
-        codec=CODEC,
-        publish=publish_but_threes,
-        doorbell=Doorbell(None),
-        now=lambda: next(times),
-    )
+    return store_of(pool, publish=publish_but_threes, now=lambda: next(times))
 
 
 async def add(store: Store, counter: UUID, start: int, count: int) -> None:
@@ -85,9 +77,7 @@ async def replayed(pool: asyncpg.Pool, store: Store) -> int:
 @asynccontextmanager
 async def relay(database: str, kafka_servers: str) -> AsyncIterator[None]:
     """A relay runs inside, and has given its lease back afterwards."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port = str(sock.getsockname()[1])
+    port = str(ports.find_free())
     script = Path(__file__).with_name("relay_main.py")
     process = await asyncio.create_subprocess_exec(
         sys.executable,

@@ -10,19 +10,18 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from counter import CODEC, TOPIC, Counted, counted, publish, some_metadata
+from counted_records import as_read
+from counter import TOPIC, counted, some_metadata, store_of
 from embedded.postgres import create_database, owner
 from shared import lease, outbox, postgres, rebuild
 from shared.consumer import Consumer
 from shared.doorbell import Doorbell
-from shared.event_store import EventStore
 from shared.identifiers import new_id
 from shared.kafka import OutgoingRecord
-from shared.messages import Message, headers_of
+from shared.messages import Message
 from shared.outbox import Snapshot
 from shared.postgres import Connection
 from shared.read_models import ReadModel
-from shared.records import IncomingRecord
 
 REFUSED = [
     "UPDATE events SET data = '{}'",
@@ -102,17 +101,6 @@ async def service(own: Own) -> AsyncIterator[asyncpg.Pool]:
         yield pool
 
 
-def counters(pool: asyncpg.Pool) -> EventStore[Counted]:
-    return EventStore(
-        pool,
-        category="counter",
-        source="test",
-        codec=CODEC,
-        publish=publish,
-        doorbell=Doorbell(None),
-    )
-
-
 @pytest.mark.parametrize("statement", REFUSED)
 async def test_the_service_is_refused(service: asyncpg.Pool, statement: str) -> None:
     with pytest.raises(asyncpg.InsufficientPrivilegeError):
@@ -150,7 +138,7 @@ async def test_a_table_of_a_later_migration_is_granted_by_the_next_one(own: Own)
 
 async def test_the_service_appends_and_its_relay_reads(service: asyncpg.Pool) -> None:
     counter = new_id()
-    await counters(service).append(counter, 0, counted(counter, 1, 2), metadata=some_metadata())
+    await store_of(service).append(counter, 0, counted(counter, 1, 2), metadata=some_metadata())
 
     async with service.acquire() as connection:
         taken = await lease.acquire(connection, new_id())  # type: ignore[arg-type]
@@ -186,21 +174,10 @@ async def test_a_rebuild_without_the_owner_s_rights_is_one_line(own: Own) -> Non
 
 async def test_the_service_consumes(service: asyncpg.Pool) -> None:
     counter = new_id()
-    await counters(service).append(counter, 0, counted(counter, 1, 2), metadata=some_metadata())
+    await store_of(service).append(counter, 0, counted(counter, 1, 2), metadata=some_metadata())
     async with service.acquire() as connection:
         _, rows = await outbox.poll(connection, Snapshot(), 10)  # type: ignore[arg-type]
-    records = [
-        IncomingRecord(
-            topic=row.topic,
-            partition=row.partition,
-            offset=row.position,
-            key=row.key,
-            value=row.value,
-            headers=headers_of(row.headers),
-        )
-        for row in rows or ()
-        if row.key == str(counter).encode()
-    ]
+    records = [as_read(row) for row in rows or () if row.key == str(counter).encode()]
     numbers: list[int] = []
 
     async def react(connection: Connection, message: Message) -> None:

@@ -30,11 +30,10 @@ from hypothesis import HealthCheck, given, settings
 import adversaries
 import ledger
 import topic
-from counter import CODEC, TOPIC, Counted, counted, some_metadata
+from counter import CODEC, TOPIC, Counted, counted, some_metadata, store_of
 from ledger import Linked, Memory, chain, digest
 from relays import relays
 from shared import kafka, postgres
-from shared.doorbell import Doorbell
 from shared.errors import VersionConflict
 from shared.event_store import EventStore
 from shared.identifiers import new_id
@@ -307,14 +306,7 @@ async def stage(database: str, servers: str, log: Path) -> AsyncIterator[Stage]:
         await consumer.seek_to_end(*partitions)
         await stack.enter_async_context(relays("ours", database, servers, log))
         await relay_is_up(database)
-        store = EventStore(
-            pool,
-            category="counter",
-            source="test",
-            codec=CODEC,
-            publish=publish_most,
-            doorbell=Doorbell(None),
-        )
+        store = store_of(pool, publish=publish_most)
         yield Stage(store, connections, consumer)
 
 
