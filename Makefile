@@ -88,5 +88,5 @@ e2e: setup ## tests on a whole stack of their own
 check: lint types imports unit ## all that takes less than a minute
 
 test: lint types imports ## everything
-	@$(VENV_PYTHON) -m pytest -n $(TEST_WORKERS) --dist loadgroup
+	@$(VENV_PYTHON) -m pytest -n $(TEST_WORKERS) --no-loadscope-reorder
 

@@ -354,7 +354,8 @@ async def test_a_worker_killed_at_any_step_gives_each_message_one_effect(
 ) -> None:
     worker = start_worker()
     await catch_up(desk, topic)
-    (tmp_path / "die-at").write_text(point)
+    (tmp_path / "point").write_text(point)
+    (tmp_path / "point").rename(tmp_path / "die-at")
     await until_exists(tmp_path / "armed")
     (tmp_path / "die-at").unlink()
     healthy, sick = [new_id() for _ in range(5)], new_id()
@@ -407,4 +408,4 @@ async def test_a_redrive_keeps_the_order_while_a_live_worker_receives_more(
     assert done.obstacle is None
     assert done.passed < sent[-1], "the redrive met no live worker"
     await until_effects(desk, counter, *sent)
-    assert await desk.reasons() == {}
+    assert counter not in await desk.reasons()

@@ -1,0 +1,38 @@
+"""Tests that share something large stay with one of several test workers."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from embedded.pytest_plugin import SHARED_BY
+
+TEST = """
+import os, pathlib, time
+
+def test() -> None:
+    time.sleep(0.2)
+    with open({log!r}, "a") as log:
+        log.write(os.environ["PYTEST_XDIST_WORKER"] + " {folder}\\n")
+"""
+
+
+def test_the_tests_of_a_shared_folder_stay_with_one_worker_and_come_first(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    for folder in ("alone", *SHARED_BY):
+        (tmp_path / folder).mkdir(parents=True)
+        for number in range(4):
+            file = tmp_path / folder / f"test_{number}.py"
+            file.write_text(TEST.format(log=str(log), folder=folder))
+    options = ["-p", "embedded.pytest_plugin", "-n2", "--no-loadscope-reorder", "-qq"]
+    here = ["--rootdir", str(tmp_path), "-c", "/dev/null", "--import-mode=importlib", str(tmp_path)]
+
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, *here], capture_output=True, text=True
+    )
+
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    lines = [line.split() for line in log.read_text().splitlines()]
+    for folder in SHARED_BY:
+        assert len({worker for worker, where in lines if where == folder}) == 1
+    assert {where for _, where in lines[:8]} == set(SHARED_BY)
+    assert len({worker for worker, _ in lines}) == 2
