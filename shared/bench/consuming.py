@@ -26,7 +26,7 @@ from orders_svc.order.events import OrderLine, OrderPlaced
 from part import Part
 from series import Samples, Series, series
 from servers import Running
-from shared import kafka, messages, topics
+from shared import kafka, messages, topics, wire
 from shared.event_store import EventStore, partition_of
 from shared.identifiers import new_id
 from shared.messages import Metadata
@@ -218,7 +218,7 @@ def record_of(stream_id: UUID, value: bytes, *, key: str, version: int = 1) -> R
         partition=partition_of(TOPIC, key),
         key=key.encode(),
         value=value,
-        headers=[(name, text.encode()) for name, text in headers.items()],
+        headers=wire.encoded(headers),
     )
 
 

@@ -22,7 +22,7 @@ from embedded.progress import tell_in_place
 from part import Part
 from series import Samples, Series, series
 from servers import Running
-from shared import kafka, messages
+from shared import kafka
 from sizes import Size
 
 LIMIT = "bare send_batch, records prepared"
@@ -113,14 +113,12 @@ async def send_rate(site: Site, count: int) -> float:
 
 
 def some_records() -> Iterator[Record]:
-    headers = [(name, value.encode()) for name, value in rows.HEADERS.items()]
-    headers.append((messages.PREVIOUS_VERSION, rows.PREVIOUS_VERSION.encode()))
     for number in itertools.count():
         yield Record(
             partition=number % servers.PARTITIONS,
             key=str(uuid4()).encode(),
             value=rows.VALUE.encode(),
-            headers=headers,
+            headers=rows.RECORD_HEADERS,
         )
 
 

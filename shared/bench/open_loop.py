@@ -19,7 +19,7 @@ import uvloop
 
 import rows
 import servers
-from shared import kafka, messages
+from shared import kafka, wire
 from shared.doorbell import Doorbell
 from shared.event_store import APPEND
 from shared.identifiers import new_id
@@ -38,10 +38,7 @@ Idle = asyncio.LifoQueue[asyncpg.Connection]
 Work = Callable[[float], Coroutine[object, object, None]]
 """Is told when it was due, in seconds since 1970."""
 
-HEADER_LINES = messages.header_lines(rows.HEADERS)
-RECORD_HEADERS = messages.headers_of(
-    f"{HEADER_LINES}\n{messages.PREVIOUS_VERSION}\n{rows.PREVIOUS_VERSION}"
-)
+PACKED_HEADERS = wire.pack(wire.encoded(rows.HEADERS), to_follow=1)
 KEY = rows.EVENT_ID.encode()
 
 
@@ -84,7 +81,7 @@ async def sending(stack: AsyncExitStack, bootstrap_servers: str, topic: str) -> 
 
     async def send(value: bytes) -> None:
         await client.send_and_wait(
-            topic, value=value, key=KEY, partition=partition_of(value), headers=RECORD_HEADERS
+            topic, value=value, key=KEY, partition=partition_of(value), headers=rows.RECORD_HEADERS
         )
 
     return send
@@ -123,7 +120,7 @@ async def append(idle: Idle, topic: str, due_at: float, publish: Publish) -> Non
         partition_of(value),
         KEY,
         value,
-        HEADER_LINES,
+        PACKED_HEADERS,
         None,
     )
     now = datetime.now(UTC)

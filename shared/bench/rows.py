@@ -3,13 +3,11 @@
 import asyncpg
 
 from servers import PARTITIONS
-from shared import messages
-from shared.messages import header_lines
+from shared import messages, telemetry, wire
 
 VALUE_BYTES = 300
 EVENT_ID = "0194f3a2-7c1e-7b52-9d4e-5a1f0c6b8e21"
 EVENT_TYPE = "order-placed"
-PREVIOUS_VERSION = "0"
 TRACEPARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 HEADERS = {
@@ -27,6 +25,7 @@ HEADERS = {
     messages.CONTENT: messages.CONTENT_TYPE,
 }
 """What the event store writes; `append` adds the previous version, the thirteenth."""
+RECORD_HEADERS = wire.encoded(HEADERS | {messages.PREVIOUS_VERSION: "0"})
 
 METADATA = f'{{"correlation_id": "{EVENT_ID}", "causation_id": "{EVENT_ID}"}}'
 
@@ -60,6 +59,11 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def bytes_literal(content: bytes) -> str:
+    """Bytes as SQL."""
+    return f"'\\x{content.hex()}'::bytea"
+
+
 # The instant is taken by the server before it inserts anything.
 VALUE_NOW = f"""convert_to({literal(VALUE[: AT.start])}
     || extract(epoch FROM clock_timestamp()) || {literal(VALUE[AT.stop :])}, 'UTF8')"""
@@ -80,7 +84,7 @@ def append(topic: str, *, value: str = VALUE_CONSTANT, answer: str = NO_ANSWER) 
                 uuidv7(), {literal(EVENT_TYPE)}, 1::smallint, {literal(VALUE)}::json,
                 {literal(topic)}, (random() * {PARTITIONS - 1})::smallint,
                 convert_to({literal(EVENT_ID)}, 'UTF8'), {value},
-                {literal(header_lines(HEADERS))}, NULL
+                {bytes_literal(wire.pack(wire.encoded(HEADERS), to_follow=1))}, NULL
             )::new_event],
             {literal(METADATA)}::json, clock_timestamp(), {answer});
     """
@@ -93,7 +97,9 @@ async def fill(
     connection: asyncpg.Connection, topic: str, rows: int, *, traceparent: str | None = None
 ) -> None:
     """Write rows of an outbox, as many small transactions would have left it."""
-    headers = header_lines(HEADERS | {messages.PREVIOUS_VERSION: PREVIOUS_VERSION})
+    headers = list(RECORD_HEADERS)
+    if traceparent:
+        headers.append((telemetry.TRACEPARENT, traceparent.encode()))
     await connection.execute("SET synchronous_commit = off")
     await connection.execute(f"""
         DO $$
@@ -103,7 +109,8 @@ async def fill(
                     (topic, partition, key, value, headers, traceparent, recorded_at)
                 SELECT {literal(topic)}, number % {PARTITIONS},
                        convert_to(gen_random_uuid()::text, 'UTF8'), {VALUE_CONSTANT},
-                       {literal(headers)}, {literal(traceparent) if traceparent else "NULL"}, now()
+                       {bytes_literal(wire.pack(headers))},
+                       {literal(traceparent) if traceparent else "NULL"}, now()
                 FROM generate_series(start, least(start + {ROWS_PER_COMMIT - 1}, {rows})) AS number;
                 COMMIT;
             END LOOP;

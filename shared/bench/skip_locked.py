@@ -9,8 +9,7 @@ import asyncpg
 import uvloop
 from aiokafka import AIOKafkaProducer
 
-from shared import kafka
-from shared.messages import headers_of
+from shared import kafka, wire
 from shared.settings import Settings
 
 ROWS_MAX = 2_000
@@ -45,7 +44,7 @@ async def publish_some(connection: asyncpg.Connection, client: AIOKafkaProducer)
                 partition=row["partition"],
                 key=row["key"],
                 value=row["value"],
-                headers=headers_of(row["headers"]),
+                headers=wire.unpack(row["headers"]),
             )
         await connection.execute(DELETE, [row["position"] for row in rows])
     return len(rows)

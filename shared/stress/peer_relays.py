@@ -11,7 +11,6 @@ import asyncpg
 from shared import kafka, processes
 from shared.outbox import COLUMNS, OutboxRow
 from shared.relay import CONNECTION_SETTINGS, ROWS_MAX
-from shared.relay_trace import record_of
 from shared.settings import Settings
 
 IDLE_SECONDS = 0.002
@@ -60,7 +59,7 @@ async def run_peer(rows_behind: str, name: str, settings: Settings) -> None:
         asked_to_stop = stopping.is_set()
         rows = await connection.fetch(rows_behind, *point, ROWS_MAX, record_class=OutboxRow)
         if rows:
-            await kafka.publish(client, [record_of(row, None) for row in rows])
+            await kafka.publish(client, [row.record for row in rows])
             await connection.execute(STORE_POINT, rows[-1]["transaction_id"], rows[-1].position)
             [point] = await connection.fetch(READ_POINT)
         elif asked_to_stop:

@@ -5,8 +5,9 @@ from uuid import UUID
 import asyncpg
 
 from counter import CODEC, TOPIC, Counted
+from shared import wire
 from shared.identifiers import new_id
-from shared.messages import Message, headers_of
+from shared.messages import Message
 from shared.outbox import OutboxRow
 from shared.postgres import Connection
 from shared.records import IncomingRecord
@@ -64,7 +65,7 @@ def as_read(row: OutboxRow) -> IncomingRecord:
         offset=row.position,
         key=row.key,
         value=row.value,
-        headers=headers_of(row.headers),
+        headers=wire.unpack(row.headers),
     )
 
 

@@ -6,12 +6,12 @@ import asyncpg
 
 from counted_records import effects_of, take_effect
 from counter import TOPIC
-from shared import parked
+from shared import parked, wire
 from shared.consumer import Consumer
 from shared.doorbell import Doorbell
-from shared.kafka import OutgoingRecord
 from shared.messages import Message
 from shared.postgres import Connection
+from shared.wire import OutgoingRecord
 
 NAME = "users-worker"
 
@@ -74,4 +74,4 @@ class Desk:
         return [message.version for message in messages]
 
     def letter_reasons(self) -> list[str]:
-        return [dict(letter.headers)["dlq_reason"].decode() for letter in self.letters]
+        return [dict(wire.unpack(letter.headers))["dlq_reason"].decode() for letter in self.letters]

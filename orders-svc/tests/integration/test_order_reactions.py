@@ -14,12 +14,13 @@ from orders_svc.bootstrap import Resources
 from orders_svc.order.commands import PlaceOrder
 from orders_svc.order.events import OrderLine
 from orders_svc.order.order import ORDER
+from shared import wire
 from shared.consumer import Consumer
 from shared.handler import handle, load
 from shared.identifiers import new_id
-from shared.kafka import OutgoingRecord
 from shared.messages import Metadata
 from shared.records import IncomingRecord
+from shared.wire import OutgoingRecord
 
 COMMAND_SECONDS_MAX = 60
 
@@ -50,7 +51,7 @@ def reserved(user_id: UUID, order_id: UUID) -> IncomingRecord:
         offset=0,
         key=str(user_id).encode(),
         value=f'{{"order_id": "{order_id}"}}'.encode(),
-        headers=[(name, value.encode()) for name, value in headers.items()],
+        headers=wire.encoded(headers),
     )
 
 

@@ -17,17 +17,17 @@ import asyncpg
 from aiokafka.errors import KafkaError
 from opentelemetry.trace import Span, SpanKind
 
-from shared import consumed, faults, parked, postgres, telemetry
+from shared import consumed, faults, parked, postgres, telemetry, wire
 from shared.consumed import ConsumedElsewhere
 from shared.doorbell import Doorbell
 from shared.errors import VersionConflict
 from shared.faults import FaultPoint
-from shared.kafka import OutgoingRecord
 from shared.messages import Message
 from shared.postgres import Connection
 from shared.read_models import ReadModel
 from shared.records import IncomingRecord, Malformed, message_of
 from shared.topics import TOPICS
+from shared.wire import OutgoingRecord
 
 log = logging.getLogger(__name__)
 
@@ -239,7 +239,7 @@ class Consumer:
             partition=record.partition,
             key=record.key,
             value=record.value,
-            headers=headers,
+            headers=wire.pack(headers),
             milliseconds=time.time_ns() // 1_000_000,
         )
         log.error("%s/%d/%d set aside: %s", record.topic, record.partition, record.offset, reason)

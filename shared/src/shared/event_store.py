@@ -11,7 +11,7 @@ from uuid import UUID
 import asyncpg
 from aiokafka.partitioner import murmur2
 
-from shared import messages, telemetry
+from shared import messages, telemetry, wire
 from shared.codec import Codec
 from shared.doorbell import Doorbell
 from shared.errors import Refused, VersionConflict
@@ -171,7 +171,7 @@ class EventStore(Generic[E]):
             partition=partition_of(public.topic, public.key),
             key=public.key.encode(),
             value=public.value,
-            headers=messages.header_lines(headers),
+            headers=wire.encoded(headers),
         )
 
     def _row(
@@ -192,14 +192,17 @@ class EventStore(Generic[E]):
                 f"{type_} would have {len(record.value)} bytes, and {MESSAGE_BYTES_MAX} are"
                 " the most that can be published",
             )
+        headers, traceparent = list(record.headers), telemetry.current_traceparent()
+        if traceparent is not None:
+            headers.append((telemetry.TRACEPARENT, traceparent.encode()))
         return (
             *private,
             record.topic,
             record.partition,
             record.key,
             record.value,
-            record.headers,
-            telemetry.current_traceparent(),
+            wire.pack(headers, to_follow=1),
+            traceparent if telemetry.is_sampled(traceparent) else None,
         )
 
 

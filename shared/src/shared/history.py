@@ -139,7 +139,7 @@ def with_previous_version(event: PastEvent, left: dict[UUID, int]) -> PastEvent:
         return event
     stream_id = event.recorded.stream_id
     previous, left[stream_id] = left[stream_id], event.recorded.version
-    headers = f"{event.record.headers}\n{messages.PREVIOUS_VERSION}\n{previous}"
+    headers = [*event.record.headers, (messages.PREVIOUS_VERSION, b"%d" % previous)]
     return replace(event, record=replace(event.record, headers=headers))
 
 
@@ -155,6 +155,6 @@ def message_in(event: PastEvent) -> Message | None:
             offset=event.position,
             key=record.key,
             value=record.value,
-            headers=messages.headers_of(record.headers),
+            headers=record.headers,
         )
     )

@@ -1,16 +1,15 @@
-"""The producer that loses and reorders nothing, and records as they go over the wire."""
+"""The producer that loses and reorders nothing."""
 
 import asyncio
 import itertools
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
-from aiokafka.producer.message_accumulator import BatchBuilder
 from aiokafka.structs import RecordMetadata
+
+from shared.wire import Batch, OutgoingRecord
 
 BATCH_BYTES_MAX = 512 * 1024
 """Below the broker's default message.max.bytes of 1 MB: too large a batch is never acknowledged."""
@@ -18,18 +17,6 @@ RECORDS_PER_PRODUCER_MAX = 1_500_000_000
 """To one partition: its sequence numbers end at 2^31."""
 REQUEST_TIMEOUT_MILLISECONDS = 5_000
 RETRY_BACKOFF_MILLISECONDS = 50
-
-
-class OutgoingRecord(NamedTuple):
-    """A record with its partition chosen, so that no key is hashed here."""
-
-    topic: str
-    partition: int
-    key: bytes | None
-    value: bytes | None
-    headers: Sequence[tuple[str, bytes]]
-    milliseconds: int
-    """Its timestamp, since 1970."""
 
 
 def producer(bootstrap_servers: str, client_id: str) -> AIOKafkaProducer:
@@ -43,7 +30,6 @@ def producer(bootstrap_servers: str, client_id: str) -> AIOKafkaProducer:
         linger_ms=0,
         request_timeout_ms=REQUEST_TIMEOUT_MILLISECONDS,
         retry_backoff_ms=RETRY_BACKOFF_MILLISECONDS,
-        compression_type=None,  # zstd for a real network; lz4 is slow in aiokafka
     )
 
 
@@ -51,7 +37,7 @@ async def publish(
     client: AIOKafkaProducer,
     records: Iterable[OutgoingRecord],
     handed_over: Callable[[], None] = lambda: None,
-) -> Sequence["Batch"]:
+) -> Sequence[Batch]:
     """Send records, in order within each partition, and wait until all are acknowledged.
 
     Batches are built here and sent whole, which is several times quicker than `send` with its
@@ -68,11 +54,11 @@ async def publish(
         batch = filling.get(target)
         if batch is None or not batch.append(record):
             if batch is not None:
-                sent.append((batch, await batch.send(client)))
+                sent.append((batch, await send(client, batch)))
                 await asyncio.sleep(0)  # the client sends it while the next one is filled
-            batch = filling[target] = Batch(client.create_batch(), *target)
+            batch = filling[target] = Batch(*target, BATCH_BYTES_MAX)
             batch.append(record)
-    sent += [(batch, await batch.send(client)) for batch in filling.values()]
+    sent += [(batch, await send(client, batch)) for batch in filling.values()]
     handed_over()
     places = await asyncio.gather(*(acknowledged for _, acknowledged in sent))
     for (batch, _), place in zip(sent, places, strict=True):
@@ -80,7 +66,7 @@ async def publish(
     return [batch for batch, _ in sent]
 
 
-def offsets_of(batches: Iterable["Batch"], targets: Iterable[tuple[str, int]]) -> Iterator[int]:
+def offsets_of(batches: Iterable[Batch], targets: Iterable[tuple[str, int]]) -> Iterator[int]:
     """The offset of each record by its (topic, partition); `batches` is what `publish` gave."""
     places: dict[tuple[str, int], Iterator[int]] = {}
     for batch in batches:
@@ -91,38 +77,13 @@ def offsets_of(batches: Iterable["Batch"], targets: Iterable[tuple[str, int]]) -
         yield next(places[target])
 
 
-@dataclass(slots=True)
-class Batch:
-    """Records of one partition that travel and are acknowledged together."""
-
-    builder: BatchBuilder
-    topic: str
-    partition: int
-    base_offset: int = -1
-    """Of its first record, once it is acknowledged."""
-
-    @property
-    def count(self) -> int:
-        records: int = self.builder.record_count()
-        return records
-
-    def append(self, record: OutgoingRecord) -> bool:
-        """False when the batch is full; one record fits always, however large it is."""
-        appended = self.builder.append(
-            timestamp=record.milliseconds,
-            key=record.key,
-            value=record.value,
-            headers=record.headers,
-        )
-        return appended is not None
-
-    async def send(self, client: AIOKafkaProducer) -> asyncio.Future[RecordMetadata]:
-        """Hand over to the sender. A closed builder does not linger."""
-        self.builder.close()
-        future: asyncio.Future[RecordMetadata] = await client.send_batch(
-            self.builder, self.topic, partition=self.partition
-        )
-        return future
+async def send(client: AIOKafkaProducer, batch: Batch) -> asyncio.Future[RecordMetadata]:
+    """Hand a batch over to the sender. A closed one does not linger."""
+    batch.close()
+    future: asyncio.Future[RecordMetadata] = await client.send_batch(
+        batch, batch.topic, partition=batch.partition
+    )
+    return future
 
 
 class Publisher:

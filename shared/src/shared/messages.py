@@ -1,12 +1,14 @@
 """The values that travel: a recorded event inside a service, a message between services."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Generic, TypeVar
 from uuid import UUID
 
 E = TypeVar("E")
+
+Header = tuple[str, bytes]
 
 CONTENT_TYPE = "application/json"
 SPEC_VERSION = "1.0"
@@ -60,13 +62,13 @@ class PublicEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicRecord:
-    """A public event in the form in which it waits in the outbox; `headers` as `header_lines`."""
+    """A public event as it leaves the service."""
 
     topic: str
     partition: int
     key: bytes
     value: bytes
-    headers: str
+    headers: Sequence[Header]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,21 +115,3 @@ class IdempotencyKey:
     scope: str
     key: str
     fingerprint: bytes
-
-
-def header_lines(headers: Mapping[str, str]) -> str:
-    """Headers as the outbox keeps them: a line with a name, a line with its value, by turns.
-
-    The quickest form to take apart again, which the relay does with every row, and readable in
-    psql. Raises ValueError when a value has more than one line.
-    """
-    lines = [line for header in headers.items() for line in header]
-    if any("\n" in line for line in lines):
-        raise ValueError(f"a header has more than one line: {headers}")
-    return "\n".join(lines)
-
-
-def headers_of(lines: str) -> list[tuple[str, bytes]]:
-    """The inverse of `header_lines`, as Kafka wants it."""
-    parts = lines.split("\n")
-    return list(zip(parts[::2], map(str.encode, parts[1::2]), strict=True))

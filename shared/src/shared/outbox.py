@@ -19,6 +19,7 @@ from operator import itemgetter
 import asyncpg
 
 from shared import postgres
+from shared.wire import OutgoingRecord
 
 log = logging.getLogger(__name__)
 
@@ -60,19 +61,17 @@ class OutboxRow(asyncpg.Record):
     partition: int = property(itemgetter("partition"))  # type: ignore[assignment]
     key: bytes = property(itemgetter("key"))  # type: ignore[assignment]
     value: bytes = property(itemgetter("value"))  # type: ignore[assignment]
-    headers: str = property(itemgetter("headers"))  # type: ignore[assignment]
+    headers: bytes = property(itemgetter("headers"))  # type: ignore[assignment]
     traceparent: str | None = property(itemgetter("traceparent"))  # type: ignore[assignment]
 
     @property
-    def wire(self) -> tuple[str, int, bytes, bytes, str, str | None, int]:
-        """Topic, partition, key, value, header lines, traceparent, milliseconds since 1970."""
-        wire: tuple[str, int, bytes, bytes, str, str | None, int] = self[1:8]
-        return wire
+    def record(self) -> OutgoingRecord:
+        return OutgoingRecord._make(self[1:7])
 
 
-# The order is that of OutboxRow.wire.
-COLUMNS = """position, topic, partition, key, value, headers, traceparent,
-    (extract(epoch FROM recorded_at) * 1000)::bigint AS milliseconds"""
+# From the second to the seventh in the order of OutgoingRecord.
+COLUMNS = """position, topic, partition, key, value, headers,
+    (extract(epoch FROM recorded_at) * 1000)::bigint AS milliseconds, traceparent"""
 
 # Snapshot and rows come from one statement, so they belong together. Both branches are ranges of
 # the index (transaction_id, position); the LIMITs keep every plan on it and bound the answer.

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from opentelemetry.context import Context
 from opentelemetry.trace import Link, Span, SpanKind
 
-from shared import kafka, messages, telemetry
-from shared.kafka import Batch, OutgoingRecord
+from shared import kafka, messages, telemetry, wire
 from shared.outbox import OutboxRow
+from shared.wire import Batch, OutgoingRecord
 
 
 class BatchTrace:
@@ -19,7 +19,7 @@ class BatchTrace:
     """
 
     def __init__(self, rows: Sequence[OutboxRow]) -> None:
-        sampled = [(row, row.traceparent) for row in rows if telemetry.is_sampled(row.traceparent)]
+        sampled = [(row, row.traceparent) for row in rows if row.traceparent is not None]
         self._batch = telemetry.tracer.start_span(
             "relay batch",
             context=Context(),
@@ -37,13 +37,13 @@ class BatchTrace:
         self.batches: Sequence[Batch] = ()
 
     def records(self) -> Iterator[OutgoingRecord]:
-        """The rows as they go out, one at a time: all headers at once would keep the garbage
-        collector busier than the relay itself."""
+        """The rows as they go out; a sampled one says that its `send` span is the parent."""
         for row in self._rows:
-            yield record_of(row, self._spans.get(row.position))
+            span = self._spans.get(row.position)
+            yield record_of(row, span) if span else row.record
 
     def _send_span(self, row: OutboxRow, parent: str) -> Span:
-        headers = dict(messages.headers_of(row.headers))
+        headers = dict(wire.unpack(row.headers))
         return telemetry.tracer.start_span(
             f"send {row.topic}",
             context=telemetry.extract({telemetry.TRACEPARENT: parent}),
@@ -78,12 +78,8 @@ class BatchTrace:
         self._batch.end()
 
 
-def record_of(row: OutboxRow, span: Span | None) -> OutgoingRecord:
-    """The record of a row, with at most one traceparent: the send span's, else the row's own."""
-    topic, partition, key, value, lines, traceparent, milliseconds = row.wire
-    headers = messages.headers_of(lines)
-    if span is not None:
-        traceparent = telemetry.traceparent_of(span)
-    if traceparent is not None:
-        headers.append((telemetry.TRACEPARENT, traceparent.encode()))
-    return OutgoingRecord(topic, partition, key, value, headers, milliseconds)
+def record_of(row: OutboxRow, span: Span) -> OutgoingRecord:
+    """The record of a row whose parent is the span now."""
+    headers = dict(wire.unpack(row.headers))
+    headers[telemetry.TRACEPARENT] = telemetry.traceparent_of(span).encode()
+    return row.record._replace(headers=wire.pack(list(headers.items())))

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 import asyncpg
 
-from shared import postgres
+from shared import postgres, wire
 from shared.history import History, PastEvent, Stores
 from shared.outbox import Snapshot
 from shared.progress import Progress
@@ -91,7 +91,7 @@ def outbox_rows(page: Sequence[PastEvent]) -> Iterator[tuple[object, ...]]:
                 record.partition,
                 record.key,
                 record.value,
-                record.headers,
+                wire.pack(record.headers),
                 event.recorded.recorded_at,
             )
 

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TypeGuard
 
 from opentelemetry import propagate, trace
 from opentelemetry.context import Context
@@ -110,7 +109,7 @@ def traceparent_of(span: Span) -> str:
     return carrier[TRACEPARENT]
 
 
-def is_sampled(traceparent: str | None) -> TypeGuard[str]:
+def is_sampled(traceparent: str | None) -> bool:
     """Whether the trace is recorded: the last flag bit of a `traceparent` (W3C Trace Context)."""
     return traceparent is not None and traceparent[-1:] in "13579bdf"
 

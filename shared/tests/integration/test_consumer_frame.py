@@ -9,11 +9,11 @@ import pytest
 
 from counted_records import record, records
 from desk import NAME, Desk
-from shared import consumed, parked
+from shared import consumed, parked, wire
 from shared.errors import VersionConflict
 from shared.identifiers import new_id
-from shared.kafka import OutgoingRecord
 from shared.records import message_of
+from shared.wire import OutgoingRecord
 
 DEADLINE_SECONDS = 30
 
@@ -96,13 +96,14 @@ async def test_trap_t11_a_malformed_record_is_set_aside_untouched_and_the_others
     await desk.consumer.take([garbage, *records(counter, 1, 2)])
 
     [letter] = desk.letters
-    headers = dict(letter.headers)
+    headers = wire.unpack(letter.headers)
     assert letter.topic == "users.v1.users-worker.dlq"
     assert (letter.key, letter.value, letter.partition) == (None, b"\x00\xff", 2)
-    assert list(letter.headers)[:1] == [("h", b"\xff")]
-    assert headers["dlq_reason"] == b"malformed: no key"
-    assert (headers["dlq_topic"], headers["dlq_partition"]) == (b"users.v1", b"2")
-    assert headers["dlq_offset"] == b"1"
+    assert headers[0] == ("h", b"\xff")
+    reason = dict(headers)
+    assert reason["dlq_reason"] == b"malformed: no key"
+    assert (reason["dlq_topic"], reason["dlq_partition"]) == (b"users.v1", b"2")
+    assert reason["dlq_offset"] == b"1"
     assert await desk.effects(counter) == [1, 2]
 
 
@@ -308,7 +309,7 @@ async def test_a_failure_around_the_effects_is_tried_again_as_well(
 
 
 def versions(letters: Sequence[OutgoingRecord]) -> list[str]:
-    return [dict(letter.headers)["ce_streamversion"].decode() for letter in letters]
+    return [dict(wire.unpack(letter.headers))["ce_streamversion"].decode() for letter in letters]
 
 
 async def test_every_poisoned_stream_of_a_batch_has_its_own_letter(desk: Desk) -> None:

@@ -7,7 +7,7 @@ import asyncpg
 import pytest
 
 from counter import Counted, counted, publish, some_metadata, store_of
-from shared import messages
+from shared import wire
 from shared.errors import Refused, VersionConflict
 from shared.event_store import EventStore, KeyUsed, partition_of
 from shared.identifiers import new_id
@@ -72,7 +72,7 @@ async def test_the_outbox_row_is_ready_for_the_wire(
     await store.append(counter, 0, counted(counter, 7), metadata=metadata)
 
     [row] = await pool.fetch("SELECT topic, partition, key, value, headers FROM outbox")
-    headers = dict(messages.headers_of(row["headers"]))
+    headers = dict(wire.unpack(row["headers"]))
     [recorded] = await store.read(counter)
     assert row["topic"] == "users.v1"
     assert row["key"] == str(counter).encode()
@@ -158,7 +158,7 @@ async def test_each_outbox_row_names_the_version_that_left_before_it(
 
     rows = await pool.fetch("SELECT headers FROM outbox ORDER BY position")
 
-    links = [dict(messages.headers_of(row["headers"])) for row in rows]
+    links = [dict(wire.unpack(row["headers"])) for row in rows]
     assert [(each["ce_previousversion"], each["ce_streamversion"]) for each in links] == [
         (b"0", b"1"),
         (b"1", b"2"),

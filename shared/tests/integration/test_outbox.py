@@ -8,7 +8,7 @@ from shared.outbox import OutboxRow, Progress, Snapshot
 
 INSERT = """
     INSERT INTO outbox (topic, partition, key, value, headers, recorded_at)
-    VALUES ('users.v1', 0, $1, $2, '{}', now())
+    VALUES ('users.v1', 0, $1, $2, '\\x00', now())
 """
 ROWS_MAX = 10
 

@@ -6,15 +6,16 @@ import pytest
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
 
-from shared import kafka
-from shared.kafka import OutgoingRecord, Publisher
+from shared import kafka, wire
+from shared.kafka import Publisher
+from shared.wire import OutgoingRecord
 
 TOPIC, PARTITION = "users.v1", 3
 SEQUENCE_MAX = 2**31 - 1
 
 
 def records(*values: bytes) -> list[OutgoingRecord]:
-    return [OutgoingRecord(TOPIC, PARTITION, b"key", value, [], 0) for value in values]
+    return [OutgoingRecord(TOPIC, PARTITION, b"key", value, wire.pack([]), 0) for value in values]
 
 
 def nothing() -> None:

@@ -19,9 +19,9 @@ from shared.doorbell import Doorbell
 from shared.event_store import EventStore
 from shared.history import EVENTS_PER_PAGE, History, message_in
 from shared.identifiers import new_id
-from shared.kafka import OutgoingRecord
 from shared.outbox import Snapshot
 from shared.records import IncomingRecord, message_of
+from shared.wire import OutgoingRecord
 
 DEADLINE_SECONDS = 60
 WRITE_SECONDS = 0.02

@@ -20,20 +20,20 @@ import counter
 from counter import CODEC, TOPIC, Counted, counted, some_metadata, store_of
 from embedded import ports
 from embedded.testing import throwaway_kafka
-from shared import lease, outbox, replay, telemetry, topics
+from shared import lease, outbox, replay, telemetry, topics, wire
 from shared.consumer import Consumer
 from shared.doorbell import Doorbell
 from shared.event_store import EventStore
 from shared.history import History
 from shared.identifiers import new_id
-from shared.kafka import OutgoingRecord
-from shared.messages import Message, PublicEvent, headers_of
+from shared.messages import Message, PublicEvent
 from shared.outbox import OutboxRow
 from shared.postgres import Connection
 from shared.progress import Progress
 from shared.records import IncomingRecord
 from shared.replay import RelayIsActive
 from shared.topics import TOPICS
+from shared.wire import OutgoingRecord
 
 DEADLINE_SECONDS = 60
 ROWS_MAX = 10_000
@@ -241,7 +241,7 @@ async def test_a_replay_of_many_pages_keeps_the_order(store: Store, pool: asyncp
     for each in (one, other):
         mine = [row for row in rows if row.key == str(each).encode()]
         assert numbers_in(mine) == list(range(1, 2_001))
-        versions = [dict(headers_of(row.headers))["ce_previousversion"] for row in mine]
+        versions = [dict(wire.unpack(row.headers))["ce_previousversion"] for row in mine]
         assert versions == [b"%d" % n for n in range(2_000)]
 
 

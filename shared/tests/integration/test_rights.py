@@ -17,11 +17,11 @@ from shared import lease, outbox, postgres, rebuild
 from shared.consumer import Consumer
 from shared.doorbell import Doorbell
 from shared.identifiers import new_id
-from shared.kafka import OutgoingRecord
 from shared.messages import Message
 from shared.outbox import Snapshot
 from shared.postgres import Connection
 from shared.read_models import ReadModel
+from shared.wire import OutgoingRecord
 
 REFUSED = [
     "UPDATE events SET data = '{}'",

@@ -33,13 +33,13 @@ import topic
 from counter import CODEC, TOPIC, Counted, counted, some_metadata, store_of
 from ledger import Linked, Memory, chain, digest
 from relays import relays
-from shared import kafka, postgres
+from shared import kafka, postgres, wire
 from shared.errors import VersionConflict
 from shared.event_store import EventStore
 from shared.identifiers import new_id
-from shared.kafka import OutgoingRecord
 from shared.messages import PublicEvent
 from shared.topics import TOPICS
+from shared.wire import OutgoingRecord
 from trial import relay_is_up
 
 CHECKOUT = Path(__file__).parents[3]
@@ -90,7 +90,7 @@ async def values_of(servers: str, name: str) -> list[bytes]:
 
 INSERT_OUTBOX = """
     INSERT INTO outbox (topic, partition, key, value, headers, recorded_at)
-    VALUES ($1, 0, 'key', $2, E'ce_id\\nnone', now())
+    VALUES ($1, 0, 'key', $2, '\\x00', now())
 """
 PUBLISHED = "SELECT published_xmax::text FROM relay"
 
@@ -117,7 +117,7 @@ async def test_trap_t3_what_the_broker_refuses_stays_unpublished(
 
 
 def record_for(name: str) -> OutgoingRecord:
-    return OutgoingRecord(name, 0, b"key", b"value", [], 0)
+    return OutgoingRecord(name, 0, b"key", b"value", wire.pack([]), 0)
 
 
 @asynccontextmanager

@@ -14,11 +14,11 @@ from shared import faults, kafka, postgres, processes
 from shared.consumer import Consumer
 from shared.doorbell import Doorbell
 from shared.faults import FaultPoint
-from shared.kafka import OutgoingRecord
 from shared.messages import Message
 from shared.postgres import Connection
 from shared.records import IncomingRecord
 from shared.settings import Settings
+from shared.wire import OutgoingRecord
 from shared.worker import run_worker
 
 NAME = "users-worker"

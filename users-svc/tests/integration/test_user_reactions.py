@@ -9,12 +9,13 @@ from uuid import UUID
 
 import pytest
 
+from shared import wire
 from shared.consumer import Consumer
 from shared.handler import handle, load
 from shared.identifiers import new_id
-from shared.kafka import OutgoingRecord
 from shared.messages import Metadata
 from shared.records import IncomingRecord
+from shared.wire import OutgoingRecord
 from users_svc import worker
 from users_svc.bootstrap import Resources
 from users_svc.commands import RegisterUser
@@ -51,7 +52,7 @@ def placed(order_id: UUID, value: str) -> IncomingRecord:
         offset=0,
         key=b"key",
         value=value.encode(),
-        headers=[(name, value.encode()) for name, value in headers.items()],
+        headers=wire.encoded(headers),
     )
 
 

@@ -35,8 +35,8 @@ CREATE TABLE outbox (
     partition smallint NOT NULL,
     key bytea NOT NULL,
     value bytea NOT NULL,
-    headers text NOT NULL, -- a line with a name and a line with its value, by turns
-    traceparent text,
+    headers bytea NOT NULL, -- packed as a Kafka record has them
+    traceparent text, -- only of a trace that is recorded
     recorded_at timestamptz NOT NULL
 ) PARTITION BY RANGE (recorded_at);
 CREATE INDEX outbox_by_transaction ON outbox (transaction_id, position);
@@ -63,7 +63,7 @@ CREATE TYPE new_event AS (
     partition smallint,
     key bytea,
     value bytea,
-    headers text,
+    headers bytea, -- their count says one more: that of the version before
     traceparent text
 );
 
@@ -75,6 +75,11 @@ CREATE TYPE stored_answer AS (
     headers json,
     body bytea
 );
+
+-- The header as a Kafka record has it: each text after its length, a number that counts double.
+CREATE FUNCTION previous_version_header(version integer) RETURNS bytea IMMUTABLE
+RETURN '\x24'::bytea || 'ce_previousversion'::bytea
+    || set_byte('\x00'::bytea, 0, 2 * length(version::text)) || version::text::bytea;
 
 -- One append is one statement and one round trip: the answer to repeat, the version check, the
 -- events and their outbox rows become visible together or not at all. Each outbox row says which
@@ -153,7 +158,7 @@ BEGIN
         CONTINUE WHEN event.topic IS NULL;
         INSERT INTO outbox (topic, partition, key, value, headers, traceparent, recorded_at)
         VALUES (event.topic, event.partition, event.key, event.value,
-                event.headers || E'\nce_previousversion\n' || published, event.traceparent, now_at);
+                event.headers || previous_version_header(published), event.traceparent, now_at);
         published := current;
     END LOOP;
 
