@@ -1,4 +1,5 @@
-"""Migrations: each once, whoever runs them, however often; and none that was changed afterwards."""
+"""Migrations: each once, whoever runs them, however often; and none that was changed afterwards.
+A pool: each use begins anew."""
 
 import asyncio
 
@@ -62,3 +63,11 @@ async def test_a_migration_that_fails_leaves_nothing(database: str) -> None:
 async def test_a_service_role_that_does_not_exist_is_refused(database: str) -> None:
     with pytest.raises(NoSuchRole, match="nobody_knows_me"):
         await postgres.migrate(database, "shared", service_role="nobody_knows_me")
+
+
+async def test_a_transaction_left_open_does_not_meet_the_next_user(database: str) -> None:
+    async with postgres.open_pool(database, name="test", connections_max=1) as pool:
+        async with pool.acquire() as connection:
+            await connection.execute("BEGIN")
+        async with pool.acquire() as connection:
+            assert not connection.is_in_transaction()
