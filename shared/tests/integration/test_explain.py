@@ -45,7 +45,7 @@ FILL = f"""
     BEGIN
         FOR start IN 1..{ROWS} BY {ROWS_PER_COMMIT} LOOP
             INSERT INTO outbox (topic, partition, key, value, headers, recorded_at)
-            SELECT 'users.v1', number % 4, 'key', repeat('v', 50)::bytea, repeat('h', 50),
+            SELECT 'users.v1', number % 4, 'key', repeat('v', 50)::bytea, repeat('h', 50)::bytea,
                    now() - ({ROWS} - number) * interval '{HOURS - 1} hours' / {ROWS}
             FROM generate_series(start, start + {ROWS_PER_COMMIT - 1}) AS number;
             COMMIT;

@@ -10,7 +10,7 @@ from shared.outbox import Snapshot
 
 INSERT = """
     INSERT INTO outbox (topic, partition, key, value, headers, recorded_at)
-    VALUES ('users.v1', 0, '', '', '', $1)
+    VALUES ('users.v1', 0, '', '', '\\x00', $1)
 """
 PARTITIONS = "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'outbox'::regclass"
 PUBLISHED = """
