@@ -11,7 +11,10 @@ MINIMUM_GAP_SECONDS = 0.001
 
 
 class Doorbell:
-    """Rings at `address` ("host:port"); None makes a doorbell that nobody hears."""
+    """Rings at `address` ("host:port"); None makes a doorbell that nobody hears.
+
+    A host that is a name is resolved at each ring, because a relay may move.
+    """
 
     def __init__(self, address: str | None) -> None:
         self._socket: socket.socket | None = None
@@ -24,7 +27,7 @@ class Doorbell:
             self._target = (host, int(port))
 
     def ring(self) -> None:
-        """Call it after a commit, in a running event loop. Never blocks, never raises.
+        """Call it after a commit, in a running event loop. Never waits for the relay, never raises.
 
         A ring within the gap after another one is sent at the gap's end: the relay may have
         looked between the two commits.

@@ -17,6 +17,8 @@ RECORDS_PER_PRODUCER_MAX = 1_500_000_000
 """To one partition: its sequence numbers end at 2^31."""
 REQUEST_TIMEOUT_MILLISECONDS = 5_000
 RETRY_BACKOFF_MILLISECONDS = 50
+WRITE_SECONDS_MAX = 10.0
+"""For a single record; the client itself would try for ever."""
 
 
 def producer(bootstrap_servers: str, client_id: str) -> AIOKafkaProducer:
@@ -139,14 +141,16 @@ def single_writer(
     """A function that writes one record and waits for its acknowledgement.
 
     For the rare record, such as a dead letter: each call has a producer of its own, so that a
-    refused record leaves nothing behind. Raises KafkaError.
+    refused record leaves nothing behind. Raises KafkaError, or TimeoutError after
+    WRITE_SECONDS_MAX: the record may have been written then.
     """
 
     async def write(record: OutgoingRecord) -> None:
         client = producer(bootstrap_servers, client_id)
         try:
-            await client.start()
-            await publish(client, [record])
+            async with asyncio.timeout(WRITE_SECONDS_MAX):
+                await client.start()
+                await publish(client, [record])
         finally:
             await close(client)
 

@@ -1,10 +1,15 @@
 """Waiting until a stream grows: one query for all who wait, instead of one for each."""
 
 import asyncio
+import logging
 from collections import defaultdict
 from uuid import UUID
 
 import asyncpg
+
+from shared import postgres
+
+log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.02
 
@@ -44,8 +49,14 @@ class StreamWatch:
 
     async def _look(self) -> None:
         while self._waiting:
-            streams, versions = zip(*self._waiting, strict=True)
-            for row in await self._pool.fetch(GROWN, streams, versions):
-                for event in self._waiting.get((row["stream_id"], row["version"]), ()):
-                    event.set()
+            try:
+                await self._wake()
+            except postgres.AWAY as error:
+                log.warning("cannot look whether streams have grown: %r", error)
             await asyncio.sleep(POLL_SECONDS)
+
+    async def _wake(self) -> None:
+        streams, versions = zip(*self._waiting, strict=True)
+        for row in await self._pool.fetch(GROWN, streams, versions):
+            for event in self._waiting.get((row["stream_id"], row["version"]), ()):
+                event.set()

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
+import asyncpg
 import pytest
 
 from counted_records import record, records
@@ -154,6 +155,18 @@ async def test_a_value_that_cannot_be_decoded_is_poison(desk: Desk) -> None:
     assert await desk.waiting(counter) == [1]
     [reason] = desk.letter_reasons()
     assert reason.startswith("ValidationError: ")
+
+
+async def test_a_value_that_postgresql_cannot_hold_is_poison(desk: Desk) -> None:
+    """The driver says so before the server has seen it, and another attempt would not help."""
+    with pytest.raises(asyncpg.DataError) as unfit:
+        await desk.pool.fetchval("SELECT $1::integer", 2**31)
+    counter, desk.errors = new_id(), [unfit.value]
+
+    await desk.consumer.take([record(counter, 1)])
+
+    assert (await desk.reasons())[counter].startswith("DataError: ")
+    assert await desk.effects(counter) == []
 
 
 async def test_a_poisonous_message_that_comes_again_changes_nothing(desk: Desk) -> None:

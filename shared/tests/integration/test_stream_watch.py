@@ -3,6 +3,7 @@
 import asyncio
 
 import asyncpg
+import pytest
 
 from counter import Counted, counted, some_metadata
 from shared.event_store import EventStore
@@ -26,6 +27,23 @@ async def test_a_waiter_is_woken_when_the_stream_grows(
 
 async def test_a_waiter_is_let_go_at_the_deadline(pool: asyncpg.Pool) -> None:
     assert not await StreamWatch(pool).newer_than(new_id(), 0, 0.05)
+
+
+async def test_a_waiter_is_woken_although_the_database_was_away(
+    store: EventStore[Counted], pool: asyncpg.Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counter, watch = new_id(), StreamWatch(pool)
+    await store.append(counter, 0, counted(counter, 1), metadata=some_metadata())
+    wake, failures = watch._wake, iter([ConnectionError("away")])
+
+    async def failing_once() -> None:
+        for error in failures:
+            raise error
+        await wake()
+
+    monkeypatch.setattr(watch, "_wake", failing_once)
+
+    assert await watch.newer_than(counter, 0, 30)
 
 
 async def test_a_stream_that_has_grown_already_needs_no_wait(
