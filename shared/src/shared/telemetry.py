@@ -10,6 +10,7 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import Link, Span, SpanContext
 
 # Names of attributes. The messaging names still change from release to release of the semantic
@@ -47,13 +48,13 @@ def configure(service_name: str, otlp_endpoint: str | None) -> TracerProvider:
 
     Args:
         service_name: the name that Jaeger shows, e.g. `orders-api`.
-        otlp_endpoint: base address of an OTLP/HTTP receiver; None makes spans that go nowhere,
-            so that trace context still travels.
+        otlp_endpoint: base address of an OTLP/HTTP receiver. With None no trace is recorded, and
+            trace context still travels. With one, OTEL_TRACES_SAMPLER says which are.
 
     The caller shuts the provider down, which sends what is left.
     """
     resource = Resource.create({"service.name": service_name, "service.namespace": "hometown"})
-    provider = TracerProvider(resource=resource)
+    provider = TracerProvider(ALWAYS_OFF if otlp_endpoint is None else None, resource)
     if otlp_endpoint is not None:
         exporter = OTLPSpanExporter(
             endpoint=f"{otlp_endpoint.rstrip('/')}/v1/traces", timeout=EXPORT_TIMEOUT_SECONDS
