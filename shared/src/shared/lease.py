@@ -90,13 +90,7 @@ class Lease:
             LeaseLost: another owner took over, or there was no answer before the lease ended.
         """
         asked_at = self.clock()
-        try:
-            async with asyncio.timeout(self.valid_until - asked_at):
-                status = await connection.execute(RENEW, self.owner, self.epoch, LEASE_SECONDS)
-        except TimeoutError:
-            raise LeaseLost from None
-        if status != "UPDATE 1":
-            raise LeaseLost
+        await self._update(connection, RENEW, LEASE_SECONDS)
         self.valid_until = asked_at + LEASE_SECONDS - SAFETY_SECONDS
 
     async def release(self, connection: asyncpg.Connection) -> None:
@@ -104,16 +98,30 @@ class Lease:
         await connection.execute(RELEASE, self.owner, self.epoch)
 
     async def store(self, connection: asyncpg.Connection, progress: Progress) -> None:
-        """Write the checkpoint. Raises LeaseLost when another owner took over."""
-        status = await connection.execute(
+        """Write the checkpoint.
+
+        Raises:
+            LeaseLost: another owner took over, or there was no answer before the lease ended.
+        """
+        published = progress.published
+        await self._update(
+            connection,
             CHECKPOINT,
-            self.owner,
-            self.epoch,
-            progress.published.xmax,
-            list(progress.published.xip),
+            published.xmax,
+            list(published.xip),
             progress.target,
             progress.floor,
         )
+
+    async def _update(
+        self, connection: asyncpg.Connection, statement: str, *values: object
+    ) -> None:
+        """Change the row while it is this epoch's; a standby does not wait for the answer."""
+        try:
+            async with asyncio.timeout(self.valid_until - self.clock()):
+                status = await connection.execute(statement, self.owner, self.epoch, *values)
+        except TimeoutError:
+            raise LeaseLost from None
         if status != "UPDATE 1":
             raise LeaseLost
 

@@ -23,8 +23,14 @@ from shared.wire import OutgoingRecord
 
 log = logging.getLogger(__name__)
 
+HOUR = timedelta(hours=1)
 HOURS_AHEAD = 4
 """Partitions that stand ready, the present hour's among them."""
+HOLD_SECONDS_MAX = 0.25
+"""How long a change of partitions may keep writers and the relay waiting."""
+DELETE_SECONDS_MAX = 5.0
+DELETED_ROWS_MAX = 100_000
+"""In one round, of the partition that cannot be dropped."""
 KEPT = timedelta(minutes=10)
 """How long an ended partition stays at least, for writers whose clock is behind."""
 
@@ -171,18 +177,28 @@ async def keep_partitions(connection: asyncpg.Connection, now: datetime) -> None
     What cannot be done now, mostly because somebody holds a lock, is left for the next time: no
     writer waits for it, and publishing does not depend on it.
     """
-    await attempt(connection, "SELECT create_outbox_partitions($1, $2)", now, HOURS_AHEAD)
+    for hour in range(HOURS_AHEAD):
+        await attempt(connection, "SELECT create_outbox_partitions($1, 1)", now + hour * HOUR)
     names = await connection.fetch("SELECT ended_outbox_partitions($1)", now - KEPT)
     for (name,) in names:
         await attempt(connection, "SELECT empty_outbox_partition($1)", name)
         await attempt(connection, "SELECT drop_empty_outbox_partition($1)", name)
+    delete = "SELECT delete_from_outbox_rest($1)"
+    await attempt(connection, delete, DELETED_ROWS_MAX, seconds_max=DELETE_SECONDS_MAX)
 
 
-async def attempt(connection: asyncpg.Connection, statement: str, *values: object) -> None:
+async def attempt(
+    connection: asyncpg.Connection,
+    statement: str,
+    *values: object,
+    seconds_max: float = HOLD_SECONDS_MAX,
+) -> None:
     try:
-        await connection.execute(statement, *values)
+        await connection.execute(statement, *values, timeout=seconds_max)
     except asyncpg.LockNotAvailableError:
         pass
+    except TimeoutError:
+        log.warning("%s was given up for %s after %.2f s", statement, values, seconds_max)
     except postgres.AWAY:
         raise
     except asyncpg.PostgresError as error:

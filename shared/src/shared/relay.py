@@ -28,11 +28,13 @@ from shared.relay_trace import BatchTrace
 log = logging.getLogger(__name__)
 
 ROWS_MAX = 4_000
-"""Rows in memory at a time; the size of a poll and of a page of a large window."""
+"""In a poll, and in a page of a large window; two pages are in memory at a time."""
 IDLE_SECONDS_MAX = 0.1
 """How late a commit is noticed when the doorbell was lost."""
 CHECKPOINT_SECONDS = 0.1
 """How much is published twice after a crash of this process, in time."""
+READ_SECONDS_MAX = 300.0
+"""How long a look at the outbox may take: the begin of a window of 100 M rows has to be found."""
 STANDBY_SECONDS = 0.5
 RETRY_SECONDS = 1.0
 TIDY_SECONDS = 60.0
@@ -93,22 +95,28 @@ class Relay:
                 await wait(self._stopping, RETRY_SECONDS)
 
     async def _connect_and_publish(self) -> None:
-        async with self._connection("read") as reader, self._connection("lease") as writer:
+        async with (
+            self._connection("read", READ_SECONDS_MAX) as reader,
+            self._connection("lease", lease.LEASE_SECONDS) as writer,
+            self._connection("tidy", lease.LEASE_SECONDS) as tidier,
+        ):
             self.connected = True
             try:
                 taken = await self._take_lease(writer)
                 if taken is not None:
                     log.info("active in epoch %d", taken[0].epoch)
-                    await self._publish_with(reader, writer, *taken)
+                    await self._publish_with(reader, writer, tidier, *taken)
             finally:
                 self.connected = False
 
     @asynccontextmanager
-    async def _connection(self, purpose: str) -> AsyncIterator[asyncpg.Connection]:
+    async def _connection(
+        self, purpose: str, seconds_max: float
+    ) -> AsyncIterator[asyncpg.Connection]:
         connection = await asyncpg.connect(
             self._dsn,
             timeout=lease.LEASE_SECONDS,
-            command_timeout=lease.LEASE_SECONDS,
+            command_timeout=seconds_max,
             server_settings={**CONNECTION_SETTINGS, "application_name": f"{self._name}-{purpose}"},
         )
         try:
@@ -128,6 +136,7 @@ class Relay:
         self,
         reader: asyncpg.Connection,
         writer: asyncpg.Connection,
+        tidier: asyncpg.Connection,
         held: Lease,
         progress: Progress,
     ) -> None:
@@ -136,12 +145,12 @@ class Relay:
         self._active = active
         try:
             async with asyncio.TaskGroup() as tasks:
-                keeping = tasks.create_task(active.keep_house())
+                helping = [tasks.create_task(active.keep_lease()), tasks.create_task(tidy(tidier))]
                 publishing = tasks.create_task(active.publish_until(self._stopping))
                 await self._stopping.wait()
                 await asyncio.wait([publishing], timeout=GRACE_SECONDS)
-                publishing.cancel()
-                keeping.cancel()
+                for task in (publishing, *helping):
+                    task.cancel()
             await publisher.close()  # first, so that nothing of ours arrives among a successor's
             await active.hand_over()
         except* (LeaseLost, *postgres.AWAY) as group:
@@ -183,18 +192,15 @@ class ActiveRelay:
         self._refusal: str | None = None
         self._sending_since: float | None = None
 
-    async def keep_house(self) -> None:
-        """Store progress behind, renew the lease, keep the outbox's partitions."""
-        renewed_at, tidied_at = time.monotonic(), float("-inf")
+    async def keep_lease(self) -> None:
+        """Store progress behind, and renew the lease."""
+        renewed_at = time.monotonic()
         while True:
             await asyncio.sleep(CHECKPOINT_SECONDS)
             await self._store()
             if time.monotonic() - renewed_at >= lease.RENEW_SECONDS:
                 renewed_at = time.monotonic()
                 await self._lease.renew(self._writer)
-            if time.monotonic() - tidied_at >= TIDY_SECONDS:
-                tidied_at = time.monotonic()
-                await outbox.keep_partitions(self._writer, datetime.now(UTC))
 
     async def _store(self) -> None:
         progress = self._progress
@@ -281,6 +287,13 @@ class ActiveRelay:
         await self._store()
         await self._lease.release(self._writer)
         faults.reached(FaultPoint.LEASE_RELEASED)
+
+
+async def tidy(connection: asyncpg.Connection) -> None:
+    """Keep the outbox's partitions, on a connection that no renewal waits for."""
+    while True:
+        await outbox.keep_partitions(connection, datetime.now(UTC))
+        await asyncio.sleep(TIDY_SECONDS)
 
 
 def handed_over() -> None:

@@ -38,6 +38,9 @@ INDEXES = """
 """
 TRANSACTION = "SELECT transaction_id::text FROM outbox WHERE position = $1"
 SNAPSHOT = "SELECT pg_current_snapshot()::text"
+PUBLISHED = "UPDATE relay SET published_xmax = $1::text::xid8"
+PARTITION_OF = "SELECT tableoid::regclass::text FROM outbox WHERE position = $1"
+ROWS_READ_ONE_BY_ONE = "SELECT seq_tup_read FROM pg_stat_xact_user_tables WHERE relname = $1"
 
 # Small values make a sequential scan look cheap.
 FILL = f"""
@@ -200,6 +203,41 @@ async def test_the_begin_of_a_window_is_found_without_what_is_published(
     scans = await scans_of(connection, outbox.WINDOW_FLOOR, f"'{new}', '{{{old}}}'")
 
     assert_reads_what_is_new(scans)
+
+
+async def rows_read_to_empty(connection: asyncpg.Connection, position: int, published: str) -> int:
+    """How many rows `empty_outbox_partition` reads one after the other, of a row's partition."""
+    transaction = connection.transaction()
+    await transaction.start()
+    try:
+        await connection.execute(PUBLISHED, published)
+        name = await connection.fetchval(PARTITION_OF, position)
+        await connection.execute("SELECT empty_outbox_partition($1)", name)
+        read: int = await connection.fetchval(ROWS_READ_ONE_BY_ONE, name)
+        return read
+    finally:
+        await transaction.rollback()
+
+
+@pytest.mark.parametrize("beyond", [0, 1], ids=["all but the newest", "all"])
+async def test_what_is_published_of_a_partition_is_not_read_to_empty_it(
+    connection: asyncpg.Connection, beyond: int
+) -> None:
+    published = str(int(await transaction_of(connection, ROWS)) + beyond)
+
+    assert await rows_read_to_empty(connection, ROWS, published) <= 1
+
+
+async def test_without_its_setting_a_whole_partition_would_be_read(
+    connection: asyncpg.Connection,
+) -> None:
+    """The negative control, of the same with statistics or without."""
+    published = str(int(await transaction_of(connection, ROWS)) + 1)
+    await connection.execute("ALTER FUNCTION empty_outbox_partition RESET enable_seqscan")
+    try:
+        assert await rows_read_to_empty(connection, HALF, published) > ROWS / (2 * HOURS)
+    finally:
+        await connection.execute("ALTER FUNCTION empty_outbox_partition SET enable_seqscan = off")
 
 
 async def test_without_its_indexes_a_poll_would_read_everything(

@@ -1,11 +1,13 @@
 """One owner at a time; each take-over is a new epoch, which the old owner cannot write in."""
 
+from functools import partial
+
 import asyncpg
 import pytest
 
 from shared import lease
 from shared.identifiers import new_id
-from shared.lease import ForeignCheckpoint, LeaseLost
+from shared.lease import LEASE_SECONDS, SAFETY_SECONDS, ForeignCheckpoint, LeaseLost
 from shared.outbox import Progress, Snapshot
 
 EXPIRE = "UPDATE relay SET lease_until = '-infinity'"
@@ -44,18 +46,46 @@ async def test_a_zombie_can_neither_renew_nor_store(connection: asyncpg.Connecti
         await zombie[0].store(connection, Progress(Snapshot("999")))
 
 
+@pytest.mark.parametrize("what", ["renew", "store"])
 async def test_a_lease_that_cannot_be_renewed_in_time_is_lost(
-    connection: asyncpg.Connection, pool: asyncpg.Pool
+    what: str, connection: asyncpg.Connection, pool: asyncpg.Pool
 ) -> None:
     """A standby may take over when it ends, so the holder must not wait for the answer longer."""
-    held = await lease.acquire(connection, new_id())
-    assert held is not None
-    held[0].valid_until = held[0].clock() + 0.2
+    acquired = await lease.acquire(connection, new_id())
+    assert acquired is not None
+    held, _ = acquired
+    held.valid_until = held.clock() + 0.2
+    attempt = held.renew if what == "renew" else partial(held.store, progress=Progress())
     async with pool.acquire() as other, other.transaction():
         await other.execute("SELECT FROM relay FOR UPDATE")
 
         with pytest.raises(LeaseLost):
-            await held[0].renew(connection)
+            await attempt(connection)
+
+
+class Clock:
+    """Goes on by a second each time it is read."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        self.now += 1
+        return self.now
+
+
+async def test_a_lease_counts_from_before_it_was_asked_for_and_ends_a_little_early(
+    connection: asyncpg.Connection,
+) -> None:
+    """So that it ends here before it ends in the database, however long the answer took."""
+    clock = Clock()
+
+    held = await lease.acquire(connection, new_id(), clock)
+    assert held is not None
+    assert held[0].valid_until == 101 + LEASE_SECONDS - SAFETY_SECONDS
+
+    clock.now = 102
+    await held[0].renew(connection)
+    assert held[0].valid_until == 103 + LEASE_SECONDS - SAFETY_SECONDS
 
 
 async def test_the_checkpoint_of_another_cluster_is_refused(connection: asyncpg.Connection) -> None:

@@ -1,5 +1,6 @@
 """The outbox is kept small by dropping partitions, and never one with a row that has to go out."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
 import asyncpg
@@ -120,6 +121,26 @@ async def test_the_rest_is_emptied_when_it_is_published(clean: asyncpg.Connectio
     await outbox.keep_partitions(clean, NOW)
 
     assert await rows(clean) == 0
+
+
+async def test_a_rest_that_is_never_published_whole_does_not_grow(
+    clean: asyncpg.Connection,
+) -> None:
+    await place_of(clean, NOW)
+    await clean.execute(PUBLISHED)
+    await place_of(clean, NOW)
+
+    await outbox.keep_partitions(clean, NOW)
+
+    assert await rows(clean) == 1
+
+
+async def test_what_takes_too_long_is_given_up(clean: asyncpg.Connection) -> None:
+    async with asyncio.timeout(5):
+        await outbox.attempt(clean, "SELECT pg_sleep($1)", 60, seconds_max=0.05)
+
+    await outbox.keep_partitions(clean, NOW)
+    assert await place_of(clean, NOW) == "outbox_20261121_12"
 
 
 async def test_an_open_writer_is_not_waited_for(

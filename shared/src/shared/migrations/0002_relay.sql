@@ -18,8 +18,9 @@ CREATE TABLE relay (
 INSERT INTO relay DEFAULT VALUES;
 
 -- Partitions of the outbox. The functions belong to the owner of the tables, so that the service's
--- own role needs no right to create or drop anything. None of them keeps a writer waiting for longer
--- than its lock_timeout; what is locked now is tried again at the next round.
+-- own role needs no right to create or drop anything. None of them waits for a lock for longer than
+-- its lock_timeout, and the caller gives it a time-out, for as long as it may hold one. What could
+-- not be done is tried again at the next round.
 
 -- Where a row goes whose hour has no partition (the relay was down, a clock is far off).
 CREATE TABLE outbox_rest PARTITION OF outbox DEFAULT;
@@ -36,7 +37,8 @@ BEGIN
         name := 'outbox_' || to_char(starts AT TIME ZONE 'UTC', 'YYYYMMDD_HH24');
         CONTINUE WHEN to_regclass(name) IS NOT NULL;
         BEGIN
-            -- To attach a table does not lock writers out, as PARTITION OF would.
+            -- To attach a table locks no writers out, as PARTITION OF would, except those to
+            -- outbox_rest, which is searched for rows of this hour.
             EXECUTE format('CREATE TABLE %I (LIKE outbox INCLUDING ALL)', name);
             EXECUTE format('ALTER TABLE outbox ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)',
                            name, starts, starts + interval '1 hour');
@@ -64,7 +66,8 @@ $$;
 -- Empties a partition if all of its rows are published; true when it is empty. Only a partition that
 -- nobody writes to any more can be locked in time.
 CREATE FUNCTION empty_outbox_partition(name text) RETURNS boolean
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = public SET lock_timeout = '20ms' AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public SET lock_timeout = '20ms'
+SET enable_seqscan = off AS $$ -- to find nothing must not mean to read everything
 DECLARE
     any_row boolean;
     unpublished boolean;
@@ -89,6 +92,26 @@ BEGIN
     EXECUTE format('TRUNCATE %I', name);
     RETURN true;
 END
+$$;
+
+-- Deletes rows of the rest that are published; gives their number. While the rows of this hour go
+-- there, one of them is unpublished at any time, and it would never be emptied.
+CREATE FUNCTION delete_from_outbox_rest(rows_max integer) RETURNS integer
+LANGUAGE sql SECURITY DEFINER SET search_path = public SET enable_seqscan = off AS $$
+    WITH deleted AS (
+        DELETE FROM outbox_rest
+        WHERE ctid = ANY (ARRAY(
+            SELECT outbox_rest.ctid
+            FROM outbox_rest, relay
+            WHERE relay.target IS NULL
+              AND transaction_id < published_xmax
+              AND transaction_id <> ALL (published_xip)
+            ORDER BY transaction_id, position
+            LIMIT rows_max
+        ))
+        RETURNING 1
+    )
+    SELECT count(*)::integer FROM deleted
 $$;
 
 -- Drops an empty partition, which locks the whole outbox, but for no longer than a catalogue entry
