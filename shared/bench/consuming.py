@@ -16,7 +16,6 @@ from pydantic import PostgresDsn
 import rows
 import servers
 import users_svc.bootstrap
-from draining import Record, send
 from embedded.composition import Site
 from embedded.kafka import KAFKA
 from embedded.postgres import POSTGRES
@@ -30,6 +29,7 @@ from shared import kafka, messages, topics, wire
 from shared.event_store import EventStore, partition_of
 from shared.identifiers import new_id
 from shared.messages import Metadata
+from shared.wire import OutgoingRecord
 from sizes import Size
 from users_svc.events import UserEvent, UserRegistered
 from users_svc.settings import UsersSettings
@@ -76,7 +76,7 @@ async def measure(site: Site, size: Size) -> list[Series]:
         bench = Bench(site, dsn, connection, resources.users)
         for number in range(1, size.rounds + 1):
             tell_in_place(f"consumer: round {number} of {size.rounds}")
-            await bench.one_round(size.messages, samples)
+            await bench.one_round(size.messages, samples, parked_first=number % 2 == 0)
     bare = series(samples, BARE, "1/s")
     upsert = series(samples, UPSERT, "1/s", limit=bare)
     worker = series(samples, WORKER, "1/s", limit=upsert)
@@ -93,23 +93,31 @@ class Bench:
     connection: asyncpg.Connection
     users: EventStore[UserEvent]
 
-    async def one_round(self, count: int, samples: Samples) -> None:
-        await self.connection.execute(FORGET_PARKED)
+    async def one_round(self, count: int, samples: Samples, *, parked_first: bool) -> None:
+        """Whatever grows or warms up must not always favour the same of the two workers."""
         begin = await servers.ends(self.site, TOPIC)
-        await self.publish(await self.orders(count))
+        both = [(WORKER, self.rate_alone), (PARKED, self.rate_beside_parked)]
+        for name, rate_of in reversed(both) if parked_first else both:
+            await self.connection.execute(FORGET_PARKED)
+            samples[name].append(await rate_of(count))
         async with servers.reader(self.site, begin) as consumer:
             samples[BARE].append(await read_rate(consumer, count, nothing))
         async with servers.reader(self.site, begin) as consumer:
             samples[UPSERT].append(await read_rate(consumer, count, self.upsert))
-        samples[WORKER].append(await self.worker_rate(count))
 
+    async def rate_alone(self, count: int) -> float:
+        await self.publish(await self.orders(count))
+        return await self.worker_rate(count)
+
+    async def rate_beside_parked(self, count: int) -> float:
+        """With more that comes for the parked streams, evenly among the others."""
         waiting = [new_id() for _ in range(PARKED_STREAMS)]
         await self.park(waiting)
         orders = await self.orders(count)
         await self.publish(spread(orders, [later_record(stream_id) for stream_id in waiting]))
-        samples[PARKED].append(await self.worker_rate(count))
+        return await self.worker_rate(count)
 
-    async def orders(self, count: int) -> list[Record]:
+    async def orders(self, count: int) -> list[OutgoingRecord]:
         """Orders of users who have registered, and none of them two in a row."""
         user_ids = [new_id() for _ in range(max(1, count // ORDERS_PER_USER))]
         for begin in range(0, len(user_ids), APPENDS_AT_A_TIME):
@@ -130,11 +138,11 @@ class Bench:
         metadata = Metadata(correlation_id=new_id(), causation_id=new_id())
         await self.users.append(user_id, 0, [registered], metadata=metadata)
 
-    async def publish(self, records: Sequence[Record]) -> None:
+    async def publish(self, records: Sequence[OutgoingRecord]) -> None:
         client = kafka.producer(self.site.address("kafka"), "bench")
         await client.start()
         try:
-            await send(client, TOPIC, iter(records))
+            await kafka.publish(client, records)
         finally:
             await client.stop()
 
@@ -187,7 +195,7 @@ async def read_rate(
     return done / (time.perf_counter() - began_at)
 
 
-def order_record(user_id: UUID) -> Record:
+def order_record(user_id: UUID) -> OutgoingRecord:
     order_id = new_id()
     line = OrderLine(item_id=new_id(), quantity=1, unit_price=PRICE)
     placed = OrderPlaced(
@@ -197,16 +205,16 @@ def order_record(user_id: UUID) -> Record:
     return record_of(order_id, public.value, key=public.key)
 
 
-def unreadable_record(stream_id: UUID) -> Record:
+def unreadable_record(stream_id: UUID) -> OutgoingRecord:
     return record_of(stream_id, b"{}", key=str(stream_id))
 
 
-def later_record(stream_id: UUID) -> Record:
+def later_record(stream_id: UUID) -> OutgoingRecord:
     """A message that has to wait, because the first of its stream could not be read."""
     return record_of(stream_id, b"{}", key=str(stream_id), version=2)
 
 
-def record_of(stream_id: UUID, value: bytes, *, key: str, version: int = 1) -> Record:
+def record_of(stream_id: UUID, value: bytes, *, key: str, version: int = 1) -> OutgoingRecord:
     headers = rows.HEADERS | {
         messages.ID: str(new_id()),
         messages.SUBJECT: key,
@@ -214,18 +222,20 @@ def record_of(stream_id: UUID, value: bytes, *, key: str, version: int = 1) -> R
         messages.STREAM_VERSION: str(version),
         messages.PREVIOUS_VERSION: str(version - 1),
     }
-    return Record(
+    return OutgoingRecord(
+        topic=TOPIC,
         partition=partition_of(TOPIC, key),
         key=key.encode(),
         value=value,
-        headers=wire.encoded(headers),
+        headers=wire.pack(wire.encoded(headers)),
+        milliseconds=time.time_ns() // 1_000_000,
     )
 
 
-def spread(many: Sequence[Record], few: Sequence[Record]) -> list[Record]:
+def spread(many: Sequence[OutgoingRecord], few: Sequence[OutgoingRecord]) -> list[OutgoingRecord]:
     """The few evenly among the many."""
     step = max(1, len(many) // len(few))
-    mixed: list[Record] = []
+    mixed: list[OutgoingRecord] = []
     for number, each in enumerate(few):
         mixed += [each, *many[number * step : (number + 1) * step]]
     return mixed + list(many[len(few) * step :])

@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.producer.message_accumulator import BatchBuilder
 from aiokafka.structs import RecordMetadata
 
 import rows
@@ -22,16 +24,23 @@ from embedded.progress import tell_in_place
 from part import Part
 from series import Samples, Series, series
 from servers import Running
-from shared import kafka
+from shared import kafka, wire
+from shared.wire import Batch, OutgoingRecord
 from sizes import Size
 
-LIMIT = "bare send_batch, records prepared"
+LIMIT = "bare send_batch, headers packed beforehand"
+UNPACKED = "bare send_batch, batches built by aiokafka"
 OURS = "relay"
 TRACED = "relay, each row in a sampled trace"
 HORIZON = "relay below the oldest open transaction, send_batch"
 SKIP_LOCKED = "SKIP LOCKED relay, send_and_wait per row"
 MEMORY = "relay, largest resident memory"
 CPU = "relay, CPU time per million rows"
+
+Begin = Callable[[str, int, int], Batch | BatchBuilder]
+"""A batch of a topic and partition, with so many bytes at most."""
+Append = Callable[[Any, OutgoingRecord], bool]
+"""False when the batch is full."""
 
 PEERS = Path(__file__).parents[1] / "stress" / "relay_script.py"
 PREPARED_RECORDS = 10_000
@@ -41,16 +50,6 @@ OFFSETS_EVERY_SECONDS = 0.02
 DRAIN_SECONDS_MAX = 600
 MEBIBYTE = 1 << 20
 MILLION = 1_000_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
-    """What `send_batch` is given; the headers in the form that Kafka wants."""
-
-    partition: int
-    key: bytes
-    value: bytes
-    headers: list[tuple[str, bytes]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +65,10 @@ async def measure(site: Site, size: Size) -> list[Series]:
     samples = Samples(list)
     for number in range(1, size.rounds + 1):
         tell_in_place(f"drain: round {number} of {size.rounds}")
-        samples[LIMIT].append(await send_rate(site, size.drain_rows))
+        samples[LIMIT].append(await send_rate(site, size.drain_rows, Batch, Batch.append))
+        samples[UNPACKED].append(
+            await send_rate(site, size.drain_rows, batch_of_aiokafka, append_unpacked)
+        )
         drain = await drained(site, relay_of_ours, size.drain_rows)
         samples[OURS].append(drain.rows_per_second)
         samples[MEMORY].append(drain.resident_bytes_max / MEBIBYTE)
@@ -81,6 +83,7 @@ async def measure(site: Site, size: Size) -> list[Series]:
     peer = series(samples, SKIP_LOCKED, "1/s")
     return [
         limit,
+        series(samples, UNPACKED, "1/s", limit=limit),
         series(samples, OURS, "1/s", limit=limit, goal="at least 0.6, and 100,000/s"),
         series(samples, TRACED, "1/s", limit=limit),
         series(samples, MEMORY, "MiB", goal="below 100"),
@@ -97,48 +100,76 @@ async def measure(site: Site, size: Size) -> list[Series]:
     ]
 
 
-async def send_rate(site: Site, count: int) -> float:
+async def send_rate(site: Site, count: int, begin: Begin, append: Append) -> float:
     """Records per second of a producer with the relay's settings, and nothing else to do."""
     async with servers.topic(site) as topic:
         client = kafka.producer(site.address("kafka"), "bench")
         await client.start()
         try:
             await client.partitions_for(topic)
-            prepared = list(itertools.islice(some_records(), PREPARED_RECORDS))
+            prepared = [some_record(topic, number) for number in range(PREPARED_RECORDS)]
+            records = itertools.islice(itertools.cycle(prepared), count)
             began_at = time.perf_counter()
-            await send(client, topic, itertools.islice(itertools.cycle(prepared), count))
+            await send(client, topic, records, begin, append)
             return count / (time.perf_counter() - began_at)
         finally:
             await client.stop()
 
 
-def some_records() -> Iterator[Record]:
-    for number in itertools.count():
-        yield Record(
-            partition=number % servers.PARTITIONS,
-            key=str(uuid4()).encode(),
-            value=rows.VALUE.encode(),
+def some_record(topic: str, number: int) -> OutgoingRecord:
+    return OutgoingRecord(
+        topic=topic,
+        partition=number % servers.PARTITIONS,
+        key=str(uuid4()).encode(),
+        value=rows.VALUE.encode(),
+        headers=wire.pack(rows.RECORD_HEADERS),
+        milliseconds=time.time_ns() // 1_000_000,
+    )
+
+
+def batch_of_aiokafka(topic: str, partition: int, bytes_max: int) -> BatchBuilder:
+    return BatchBuilder(bytes_max, compression_type=0)
+
+
+def append_unpacked(batch: BatchBuilder, record: OutgoingRecord) -> bool:
+    """What everybody does who has no packed headers; they were taken apart beforehand."""
+    return (
+        batch.append(
+            timestamp=record.milliseconds,
+            key=record.key,
+            value=record.value,
             headers=rows.RECORD_HEADERS,
         )
+        is not None
+    )
 
 
-async def send(client: AIOKafkaProducer, topic: str, records: Iterator[Record]) -> None:
+async def send(
+    client: AIOKafkaProducer,
+    topic: str,
+    records: Iterator[OutgoingRecord],
+    begin: Begin,
+    append: Append,
+) -> None:
     """Fill a batch per partition, send each that is full, wait until all are acknowledged."""
-    batches = [client.create_batch() for _ in range(servers.PARTITIONS)]
+
+    async def send_batch(partition: int) -> None:
+        batch = filling.pop(partition)
+        in_flight.append(await client.send_batch(batch, topic, partition=partition))
+        if len(in_flight) >= BATCHES_IN_FLIGHT_MAX:
+            await in_flight.popleft()
+
+    filling: dict[int, Batch | BatchBuilder] = {}
     in_flight: deque[asyncio.Future[RecordMetadata]] = deque()
     for record in records:
-        batch = batches[record.partition]
-        while (
-            batch.append(timestamp=None, key=record.key, value=record.value, headers=record.headers)
-            is None
-        ):
-            in_flight.append(await client.send_batch(batch, topic, partition=record.partition))
-            batch = batches[record.partition] = client.create_batch()
-            if len(in_flight) >= BATCHES_IN_FLIGHT_MAX:
-                await in_flight.popleft()
-    for partition, batch in enumerate(batches):
-        if batch.record_count():
-            in_flight.append(await client.send_batch(batch, topic, partition=partition))
+        partition = record.partition
+        if partition in filling and not append(filling[partition], record):
+            await send_batch(partition)
+        if partition not in filling:
+            filling[partition] = begin(topic, partition, kafka.BATCH_BYTES_MAX)
+            append(filling[partition], record)
+    for partition in list(filling):
+        await send_batch(partition)
     await asyncio.gather(*in_flight)
 
 

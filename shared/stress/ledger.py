@@ -6,7 +6,7 @@ holds has no hole and no inversion, whoever kept the books.
 
 import hashlib
 import math
-from collections import Counter
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from uuid import UUID
@@ -190,4 +190,10 @@ def percentile(values: Sequence[float], part: float) -> float:
 
 def most_within(instants: Iterable[float], seconds: float) -> int:
     """How many instants fall into the fullest of all periods of this length."""
-    return max(Counter(int(instant / seconds) for instant in instants).values(), default=0)
+    most, period = 0, deque[float]()
+    for instant in sorted(instants):
+        period.append(instant)
+        while instant - period[0] >= seconds:
+            period.popleft()
+        most = max(most, len(period))
+    return most

@@ -171,3 +171,8 @@ def test_a_control_without_its_flaw_makes_the_runs_worthless(relay: str) -> None
     [complaint] = complaints_about([GOOD], [outcome(relay, verdict())])
 
     assert f"relay {relay} shows no flaw" in complaint
+
+
+def test_the_fullest_period_may_begin_at_any_instant() -> None:
+    assert ledger.most_within([0.75, 3.0, 1.25, 1.5, 1.75], 1.0) == 3
+    assert ledger.most_within([], 1.0) == 0
