@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import signal
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -102,22 +103,26 @@ async def carry_out(
         if step.when_flowing:
             await flowing(connection, last_at)
         await asyncio.sleep(min(step.pause_seconds, max(0, last_at - time.monotonic())))
-        disturbed.struck_at.append(time.time())
-        await strike(step.blow, plan, relays, folder)
-        if step.blow is Blow.FREEZE_RELAY:
-            disturbed.struck_at.append(time.time())  # once awake, it may send what it held
+        await strike(step.blow, plan, relays, folder, disturbed)
     if plan.steps:
         await flowing(connection, end_at)
         disturbed.at_rest_since = time.time() + REST_SECONDS
     return disturbed
 
 
-async def strike(blow: Blow, plan: Plan, relays: Relays, folder: RunFolder) -> None:
+async def strike(
+    blow: Blow, plan: Plan, relays: Relays, folder: RunFolder, disturbed: Disturbed
+) -> None:
+    """Each time is noted just before: what follows from it follows at once."""
+    disturbed.struck_at.append(time.time())
     match blow:
         case Blow.KILL_RELAY:
             await relays.kill_active()
         case Blow.FREEZE_RELAY:
-            await relays.freeze_active(plan.freeze_seconds)
+            frozen = await relays.freeze_active()
+            await asyncio.sleep(plan.freeze_seconds)
+            disturbed.struck_at.append(time.time())
+            frozen.send_signal(signal.SIGCONT)  # it may send what it held
         case Blow.KILL_BROKER:
             await asyncio.to_thread(kill_broker, folder)
 

@@ -61,13 +61,12 @@ class Relays:
         await active.wait()
         await self.start()
 
-    async def freeze_active(self, seconds: float) -> None:
-        """SIGSTOP, another one is started, SIGCONT."""
+    async def freeze_active(self) -> Process:
+        """SIGSTOP, and another one is started; give the frozen one."""
         active = self._running[0]
         active.send_signal(signal.SIGSTOP)
         await self.start()
-        await asyncio.sleep(seconds)
-        active.send_signal(signal.SIGCONT)
+        return active
 
     async def stop(self) -> list[int]:
         """Ask all to stop, and wait; give the exit codes that should not be.
