@@ -4,6 +4,8 @@ import pytest
 
 from clients import Hometown, Json
 from demo import counted
+from embedded import supervision
+from embedded.jaeger import read_note
 from eventually import eventually
 from sample import Sample
 from stack import Stack
@@ -15,11 +17,15 @@ JAEGER_SECONDS_MAX = 900
 
 
 @pytest.fixture(autouse=True)
-def jaeger(hometown: Hometown) -> None:
-    """Tests begin when Jaeger answers."""
-    eventually(
-        hometown.jaeger_answers, lambda there: there, what="Jaeger", seconds_max=JAEGER_SECONDS_MAX
-    )
+def jaeger(stack: Stack, hometown: Hometown) -> None:
+    """Tests begin when Jaeger answers, and fail at once where it never will."""
+
+    def looked() -> bool:
+        program = (supervision.programs(stack.folder) or {})["jaeger"]
+        assert not program.is_at_rest, read_note(stack.folder)
+        return hometown.jaeger_answers()
+
+    eventually(looked, lambda there: there, what="Jaeger", seconds_max=JAEGER_SECONDS_MAX)
 
 
 @pytest.fixture
