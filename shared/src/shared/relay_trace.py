@@ -1,6 +1,7 @@
 """The spans of a relayed batch: one trace for the batch, and one span in the trace of each row."""
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from opentelemetry.context import Context
 from opentelemetry.trace import Link, Span, SpanKind
@@ -8,6 +9,13 @@ from opentelemetry.trace import Link, Span, SpanKind
 from shared import kafka, messages, telemetry, wire
 from shared.outbox import OutboxRow
 from shared.wire import Batch, OutgoingRecord
+
+
+class SampledSend(NamedTuple):
+    """The span of a row whose trace is recorded, and its record, which names that span."""
+
+    span: Span
+    record: OutgoingRecord
 
 
 class BatchTrace:
@@ -32,19 +40,19 @@ class BatchTrace:
                 telemetry.MESSAGING_BATCH_COUNT: len(rows),
             },
         )
-        self._spans = {row.position: self._send_span(row, parent) for row, parent in sampled}
+        self._sampled = {row.position: self._begin_send(row, parent) for row, parent in sampled}
         self._rows = rows
         self.batches: Sequence[Batch] = ()
 
     def records(self) -> Iterator[OutgoingRecord]:
         """The rows as they go out; a sampled one says that its `send` span is the parent."""
         for row in self._rows:
-            span = self._spans.get(row.position)
-            yield record_of(row, span) if span else row.record
+            sampled = self._sampled.get(row.position)
+            yield sampled.record if sampled else row.record
 
-    def _send_span(self, row: OutboxRow, parent: str) -> Span:
+    def _begin_send(self, row: OutboxRow, parent: str) -> SampledSend:
         headers = dict(wire.unpack(row.headers))
-        return telemetry.tracer.start_span(
+        span = telemetry.tracer.start_span(
             f"send {row.topic}",
             context=telemetry.extract({telemetry.TRACEPARENT: parent}),
             kind=SpanKind.PRODUCER,
@@ -60,26 +68,22 @@ class BatchTrace:
                 telemetry.EVENT_TYPE: headers[messages.TYPE].decode(),
             },
         )
+        headers[telemetry.TRACEPARENT] = telemetry.traceparent_of(span).encode()
+        packed = wire.pack(list(headers.items()))
+        return SampledSend(span, row.record._replace(headers=packed))
 
     def __enter__(self) -> "BatchTrace":
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if self._spans and self.batches:
+        if self._sampled and self.batches:
             targets = ((row.topic, row.partition) for row in self._rows)
             offsets = kafka.offsets_of(self.batches, targets)
             for row, offset in zip(self._rows, offsets, strict=True):
-                if span := self._spans.get(row.position):
-                    span.set_attribute(telemetry.MESSAGING_OFFSET, offset)
-        for span in self._spans.values():
+                if sampled := self._sampled.get(row.position):
+                    sampled.span.set_attribute(telemetry.MESSAGING_OFFSET, offset)
+        for sampled in self._sampled.values():
             if error is not None:
-                span.record_exception(error)
-            span.end()
+                sampled.span.record_exception(error)
+            sampled.span.end()
         self._batch.end()
-
-
-def record_of(row: OutboxRow, span: Span) -> OutgoingRecord:
-    """The record of a row whose parent is the span now."""
-    headers = dict(wire.unpack(row.headers))
-    headers[telemetry.TRACEPARENT] = telemetry.traceparent_of(span).encode()
-    return row.record._replace(headers=wire.pack(list(headers.items())))
