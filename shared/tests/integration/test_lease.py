@@ -86,6 +86,11 @@ async def test_a_lease_counts_from_before_it_was_asked_for_and_ends_a_little_ear
     clock.now = 102
     await held[0].renew(connection)
     assert held[0].valid_until == 103 + LEASE_SECONDS - SAFETY_SECONDS
+    held[0].check()
+
+    clock.now = held[0].valid_until - 1
+    with pytest.raises(LeaseLost):
+        held[0].check()
 
 
 async def test_the_checkpoint_of_another_cluster_is_refused(connection: asyncpg.Connection) -> None:

@@ -1,5 +1,6 @@
-"""A producer is replaced before and after its sequence numbers would make it useless."""
+"""A producer is replaced before and after it would be useless; no write waits for ever."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 
 import pytest
@@ -12,6 +13,7 @@ from shared.wire import OutgoingRecord
 
 TOPIC, PARTITION = "users.v1", 3
 SEQUENCE_MAX = 2**31 - 1
+DEADLINE_SECONDS = 20
 
 
 def records(*values: bytes) -> list[OutgoingRecord]:
@@ -98,3 +100,20 @@ async def test_a_producer_can_be_closed_as_soon_as_it_is_started(kafka_servers: 
         client = kafka.producer(kafka_servers, "test")
         await client.start()
         await kafka.close(client)
+
+
+async def test_a_single_record_that_is_never_acknowledged_is_an_error_in_time(
+    kafka_servers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client would try for ever, and nobody would see that a dead letter cannot be written."""
+
+    async def never(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(kafka, "publish", never)
+    monkeypatch.setattr(kafka, "WRITE_SECONDS_MAX", 2.0)
+    write = kafka.single_writer(kafka_servers, "test")
+
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        with pytest.raises(TimeoutError):
+            await write(*records(b"value"))

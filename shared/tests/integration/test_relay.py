@@ -21,6 +21,7 @@ from embedded import ports
 from shared.event_store import EventStore
 from shared.faults import FaultPoint
 from shared.identifiers import new_id
+from shared.lease import LEASE_SECONDS
 from shared.relay import ROWS_MAX
 from shared.relay_process import EXIT_FENCED
 from shared.topics import TOPICS
@@ -252,6 +253,33 @@ async def test_a_relay_that_loses_its_database_goes_on_when_it_is_back(
             await pool.fetch(cut, "test-relay-%")
 
     assert log.first_deliveries(counter) == [1, 2, 3]
+
+
+async def test_a_relay_that_waits_for_its_outbox_keeps_its_lease(
+    store: EventStore[Counted],
+    start_relay: StartRelay,
+    pool: asyncpg.Pool,
+    kafka_servers: str,
+    tmp_path: Path,
+) -> None:
+    """Neither a long look nor the partitions delay a renewal, or count as a database that is away.
+
+    Such a look is one at a backlog of millions; here somebody holds a lock.
+    """
+    counter = new_id()
+    async with kafka_log(kafka_servers) as log:
+        async with pool.acquire() as connection, connection.transaction():
+            await connection.execute("LOCK TABLE outbox IN ACCESS EXCLUSIVE MODE")
+            relay = start_relay()
+            while not await pool.fetchval("SELECT epoch FROM relay"):
+                await asyncio.sleep(0.05)
+            await asyncio.sleep(LEASE_SECONDS + 1)
+        await add(store, counter, 1, 1)
+        await log.until(lambda: len(log.numbers[str(counter)]) >= 1)
+
+    assert relay.poll() is None
+    assert await pool.fetchval("SELECT epoch FROM relay") == 1
+    assert "away" not in (tmp_path / "complaints").read_text()
 
 
 async def test_an_asked_stop_publishes_what_is_committed(
