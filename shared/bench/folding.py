@@ -117,10 +117,9 @@ def user_events(user_id: UUID, length: int, *, is_open: bool) -> list[UserEvent]
     events: list[UserEvent] = [
         UserRegistered(
             user_id=user_id,
-            name="somebody",
+            personal_data="sealed",
             address="DE-BE",
             gender="female",
-            birth_year=1990,
             credit_limit=PRICE * length,
             effective_at=NOON,
         )

@@ -14,7 +14,7 @@ from analytics_spark.checkpoint import Offsets
 from analytics_spark.hours import Epoch, Split, Totals
 from shared import http
 from shared.forms import Instant
-from shared.http import Problem
+from shared.openapi import problems
 
 PAGE_MAX = 1_000
 HOUR = timedelta(hours=1)
@@ -81,7 +81,7 @@ def resources_of(request: Request) -> Resources:
 
 Service = Annotated[Resources, Depends(resources_of)]
 
-router = APIRouter(responses={422: {"model": Problem}})
+router = APIRouter(tags=["hours"], responses=problems())
 
 
 @router.get("/v1/hours")

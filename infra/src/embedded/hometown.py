@@ -21,6 +21,7 @@ from embedded.kafka import KAFKA
 from embedded.postgres import POSTGRES, dsn, owner
 from embedded.progress import tell_in_place
 from embedded.readiness import http_probe
+from embedded.run_folder import personal_data_key
 
 SPARK_READY_SECONDS_MAX = 120
 SPARK_STOP_SECONDS_MAX = 30
@@ -82,6 +83,14 @@ def rings(relay: str) -> Variables:
     return lambda site: {"RELAY_DOORBELL": site.address(relay)}
 
 
+def users_api_variables(site: Site) -> Mapping[str, str]:
+    """Only the API can open personal data; without its key nobody can."""
+    return {
+        **rings("users-relay")(site),
+        "PERSONAL_DATA_KEY": personal_data_key(site.folder),
+    }
+
+
 def spark_files(site: Site) -> None:
     """The connector jars, and the folder that Spark writes to.
 
@@ -136,7 +145,7 @@ HOMETOWN = Composition(
         POSTGRES,
         KAFKA,
         JAEGER,
-        service("users-api", package="users_svc", port=8001, variables=rings("users-relay")),
+        service("users-api", package="users_svc", port=8001, variables=users_api_variables),
         service("users-relay", package="users_svc", port=8011),
         service("users-worker", package="users_svc", port=8021, variables=rings("users-relay")),
         service("orders-api", package="orders_svc", port=8002, variables=rings("orders-relay")),

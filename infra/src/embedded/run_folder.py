@@ -1,5 +1,6 @@
 """The run folder: all that one stack writes, in one place that `clean` can remove."""
 
+import base64
 import fcntl
 import hashlib
 import json
@@ -19,6 +20,8 @@ SOCKET_PATH_CHARACTERS_MAX = 100
 """The kernel takes 107 on Linux and 103 on macOS; supervisord adds a suffix while it binds."""
 
 PASSWORD_BYTES = 24
+PERSONAL_DATA_KEY = "personal-data-key"
+PERSONAL_DATA_KEY_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +134,16 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_text())
     except FileNotFoundError:
         return None
+
+
+def personal_data_key(folder: RunFolder) -> str:
+    """The key of users-svc, 32 random bytes in base64; made once per run folder and kept."""
+    known: dict[str, str] = read_json(folder.secrets) or {}
+    if PERSONAL_DATA_KEY not in known:
+        key = base64.b64encode(secrets.token_bytes(PERSONAL_DATA_KEY_BYTES)).decode()
+        known |= {PERSONAL_DATA_KEY: key}
+        write_json(folder.secrets, known, mode=0o600)
+    return known[PERSONAL_DATA_KEY]
 
 
 def load_passwords(folder: RunFolder, roles: tuple[str, ...]) -> dict[str, str]:

@@ -24,6 +24,11 @@ class NotFound(Exception):
 
 
 @dataclass(eq=False)
+class Gone(NotFound):
+    """There was such a thing, and it was deleted."""
+
+
+@dataclass(eq=False)
 class VersionConflict(Exception):
     """Somebody else wrote to the stream first; `current_version` is what it has now."""
 

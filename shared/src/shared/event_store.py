@@ -134,7 +134,7 @@ class EventStore(Generic[E]):
                         self._row(stream_id, version, event, metadata, now)
                         for version, event in enumerate(events, start=expected_version + 1)
                     ],
-                    metadata_json(metadata),
+                    metadata_json(metadata, telemetry.trace_id_of(span)),
                     now,
                     answer_row(key, answer),
                 )
@@ -213,18 +213,21 @@ def partition_of(topic: str, key: str) -> int:
     return positive % TOPICS[topic].partitions
 
 
-def metadata_json(metadata: Metadata) -> str:
-    return json.dumps(
-        {
-            "correlation_id": str(metadata.correlation_id),
-            "causation_id": str(metadata.causation_id),
-        }
-    )
+def metadata_json(metadata: Metadata, trace_id: str | None) -> str:
+    """What is known of an event beside itself; the trace is named only if it is recorded."""
+    ids = {
+        "correlation_id": str(metadata.correlation_id),
+        "causation_id": str(metadata.causation_id),
+    }
+    return json.dumps(ids | {"trace_id": trace_id} if trace_id else ids)
 
 
 def metadata_of(text: str) -> Metadata:
-    """The inverse of `metadata_json`."""
-    return Metadata(**{name: UUID(value) for name, value in json.loads(text).items()})
+    """The ids in what `metadata_json` made."""
+    stored = json.loads(text)
+    return Metadata(
+        correlation_id=UUID(stored["correlation_id"]), causation_id=UUID(stored["causation_id"])
+    )
 
 
 def answer_row(key: IdempotencyKey | None, answer: Answer | None) -> tuple[object, ...] | None:

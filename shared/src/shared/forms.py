@@ -9,6 +9,7 @@ from pydantic import (
     AfterValidator,
     AwareDatetime,
     BeforeValidator,
+    Field,
     StringConstraints,
     WithJsonSchema,
 )
@@ -17,6 +18,7 @@ INSTANT_MIN = datetime(1970, 1, 1, tzinfo=UTC)
 INSTANT_MAX = datetime(2200, 1, 1, tzinfo=UTC)
 FUTURE_MAX = timedelta(minutes=5)
 """How far a client's clock may be ahead of ours."""
+VERSION_MAX = 2**31 - 1
 
 
 DATE_FORM = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T")
@@ -74,3 +76,5 @@ Label = Annotated[
 ]
 Instant = Annotated[AwareDatetime, BeforeValidator(instant_text), AfterValidator(in_bounds)]
 PastInstant = Annotated[Instant, AfterValidator(not_in_the_future)]
+Version = Annotated[int, Field(ge=0, le=VERSION_MAX)]
+"""The version of a stream; 0 before its first event."""

@@ -65,7 +65,7 @@ async def handle(
         if expected_version not in (None, before.version):
             raise VersionConflict(stream_id, before.version)
         events, after = decided(decider, command, before)
-        if not events:
+        if not events and answer is None:
             return after
         try:
             await store.append(

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any, TypeVar
 from uuid import UUID
@@ -16,18 +17,18 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from shared.decider import Decider
-from shared.errors import NotFound, Refused, VersionConflict
+from shared.errors import Gone, NotFound, Refused, VersionConflict
 from shared.event_store import EventStore, KeyUsed
 from shared.handler import Outcome, RepeatableAnswer, handle
 from shared.health import database_check, health_routes
 from shared.identifiers import new_id
 from shared.messages import Answer, IdempotencyKey, Metadata
+from shared.openapi import PROBLEM_TYPE, document, problem_of
 
 C = TypeVar("C")
 S = TypeVar("S")
 E = TypeVar("E")
 
-PROBLEM = "application/problem+json"
 REPLAYED = "Idempotency-Replayed"
 KEY_FORM = re.compile(r"[\x21-\x7e]{1,255}")
 ENTITY_TAG_FORM = re.compile(r'"(\d{1,9})"')
@@ -37,17 +38,6 @@ LOOK_UP = """
     FROM idempotency_keys
     WHERE scope = $1 AND key = $2
 """
-
-
-class Problem(BaseModel):
-    """RFC 9457. `code` is stable and meant for programs."""
-
-    type: str = "about:blank"
-    title: str
-    status: int
-    code: str
-    detail: str
-    errors: list[dict[str, Any]] | None = None
 
 
 @dataclass(eq=False)
@@ -82,6 +72,7 @@ def create_app(
             "exclude": lambda scope: scope["path"].startswith("/health/"),
         },
     )
+    app.openapi = partial(document, app)  # type: ignore[method-assign]
     app.state.pool = pool
     app.state.resources = resources
     for router in routers:
@@ -94,9 +85,8 @@ def create_app(
 def problem(
     status: int, code: str, detail: str, errors: list[dict[str, Any]] | None = None
 ) -> Response:
-    title = code.replace("-", " ").capitalize()
-    body = Problem(title=title, status=status, code=code, detail=detail, errors=errors)
-    return Response(body.model_dump_json(exclude_none=True), status, media_type=PROBLEM)
+    body = problem_of(status, code, detail).model_copy(update={"errors": errors})
+    return Response(body.model_dump_json(exclude_none=True), status, media_type=PROBLEM_TYPE)
 
 
 def answer_problems(app: FastAPI) -> None:
@@ -113,6 +103,10 @@ def answer_problems(app: FastAPI) -> None:
     @app.exception_handler(NotFound)
     async def not_found(request: Request, error: NotFound) -> Response:
         return problem(404, error.code, error.reason)
+
+    @app.exception_handler(Gone)
+    async def gone(request: Request, error: Gone) -> Response:
+        return problem(410, error.code, error.reason)
 
     @app.exception_handler(VersionConflict)
     async def version_conflict(request: Request, error: VersionConflict) -> Response:
@@ -150,7 +144,13 @@ def etag(version: int) -> str:
 
 def response(answer: Answer, more_headers: dict[str, str] | None = None) -> Response:
     headers = {**answer.headers, **(more_headers or {})}
-    return Response(answer.body, answer.status, headers, media_type="application/json")
+    form = "application/json" if answer.body else None
+    return Response(answer.body, answer.status, headers, media_type=form)
+
+
+def no_content(version: int) -> Answer:
+    """It is done, and there is nothing to show but its version."""
+    return Answer(status=204, headers={"ETag": etag(version)}, body=b"")
 
 
 def answer_of(

@@ -110,6 +110,12 @@ def traceparent_of(span: Span) -> str:
     return carrier[TRACEPARENT]
 
 
+def trace_id_of(span: Span) -> str | None:
+    """The id under which a span's trace is recorded, in hexadecimal; None when it is not."""
+    context = span.get_span_context()
+    return trace.format_trace_id(context.trace_id) if context.trace_flags.sampled else None
+
+
 def is_sampled(traceparent: str | None) -> bool:
     """Whether the trace is recorded: the last flag bit of a `traceparent` (W3C Trace Context)."""
     return traceparent is not None and traceparent[-1:] in "13579bdf"

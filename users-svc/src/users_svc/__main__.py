@@ -15,14 +15,16 @@ from shared import (
 )
 from users_svc import api, worker
 from users_svc.bootstrap import open_resources
+from users_svc.personal_data import Vault
 from users_svc.read_models import READ_MODELS
-from users_svc.settings import UsersSettings
+from users_svc.settings import UsersApiSettings, UsersSettings
 
 
-async def run_api(settings: UsersSettings) -> None:
+async def run_api(settings: UsersApiSettings) -> None:
     with telemetry.configured("users-api", settings.otel_exporter_otlp_endpoint):
         async with open_resources(settings, "users-api") as resources:
-            await processes.serve_api(api.create_app(resources), settings)
+            vault = Vault(resources.pool, settings.master_key)
+            await processes.serve_api(api.create_app(resources, vault), settings)
 
 
 async def run_relay(settings: UsersSettings) -> None:
@@ -65,18 +67,20 @@ async def run_replay(settings: UsersSettings, arguments: Namespace) -> None:
         await replay.run(settings.database_dsn, [resources.users])
 
 
-RUNS = {"api": run_api, "relay": run_relay, "worker": run_worker, "migrate": migrate}
+RUNS = {"relay": run_relay, "worker": run_worker, "migrate": migrate}
 TOOLS = {"parked": run_parked, "rebuild": run_rebuild, "replay": run_replay}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="users_svc", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name in RUNS:
+    for name in ("api", *RUNS):
         commands.add_parser(name)
     for tool in (parked_command, rebuild, replay):
         tool.add_to(commands)
     arguments = parser.parse_args()
+    if arguments.command == "api":
+        return processes.run(run_api(processes.read_settings(UsersApiSettings)))
     settings = processes.read_settings(UsersSettings)
     if arguments.command in RUNS:
         processes.run(RUNS[arguments.command](settings))

@@ -3,32 +3,52 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from shared import http
-from shared.errors import NotFound
-from shared.forms import Label, Money, PastInstant, Place
+from shared import event_log, http
+from shared.event_log import EventPage
+from shared.forms import Label, Money, PastInstant, Place, Version
 from shared.handler import Outcome, load
-from shared.http import AnyCall, Problem, answer_of, response
+from shared.http import AnyCall, answer_of, no_content, response
 from shared.identifiers import new_id
 from shared.messages import Answer
-from users_svc import user_profiles
+from shared.openapi import problems
+from users_svc import confirmed_orders, user_profiles
 from users_svc.bootstrap import Resources
-from users_svc.commands import MoveUser, RegisterUser
-from users_svc.user import UNKNOWN_USER, USER, User
+from users_svc.commands import ChangeCreditLimit, DeleteUser, MoveUser, RegisterUser
+from users_svc.personal_data import PersonalData, Vault
+from users_svc.user import (
+    ALREADY_REGISTERED,
+    HAS_PENDING_ORDERS,
+    LIMIT_BELOW_RESERVED,
+    SAME_ADDRESS,
+    UNKNOWN_USER,
+    USER,
+    USER_DELETED,
+    User,
+    living,
+)
 
 PAGE_MAX = 200
 
-
 Gender = Literal["female", "male", "other"]
+
+JACK: dict[str, Any] = {
+    "name": "Jack",
+    "address": "BJ",
+    "gender": "male",
+    "birth_year": 1993,
+    "credit_limit": "10000.00",
+    "effective_at": "2015-12-11T00:00:00Z",
+}
 
 
 class RegisterUserRequest(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [JACK]})
 
     name: Label
     address: Place
@@ -39,31 +59,45 @@ class RegisterUserRequest(BaseModel):
 
 
 class MoveUserRequest(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"address": "SH", "effective_at": "2016-11-11T00:30:00Z"}]},
+    )
 
     address: Place
     effective_at: PastInstant | None = None
 
 
+class ChangeCreditLimitRequest(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"credit_limit": "20000.00"}]}
+    )
+
+    credit_limit: Money
+
+
 class UserResponse(BaseModel):
+    """What answers to changes say. They are kept to be repeated, so no personal data is in them."""
+
     user_id: UUID
-    name: str
     address: str
-    gender: str
-    birth_year: int | None
+    gender: Gender
     credit_limit: Decimal
     reserved_credit: Decimal
     available_credit: Decimal
 
 
-class UserProfileResponse(BaseModel):
-    user_id: UUID
-    address: str
-    gender: str
+class UserProfileResponse(UserResponse):
+    """`name` and `birth_year` are null when they cannot be opened any more."""
+
+    name: str | None
+    birth_year: int | None
 
 
 class UserPage(BaseModel):
-    users: Sequence[UserProfileResponse]
+    """`next` is the `after` of the next page, null on the last one."""
+
+    users: Sequence[UserResponse]
     next: UUID | None
 
 
@@ -72,21 +106,34 @@ def resources_of(request: Request) -> Resources:
     return resources
 
 
+def vault_of(request: Request) -> Vault:
+    vault: Vault = request.app.state.vault
+    return vault
+
+
 Service = Annotated[Resources, Depends(resources_of)]
+PersonalDataVault = Annotated[Vault, Depends(vault_of)]
 
-router = APIRouter(responses={422: {"model": Problem}})
+router = APIRouter(tags=["users"])
 
 
-@router.post("/v1/users", status_code=201, response_model=UserResponse)
-async def register_user(body: RegisterUserRequest, call: AnyCall, service: Service) -> Response:
+@router.post(
+    "/v1/users",
+    status_code=201,
+    response_model=UserResponse,
+    responses=problems(conflicts=[ALREADY_REGISTERED], writes=True),
+)
+async def register_user(
+    body: RegisterUserRequest, call: AnyCall, service: Service, vault: PersonalDataVault
+) -> Response:
     """Register a user. Their address holds from `effective_at`, by default from now on."""
     user_id = new_id()
+    person = PersonalData(name=body.name, birth_year=body.birth_year)
     command = RegisterUser(
         user_id=user_id,
-        name=body.name,
+        personal_data=await vault.seal(user_id, person),
         address=body.address,
         gender=body.gender,
-        birth_year=body.birth_year,
         credit_limit=body.credit_limit,
         effective_at=body.effective_at or datetime.now(UTC),
     )
@@ -100,28 +147,44 @@ async def register_user(body: RegisterUserRequest, call: AnyCall, service: Servi
     return await call.handle(service.users, USER, user_id, command, registered)
 
 
-@router.get("/v1/users/{user_id}", response_model=UserResponse, responses={404: {"model": Problem}})
-async def get_user(user_id: UUID, service: Service) -> Response:
+@router.get(
+    "/v1/users/{user_id}",
+    response_model=UserProfileResponse,
+    responses=problems(missing=[UNKNOWN_USER], gone=[USER_DELETED]),
+)
+async def get_user(user_id: UUID, service: Service, vault: PersonalDataVault) -> Response:
     """A user with the credit that is reserved and available now."""
     outcome = await load(service.users, USER, user_id)
-    if outcome.state.profile is None:
-        raise NotFound(UNKNOWN_USER, "there is no such user")
-    return response(answer_of(user_response(outcome.state), version=outcome.version))
+    profile = living(outcome.state)
+    person = await vault.open(user_id, profile.personal_data)
+    body = UserProfileResponse(
+        **user_response(outcome.state).model_dump(),
+        name=person.name if person else None,
+        birth_year=person.birth_year if person else None,
+    )
+    return response(answer_of(body, version=outcome.version))
 
 
-@router.get("/v1/users")
+@router.get("/v1/users", responses=problems())
 async def list_users(
     service: Service,
     address: Annotated[Place | None, Query()] = None,
     after: UUID | None = None,
     limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
 ) -> UserPage:
-    """Users by id; a page ends with the cursor for the next one."""
+    """Users by id, with their credit as of a moment ago."""
     profiles = await user_profiles.list_users(
         service.pool, address=address, after=after, limit=limit
     )
     users = [
-        UserProfileResponse(user_id=each.user_id, address=each.address, gender=each.gender)
+        UserResponse(
+            user_id=each.user_id,
+            address=each.address,
+            gender=each.gender,
+            credit_limit=each.credit_limit,
+            reserved_credit=each.reserved_credit,
+            available_credit=each.credit_limit - each.reserved_credit,
+        )
         for each in profiles
     ]
     return UserPage(users=users, next=users[-1].user_id if len(users) == limit else None)
@@ -130,35 +193,96 @@ async def list_users(
 @router.post(
     "/v1/users/{user_id}/moves",
     response_model=UserResponse,
-    responses={404: {"model": Problem}, 409: {"model": Problem}, 412: {"model": Problem}},
+    responses=problems(
+        missing=[UNKNOWN_USER], gone=[USER_DELETED], conflicts=[SAME_ADDRESS], writes=True
+    ),
 )
 async def move_user(
     user_id: UUID, body: MoveUserRequest, call: AnyCall, service: Service
 ) -> Response:
     """Move a user. A move may be announced late: it holds from `effective_at` on."""
     command = MoveUser(address=body.address, effective_at=body.effective_at or datetime.now(UTC))
+    return await call.handle(service.users, USER, user_id, command, changed)
 
-    def moved(outcome: Outcome[User]) -> Answer:
-        return answer_of(user_response(outcome.state), version=outcome.version)
 
-    return await call.handle(service.users, USER, user_id, command, moved)
+@router.put(
+    "/v1/users/{user_id}/credit-limit",
+    response_model=UserResponse,
+    responses=problems(
+        missing=[UNKNOWN_USER], gone=[USER_DELETED], conflicts=[LIMIT_BELOW_RESERVED], writes=True
+    ),
+)
+async def change_credit_limit(
+    user_id: UUID, body: ChangeCreditLimitRequest, call: AnyCall, service: Service
+) -> Response:
+    """Change how much a user's open and confirmed orders may be worth."""
+    command = ChangeCreditLimit(credit_limit=body.credit_limit)
+    return await call.handle(service.users, USER, user_id, command, changed)
+
+
+@router.delete(
+    "/v1/users/{user_id}",
+    status_code=204,
+    responses=problems(
+        missing=[UNKNOWN_USER], gone=[USER_DELETED], conflicts=[HAS_PENDING_ORDERS], writes=True
+    ),
+)
+async def delete_user(user_id: UUID, call: AnyCall, service: Service) -> Response:
+    """Delete a user and destroy the key to their name and birth year, at once and for ever.
+
+    Orders that were confirmed stay counted.
+    """
+    command = DeleteUser(
+        confirmed_orders=await confirmed_orders.of_user(service.pool, user_id),
+        effective_at=datetime.now(UTC),
+    )
+
+    def deleted(outcome: Outcome[User]) -> Answer:
+        return no_content(outcome.version)
+
+    return await call.handle(service.users, USER, user_id, command, deleted)
+
+
+@router.get("/v1/users/{user_id}/events", responses=problems(missing=[UNKNOWN_USER]))
+async def list_user_events(
+    user_id: UUID,
+    service: Service,
+    vault: PersonalDataVault,
+    after: Version = 0,
+    limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
+) -> EventPage:
+    """A user's history as it was recorded, oldest first; of a deleted user without the name."""
+    page = await event_log.read_page(
+        service.pool, user_id, after=after, limit=limit, unknown=UNKNOWN_USER
+    )
+    for event in page.events:
+        if sealed := event.data.pop("personal_data", None):
+            person = await vault.open(user_id, sealed)
+            event.data["name"] = person.name if person else None
+            event.data["birth_year"] = person.birth_year if person else None
+    return page
+
+
+def changed(outcome: Outcome[User]) -> Answer:
+    return answer_of(user_response(outcome.state), version=outcome.version)
 
 
 def user_response(user: User) -> UserResponse:
-    assert user.profile is not None
-    assert user.address is not None
+    profile, address = user.profile, user.addresses.latest
+    assert profile is not None
+    assert address is not None
     return UserResponse(
-        user_id=user.profile.user_id,
-        name=user.profile.name,
-        address=user.address,
-        gender=user.profile.gender,
-        birth_year=user.profile.birth_year,
-        credit_limit=user.profile.credit_limit,
+        user_id=profile.user_id,
+        address=address,
+        gender=profile.gender,
+        credit_limit=profile.credit_limit,
         reserved_credit=user.reserved_credit,
         available_credit=user.available_credit,
     )
 
 
-def create_app(resources: Resources) -> FastAPI:
+def create_app(resources: Resources, vault: Vault) -> FastAPI:
     """The HTTP application over opened resources."""
-    return http.create_app("users-svc", [router], pool=resources.pool, resources=resources)
+    app = http.create_app("users-svc", [router], pool=resources.pool, resources=resources)
+    app.state.vault = vault
+    return app

@@ -8,11 +8,12 @@ from uuid import UUID
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterUser:
+    """`personal_data` is sealed already: the business never sees a name."""
+
     user_id: UUID
-    name: str
+    personal_data: str
     address: str
     gender: str
-    birth_year: int | None
     credit_limit: Decimal
     effective_at: datetime
 
@@ -21,6 +22,11 @@ class RegisterUser:
 class MoveUser:
     address: str
     effective_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeCreditLimit:
+    credit_limit: Decimal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,4 +41,14 @@ class ReleaseCredit:
     order_id: UUID
 
 
-UserCommand = RegisterUser | MoveUser | ReserveCredit | ReleaseCredit
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteUser:
+    """`confirmed_orders` are the user's orders that are known to be confirmed."""
+
+    confirmed_orders: frozenset[UUID]
+    effective_at: datetime
+
+
+UserCommand = (
+    RegisterUser | MoveUser | ChangeCreditLimit | ReserveCredit | ReleaseCredit | DeleteUser
+)

@@ -35,6 +35,12 @@ class UserMoved:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UserCreditLimitChanged:
+    user_id: UUID
+    credit_limit: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CreditReserved:
     user_id: UUID
     order_id: UUID
@@ -56,15 +62,33 @@ class CreditReleased:
     amount: Decimal
 
 
-PublicUserEvent = UserRegistered | UserMoved | CreditReserved | CreditRefused | CreditReleased
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserDeleted:
+    """From `effective_at` on the user lives nowhere; what was counted before stays counted."""
+
+    user_id: UUID
+    effective_at: datetime
+
+
+PublicUserEvent = (
+    UserRegistered
+    | UserMoved
+    | UserCreditLimitChanged
+    | CreditReserved
+    | CreditRefused
+    | CreditReleased
+    | UserDeleted
+)
 
 CODEC: Codec[PublicUserEvent] = Codec(
     {
         "user-registered": UserRegistered,
         "user-moved": UserMoved,
+        "user-credit-limit-changed": UserCreditLimitChanged,
         "credit-reserved": CreditReserved,
         "credit-refused": CreditRefused,
         "credit-released": CreditReleased,
+        "user-deleted": UserDeleted,
     }
 )
 
@@ -91,6 +115,8 @@ def public_of(event: UserEvent) -> PublicUserEvent:
                 gender=event.gender,
                 effective_at=event.effective_at,
             )
+        case events.UserCreditLimitChanged():
+            return UserCreditLimitChanged(user_id=event.user_id, credit_limit=event.credit_limit)
         case events.CreditReserved():
             return CreditReserved(
                 user_id=event.user_id, order_id=event.order_id, amount=event.amount
@@ -106,5 +132,7 @@ def public_of(event: UserEvent) -> PublicUserEvent:
             return CreditReleased(
                 user_id=event.user_id, order_id=event.order_id, amount=event.amount
             )
+        case events.UserDeleted():
+            return UserDeleted(user_id=event.user_id, effective_at=event.effective_at)
         case _:
             assert_never(event)

@@ -10,11 +10,12 @@ from shared.codec import Codec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserRegistered:
+    """`personal_data` is sealed, see `personal_data`: an event stays for ever, a name must not."""
+
     user_id: UUID
-    name: str
+    personal_data: str
     address: str
     gender: str
-    birth_year: int | None
     credit_limit: Decimal
     effective_at: datetime
 
@@ -25,6 +26,12 @@ class UserMoved:
     address: str
     gender: str
     effective_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserCreditLimitChanged:
+    user_id: UUID
+    credit_limit: Decimal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,14 +56,30 @@ class CreditReleased:
     amount: Decimal
 
 
-UserEvent = UserRegistered | UserMoved | CreditReserved | CreditRefused | CreditReleased
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserDeleted:
+    user_id: UUID
+    effective_at: datetime
+
+
+UserEvent = (
+    UserRegistered
+    | UserMoved
+    | UserCreditLimitChanged
+    | CreditReserved
+    | CreditRefused
+    | CreditReleased
+    | UserDeleted
+)
 
 CODEC: Codec[UserEvent] = Codec(
     {
         "user-registered": UserRegistered,
         "user-moved": UserMoved,
+        "user-credit-limit-changed": UserCreditLimitChanged,
         "credit-reserved": CreditReserved,
         "credit-refused": CreditRefused,
         "credit-released": CreditReleased,
+        "user-deleted": UserDeleted,
     }
 )

@@ -17,12 +17,18 @@ class OrderPlaced:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OrderClosed:
-    """The order was rejected or cancelled: it needs no credit any more."""
+class OrderDecided:
+    """The order was confirmed, rejected or cancelled."""
 
     order_id: UUID
     user_id: UUID
 
 
 PLACED: Codec[OrderPlaced] = Codec({"order-placed": OrderPlaced})
-CLOSED: Codec[OrderClosed] = Codec({"order-rejected": OrderClosed, "order-cancelled": OrderClosed})
+DECIDED: Codec[OrderDecided] = Codec(
+    {
+        "order-confirmed": OrderDecided,
+        "order-rejected": OrderDecided,
+        "order-cancelled": OrderDecided,
+    }
+)

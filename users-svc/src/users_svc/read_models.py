@@ -7,7 +7,7 @@ READ_MODELS = (
     ReadModel(
         table="user_profiles",
         topic=contract.TOPIC,
-        types=("user-registered", "user-moved"),
+        types=user_profiles.TYPES,
         project=user_profiles.project,
     ),
 )

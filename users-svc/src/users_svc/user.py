@@ -2,35 +2,49 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from decimal import Decimal
 from typing import assert_never
 from uuid import UUID
 
 from shared.decider import Decider
-from shared.errors import NotFound, Refused
-from users_svc.commands import MoveUser, RegisterUser, ReleaseCredit, ReserveCredit, UserCommand
+from shared.errors import Gone, NotFound, Refused
+from shared.timeline import Timeline
+from users_svc.commands import (
+    ChangeCreditLimit,
+    DeleteUser,
+    MoveUser,
+    RegisterUser,
+    ReleaseCredit,
+    ReserveCredit,
+    UserCommand,
+)
 from users_svc.events import (
     CreditRefused,
     CreditReleased,
     CreditReserved,
+    UserCreditLimitChanged,
+    UserDeleted,
     UserEvent,
     UserMoved,
     UserRegistered,
 )
 
 UNKNOWN_USER = "unknown-user"
+USER_DELETED = "user-deleted"
+ALREADY_REGISTERED = "already-registered"
+SAME_ADDRESS = "same-address"
+LIMIT_BELOW_RESERVED = "limit-below-reserved"
+HAS_PENDING_ORDERS = "has-pending-orders"
 INSUFFICIENT_CREDIT = "insufficient-credit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """Who a user is."""
+    """Who a user is; `personal_data` is sealed."""
 
     user_id: UUID
-    name: str
+    personal_data: str
     gender: str
-    birth_year: int | None
     credit_limit: Decimal
 
 
@@ -38,23 +52,14 @@ class Profile:
 class User:
     """A user's state. `profile` is None for somebody who never registered.
 
-    `addresses` are (effective from, region code), oldest first; `reserved` holds the amounts of
-    open and confirmed orders.
+    `reserved` holds the amounts of open and confirmed orders, of a deleted user as well: orders
+    that were confirmed still count, and can be cancelled.
     """
 
     profile: Profile | None = None
-    addresses: tuple[tuple[datetime, str], ...] = ()
+    deleted: bool = False
+    addresses: Timeline[str] = field(default_factory=Timeline)
     reserved: Mapping[UUID, Decimal] = field(default_factory=dict)
-
-    @property
-    def address(self) -> str | None:
-        """Where the user lives after all moves known so far."""
-        return self.addresses[-1][1] if self.addresses else None
-
-    def address_at(self, instant: datetime) -> str | None:
-        """Where the user lived at an instant; None before the first address."""
-        lived = [address for since, address in self.addresses if since <= instant]
-        return lived[-1] if lived else None
 
     @property
     def reserved_credit(self) -> Decimal:
@@ -66,34 +71,54 @@ class User:
         return limit - self.reserved_credit
 
 
+def living(user: User) -> Profile:
+    """The profile of a user who is still there.
+
+    Raises:
+        NotFound: the user never registered.
+        Gone: the user was deleted.
+    """
+    if user.profile is None:
+        raise NotFound(UNKNOWN_USER, "there is no such user")
+    if user.deleted:
+        raise Gone(USER_DELETED, "the user was deleted")
+    return user.profile
+
+
 def decide(command: UserCommand, user: User) -> Sequence[UserEvent]:
     """What a command leads to; nothing when there is nothing to do.
 
     Raises:
         NotFound: the user never registered.
+        Gone: the user was deleted.
         Refused: the business says no.
     """
     match command:
         case RegisterUser():
-            return register(command)
+            return register(command, user)
         case MoveUser():
             return move(command, user)
+        case ChangeCreditLimit():
+            return change_credit_limit(command, user)
         case ReserveCredit():
             return reserve(command, user)
         case ReleaseCredit():
             return release(command, user)
+        case DeleteUser():
+            return delete(command, user)
         case _:
             assert_never(command)
 
 
-def register(command: RegisterUser) -> Sequence[UserEvent]:
+def register(command: RegisterUser, user: User) -> Sequence[UserEvent]:
+    if user.profile is not None:
+        raise Refused(ALREADY_REGISTERED, "there is, or was, such a user already")
     return [
         UserRegistered(
             user_id=command.user_id,
-            name=command.name,
+            personal_data=command.personal_data,
             address=command.address,
             gender=command.gender,
-            birth_year=command.birth_year,
             credit_limit=command.credit_limit,
             effective_at=command.effective_at,
         )
@@ -101,18 +126,27 @@ def register(command: RegisterUser) -> Sequence[UserEvent]:
 
 
 def move(command: MoveUser, user: User) -> Sequence[UserEvent]:
-    if user.profile is None:
-        raise NotFound(UNKNOWN_USER, "there is no such user")
-    if user.address_at(command.effective_at) == command.address:
-        raise Refused("same-address", f"the user lives in {command.address} at that time")
+    profile = living(user)
+    if user.addresses.at(command.effective_at) == command.address:
+        raise Refused(SAME_ADDRESS, f"the user lives in {command.address} at that time")
     return [
         UserMoved(
-            user_id=user.profile.user_id,
+            user_id=profile.user_id,
             address=command.address,
-            gender=user.profile.gender,
+            gender=profile.gender,
             effective_at=command.effective_at,
         )
     ]
+
+
+def change_credit_limit(command: ChangeCreditLimit, user: User) -> Sequence[UserEvent]:
+    """Stays quiet when that is the limit already."""
+    profile = living(user)
+    if command.credit_limit < user.reserved_credit:
+        raise Refused(LIMIT_BELOW_RESERVED, f"{user.reserved_credit} are reserved by orders")
+    if command.credit_limit == profile.credit_limit:
+        return []
+    return [UserCreditLimitChanged(user_id=profile.user_id, credit_limit=command.credit_limit)]
 
 
 def reserve(command: ReserveCredit, user: User) -> Sequence[UserEvent]:
@@ -121,6 +155,8 @@ def reserve(command: ReserveCredit, user: User) -> Sequence[UserEvent]:
         return []
     if user.profile is None:
         reason = UNKNOWN_USER
+    elif user.deleted:
+        reason = USER_DELETED
     elif command.amount > user.available_credit:
         reason = INSUFFICIENT_CREDIT
     else:
@@ -147,24 +183,32 @@ def release(command: ReleaseCredit, user: User) -> Sequence[UserEvent]:
     return [CreditReleased(user_id=user.profile.user_id, order_id=command.order_id, amount=amount)]
 
 
+def delete(command: DeleteUser, user: User) -> Sequence[UserEvent]:
+    """Only once every order is decided: one that is pending here may be confirmed elsewhere."""
+    profile = living(user)
+    if pending := user.reserved.keys() - command.confirmed_orders:
+        raise Refused(HAS_PENDING_ORDERS, f"{len(pending)} orders of the user are not decided yet")
+    return [UserDeleted(user_id=profile.user_id, effective_at=command.effective_at)]
+
+
 def evolve(user: User, event: UserEvent) -> User:
     """The state after one more event."""
     match event:
         case UserRegistered():
             profile = Profile(
                 user_id=event.user_id,
-                name=event.name,
+                personal_data=event.personal_data,
                 gender=event.gender,
-                birth_year=event.birth_year,
                 credit_limit=event.credit_limit,
             )
-            return replace(user, profile=profile, addresses=((event.effective_at, event.address),))
+            addresses = Timeline(((event.effective_at, event.address),))
+            return replace(user, profile=profile, addresses=addresses)
         case UserMoved():
-            # Stable by time: of two moves effective at one instant the later recorded one counts.
-            addresses = sorted(
-                [*user.addresses, (event.effective_at, event.address)], key=lambda each: each[0]
-            )
-            return replace(user, addresses=tuple(addresses))
+            addresses = user.addresses.changed(event.effective_at, event.address)
+            return replace(user, addresses=addresses)
+        case UserCreditLimitChanged():
+            assert user.profile is not None
+            return replace(user, profile=replace(user.profile, credit_limit=event.credit_limit))
         case CreditReserved():
             return replace(user, reserved={**user.reserved, event.order_id: event.amount})
         case CreditRefused():
@@ -174,6 +218,8 @@ def evolve(user: User, event: UserEvent) -> User:
                 order: amount for order, amount in user.reserved.items() if order != event.order_id
             }
             return replace(user, reserved=kept)
+        case UserDeleted():
+            return replace(user, deleted=True)
         case _:
             assert_never(event)
 

@@ -1,32 +1,68 @@
-"""Read model: who lives where. Follows users.v1."""
+"""Read model: who lives where, with how much credit. Follows users.v1."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from typing import assert_never
 from uuid import UUID
 
 import asyncpg
 
 from shared.messages import Message
 from shared.postgres import Connection
-from users_svc.contract import CODEC, UserMoved, UserRegistered
+from users_svc.contract import (
+    CODEC,
+    CreditRefused,
+    CreditReleased,
+    CreditReserved,
+    UserCreditLimitChanged,
+    UserDeleted,
+    UserMoved,
+    UserRegistered,
+)
 
-# A repeated or late event changes nothing. A move that took effect before the last one known does
-# not change where the user lives now, but its version still counts as seen.
-PROJECT = """
-    INSERT INTO user_profiles AS profile (user_id, address, gender, effective_at, version)
-    VALUES ($1, $2, $3, $4, $5)
-    ON CONFLICT (user_id) DO UPDATE
-    SET address = CASE WHEN excluded.effective_at >= profile.effective_at
-                       THEN excluded.address ELSE profile.address END,
-        effective_at = greatest(excluded.effective_at, profile.effective_at),
-        version = excluded.version
-    WHERE profile.version < excluded.version
+TYPES = tuple(name for name in CODEC.names if name != "credit-refused")
+"""A refusal changes nothing that is shown here."""
+
+REGISTERED = """
+    INSERT INTO user_profiles (user_id, address, gender, credit_limit, reserved_credit, deleted,
+                               effective_at, version)
+    VALUES ($1, $2, $3, $4, 0, false, $5, $6)
+    ON CONFLICT DO NOTHING
+"""
+
+# A move that took effect before the last one known does not change where the user lives now.
+MOVED = """
+    UPDATE user_profiles
+    SET address = CASE WHEN $2 >= effective_at THEN $3 ELSE address END,
+        effective_at = greatest(effective_at, $2),
+        version = $4
+    WHERE user_id = $1 AND version < $4
+"""
+
+LIMIT_CHANGED = """
+    UPDATE user_profiles
+    SET credit_limit = $2, version = $3
+    WHERE user_id = $1 AND version < $3
+"""
+
+RESERVED = """
+    UPDATE user_profiles
+    SET reserved_credit = reserved_credit + $2, version = $3
+    WHERE user_id = $1 AND version < $3
+"""
+
+DELETED = """
+    UPDATE user_profiles
+    SET deleted = true, version = $2
+    WHERE user_id = $1 AND version < $2
 """
 
 LIST = """
-    SELECT user_id, address, gender, version
+    SELECT user_id, address, gender, credit_limit, reserved_credit
     FROM user_profiles
-    WHERE ($1::text IS NULL OR address = $1)
+    WHERE NOT deleted
+      AND ($1::text IS NULL OR address = $1)
       AND ($2::uuid IS NULL OR user_id > $2)
     ORDER BY user_id
     LIMIT $3
@@ -38,26 +74,44 @@ class UserProfile:
     user_id: UUID
     address: str
     gender: str
-    version: int
+    credit_limit: Decimal
+    reserved_credit: Decimal
 
 
 async def project(connection: Connection, message: Message) -> None:
-    """Take one `user-registered` or `user-moved` message; twice is once, late is nothing."""
-    event = CODEC.decode(message.type, message.data)
-    assert isinstance(event, UserRegistered | UserMoved)
-    await connection.execute(
-        PROJECT,
-        event.user_id,
-        event.address,
-        event.gender,
-        event.effective_at,
-        message.stream_version,
-    )
+    """Take one message of users.v1; twice is once, late is nothing."""
+    event, version = CODEC.decode(message.type, message.data), message.stream_version
+    user = event.user_id
+    match event:
+        case UserRegistered():
+            await connection.execute(
+                REGISTERED,
+                user,
+                event.address,
+                event.gender,
+                event.credit_limit,
+                event.effective_at,
+                version,
+            )
+        case UserMoved():
+            await connection.execute(MOVED, user, event.effective_at, event.address, version)
+        case UserCreditLimitChanged():
+            await connection.execute(LIMIT_CHANGED, user, event.credit_limit, version)
+        case CreditReserved():
+            await connection.execute(RESERVED, user, event.amount, version)
+        case CreditReleased():
+            await connection.execute(RESERVED, user, -event.amount, version)
+        case CreditRefused():
+            pass
+        case UserDeleted():
+            await connection.execute(DELETED, user, version)
+        case _:
+            assert_never(event)
 
 
 async def list_users(
     pool: asyncpg.Pool, *, address: str | None, after: UUID | None, limit: int
 ) -> Sequence[UserProfile]:
-    """Users by id, those after the cursor `after`."""
+    """Users by id, those after the cursor `after`; without those who were deleted."""
     rows = await pool.fetch(LIST, address, after, limit)
     return [UserProfile(**row) for row in rows]

@@ -9,7 +9,7 @@ from shared.consumer import Consumer, Reactions, SetAside, reactions_of
 from shared.handler import react
 from shared.messages import Message
 from shared.postgres import Connection
-from users_svc import order_messages
+from users_svc import confirmed_orders, order_messages
 from users_svc.bootstrap import Resources
 from users_svc.commands import ReleaseCredit, ReserveCredit, UserCommand
 from users_svc.read_models import READ_MODELS
@@ -27,9 +27,14 @@ def create_consumer(resources: Resources, set_aside: SetAside) -> Consumer:
         command = ReserveCredit(user_id=order.user_id, order_id=order.order_id, amount=order.amount)
         await take_effect(connection, order.user_id, command, message)
 
+    async def note_confirmed(connection: Connection, message: Message) -> None:
+        order = order_messages.DECIDED.decode(message.type, message.data)
+        await confirmed_orders.add(connection, order.user_id, order.order_id)
+
     async def release(connection: Connection, message: Message) -> None:
-        order = order_messages.CLOSED.decode(message.type, message.data)
+        order = order_messages.DECIDED.decode(message.type, message.data)
         trace.get_current_span().set_attribute(telemetry.ORDER_ID, str(order.order_id))
+        await confirmed_orders.remove(connection, order.user_id, order.order_id)
         command = ReleaseCredit(order_id=order.order_id)
         await take_effect(connection, order.user_id, command, message)
 
@@ -42,6 +47,7 @@ def create_consumer(resources: Resources, set_aside: SetAside) -> Consumer:
     domain: Reactions = {
         order_messages.TOPIC: {
             "order-placed": [reserve],
+            "order-confirmed": [note_confirmed],
             "order-rejected": [release],
             "order-cancelled": [release],
         }

@@ -1,5 +1,6 @@
 """users-svc over a database of its own, without a network."""
 
+import os
 from collections.abc import AsyncIterator
 
 import httpx
@@ -8,6 +9,7 @@ import pytest
 from shared import postgres
 from users_svc import api
 from users_svc.bootstrap import Resources, open_resources
+from users_svc.personal_data import KEY_BYTES, Vault
 from users_svc.settings import UsersSettings
 
 
@@ -19,7 +21,13 @@ async def resources(database: str) -> AsyncIterator[Resources]:
 
 
 @pytest.fixture
-async def client(resources: Resources) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(api.create_app(resources), raise_app_exceptions=False)
+def vault(resources: Resources) -> Vault:
+    return Vault(resources.pool, os.urandom(KEY_BYTES))
+
+
+@pytest.fixture
+async def client(resources: Resources, vault: Vault) -> AsyncIterator[httpx.AsyncClient]:
+    app = api.create_app(resources, vault)
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://users") as client:
         yield client

@@ -10,7 +10,16 @@ from shared.identifiers import new_id
 from shared.messages import Message
 from users_svc import user_profiles
 from users_svc.bootstrap import Resources
-from users_svc.contract import CODEC, PublicUserEvent, UserMoved, UserRegistered
+from users_svc.contract import (
+    CODEC,
+    CreditReleased,
+    CreditReserved,
+    PublicUserEvent,
+    UserCreditLimitChanged,
+    UserDeleted,
+    UserMoved,
+    UserRegistered,
+)
 
 SINCE = datetime(2015, 12, 11, tzinfo=UTC)
 JACK = UUID(int=1)
@@ -77,6 +86,39 @@ async def test_a_move_that_is_announced_late_does_not_change_where_the_user_live
         await address_after(resources, message(registered(), 1), message(moved("SH", 10), 2), late)
         == "SH"
     )
+
+
+async def credit_after(resources: Resources, *events: PublicUserEvent) -> tuple[Decimal, Decimal]:
+    """Limit and reserved credit after these events, each of them taken twice."""
+    for version, event in enumerate([registered(), *events], start=1):
+        await follow(resources, message(event, version))
+        await follow(resources, message(event, version))
+    [user] = await user_profiles.list_users(resources.pool, address=None, after=None, limit=10)
+    return user.credit_limit, user.reserved_credit
+
+
+async def test_credit_is_followed_to_the_cent(resources: Resources) -> None:
+    first, second = new_id(), new_id()
+    limit = UserCreditLimitChanged(user_id=JACK, credit_limit=Decimal("10.00"))
+
+    credit = await credit_after(
+        resources,
+        limit,
+        CreditReserved(user_id=JACK, order_id=first, amount=Decimal("5.55")),
+        CreditReserved(user_id=JACK, order_id=second, amount=Decimal("4.44")),
+        CreditReleased(user_id=JACK, order_id=first, amount=Decimal("5.55")),
+    )
+
+    assert credit == (Decimal("10.00"), Decimal("4.44"))
+
+
+async def test_a_deleted_user_is_not_listed(resources: Resources) -> None:
+    deleted = UserDeleted(user_id=JACK, effective_at=SINCE)
+    for each in (message(registered(), 1), message(deleted, 2), message(registered(), 1)):
+        await follow(resources, each)
+
+    listed = await user_profiles.list_users(resources.pool, address=None, after=None, limit=10)
+    assert listed == []
 
 
 async def test_users_are_listed_by_place_and_page(

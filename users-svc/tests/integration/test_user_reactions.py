@@ -16,7 +16,7 @@ from shared.identifiers import new_id
 from shared.messages import Metadata
 from shared.records import IncomingRecord
 from shared.wire import OutgoingRecord
-from users_svc import worker
+from users_svc import confirmed_orders, worker
 from users_svc.bootstrap import Resources
 from users_svc.commands import RegisterUser
 from users_svc.user import USER
@@ -36,13 +36,17 @@ def consumer(resources: Resources) -> Consumer:
 
 
 def placed(order_id: UUID, value: str) -> IncomingRecord:
+    return record(order_id, "order-placed", value, 1)
+
+
+def record(order_id: UUID, type_: str, value: str, version: int) -> IncomingRecord:
     headers = {
         "ce_id": str(new_id()),
-        "ce_type": "order-placed",
+        "ce_type": type_,
         "ce_schemaversion": "1",
         "ce_streamid": str(order_id),
-        "ce_streamversion": "1",
-        "ce_previousversion": "0",
+        "ce_streamversion": str(version),
+        "ce_previousversion": str(version - 1),
         "ce_correlationid": str(new_id()),
         "ce_time": "2016-11-11T00:00:00Z",
     }
@@ -60,10 +64,9 @@ async def registered(resources: Resources) -> UUID:
     user_id = new_id()
     command = RegisterUser(
         user_id=user_id,
-        name="Jack",
+        personal_data="sealed",
         address="BJ",
         gender="male",
-        birth_year=None,
         credit_limit=Decimal("100.00"),
         effective_at=datetime(2015, 12, 11, tzinfo=UTC),
     )
@@ -84,6 +87,36 @@ async def test_a_placed_order_reserves_its_credit_once_however_often_it_is_told(
     user = await load(resources.users, USER, user_id)
     assert user.version == 2
     assert user.state.reserved == {order_id: Decimal("30.00")}
+
+
+async def confirmed_and(
+    resources: Resources, consumer: Consumer, *then: str
+) -> tuple[UUID, frozenset[UUID]]:
+    """A user after the story of one order, and their orders that count as confirmed."""
+    user_id, order_id = await registered(resources), new_id()
+    value = PLACED % (order_id, user_id)
+    story = ["order-placed", "order-confirmed", *then]
+    for version, type_ in enumerate(story, start=1):
+        await consumer.take([record(order_id, type_, value, version)] * 2)
+    return user_id, await confirmed_orders.of_user(resources.pool, user_id)
+
+
+async def test_a_confirmed_order_keeps_its_credit_and_is_not_pending(
+    resources: Resources, consumer: Consumer
+) -> None:
+    user_id, confirmed = await confirmed_and(resources, consumer)
+
+    user = await load(resources.users, USER, user_id)
+    assert user.state.reserved.keys() == confirmed
+
+
+async def test_a_cancelled_order_gives_its_credit_back(
+    resources: Resources, consumer: Consumer
+) -> None:
+    user_id, confirmed = await confirmed_and(resources, consumer, "order-cancelled")
+
+    user = await load(resources.users, USER, user_id)
+    assert (user.state.reserved, confirmed) == ({}, frozenset())
 
 
 def parked(database: str, *words: str) -> "subprocess.CompletedProcess[str]":

@@ -4,12 +4,24 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from uuid import UUID
 
+import pytest
+
 from shared.testing import given
-from users_svc.commands import MoveUser, RegisterUser, ReleaseCredit, ReserveCredit
+from users_svc.commands import (
+    ChangeCreditLimit,
+    DeleteUser,
+    MoveUser,
+    RegisterUser,
+    ReleaseCredit,
+    ReserveCredit,
+    UserCommand,
+)
 from users_svc.events import (
     CreditRefused,
     CreditReleased,
     CreditReserved,
+    UserCreditLimitChanged,
+    UserDeleted,
     UserEvent,
     UserMoved,
     UserRegistered,
@@ -24,13 +36,23 @@ LATER = datetime(2016, 11, 11, 2, tzinfo=UTC)
 
 REGISTERED = UserRegistered(
     user_id=JACK,
-    name="Jack",
+    personal_data="sealed",
     address="BJ",
     gender="male",
-    birth_year=1993,
     credit_limit=Decimal("10000.00"),
     effective_at=WINTER,
 )
+
+REGISTER = RegisterUser(
+    user_id=JACK,
+    personal_data="sealed",
+    address="BJ",
+    gender="male",
+    credit_limit=Decimal("10000.00"),
+    effective_at=WINTER,
+)
+
+DELETED = UserDeleted(user_id=JACK, effective_at=LATER)
 
 
 def moved(address: str, at: datetime) -> UserMoved:
@@ -49,22 +71,25 @@ def refused(order: UUID, amount: str, reason: str) -> CreditRefused:
     return CreditRefused(user_id=JACK, order_id=order, amount=Decimal(amount), reason=reason)
 
 
+def delete(*confirmed: UUID) -> DeleteUser:
+    return DeleteUser(confirmed_orders=frozenset(confirmed), effective_at=LATER)
+
+
+def limit_changed(amount: str) -> UserCreditLimitChanged:
+    return UserCreditLimitChanged(user_id=JACK, credit_limit=Decimal(amount))
+
+
 def released(order: UUID, amount: str) -> CreditReleased:
     return CreditReleased(user_id=JACK, order_id=order, amount=Decimal(amount))
 
 
 def test_a_newcomer_is_registered() -> None:
-    command = RegisterUser(
-        user_id=JACK,
-        name="Jack",
-        address="BJ",
-        gender="male",
-        birth_year=1993,
-        credit_limit=Decimal("10000.00"),
-        effective_at=WINTER,
-    )
+    given(USER).when(REGISTER).then(REGISTERED)
 
-    given(USER).when(command).then(REGISTERED)
+
+def test_nobody_registers_twice() -> None:
+    given(USER, REGISTERED).when(REGISTER).then_no("already-registered")
+    given(USER, REGISTERED, DELETED).when(REGISTER).then_no("already-registered")
 
 
 def test_a_user_moves() -> None:
@@ -96,9 +121,9 @@ def test_a_move_announced_late_is_judged_by_its_own_time() -> None:
 def test_the_address_is_that_of_the_latest_move_however_late_others_are_announced() -> None:
     user = USER.state_after([REGISTERED, moved("SH", LATER), moved("GZ", HALF_PAST)])
 
-    assert user.address == "SH"
-    assert user.address_at(HALF_PAST) == "GZ"
-    assert user.address_at(WINTER) == "BJ"
+    assert user.addresses.latest == "SH"
+    assert user.addresses.at(HALF_PAST) == "GZ"
+    assert user.addresses.at(WINTER) == "BJ"
 
 
 def test_credit_is_reserved() -> None:
@@ -156,3 +181,67 @@ def test_a_repeated_release_stays_quiet() -> None:
     past = (REGISTERED, reserved(FIRST, "1.00"), released(FIRST, "1.00"))
 
     given(USER, *past).when(ReleaseCredit(order_id=FIRST)).then()
+
+
+def test_the_credit_limit_is_changed() -> None:
+    command = ChangeCreditLimit(credit_limit=Decimal("20000.00"))
+
+    given(USER, REGISTERED).when(command).then(limit_changed("20000.00"))
+    user = USER.state_after([REGISTERED, limit_changed("20000.00")])
+    assert user.available_credit == Decimal("20000.00")
+
+
+def test_the_same_limit_stays_quiet() -> None:
+    given(USER, REGISTERED).when(ChangeCreditLimit(credit_limit=Decimal("10000"))).then()
+
+
+def test_a_limit_may_fall_to_what_is_reserved_and_no_cent_further() -> None:
+    past = (REGISTERED, reserved(FIRST, "5388.88"))
+
+    given(USER, *past).when(ChangeCreditLimit(credit_limit=Decimal("5388.88"))).then(
+        limit_changed("5388.88")
+    )
+    given(USER, *past).when(ChangeCreditLimit(credit_limit=Decimal("5388.87"))).then_no(
+        "limit-below-reserved"
+    )
+
+
+def test_a_user_without_orders_is_deleted() -> None:
+    given(USER, REGISTERED).when(delete()).then(DELETED)
+
+
+def test_a_user_whose_orders_are_all_confirmed_is_deleted() -> None:
+    given(USER, REGISTERED, reserved(FIRST, "1.00")).when(delete(FIRST)).then(DELETED)
+
+
+def test_a_user_with_an_undecided_order_is_not_deleted() -> None:
+    past = (REGISTERED, reserved(FIRST, "1.00"), reserved(SECOND, "1.00"))
+
+    given(USER, *past).when(delete(FIRST)).then_no("has-pending-orders")
+    given(USER, *past, released(SECOND, "1.00")).when(delete(FIRST)).then(DELETED)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        MoveUser(address="SH", effective_at=LATER),
+        ChangeCreditLimit(credit_limit=Decimal(1)),
+        delete(),
+    ],
+    ids=lambda command: type(command).__name__,
+)
+def test_nothing_is_asked_of_strangers_and_of_the_deleted(command: UserCommand) -> None:
+    given(USER).when(command).then_no("unknown-user")
+    given(USER, REGISTERED, DELETED).when(command).then_no("user-deleted")
+
+
+def test_a_deleted_user_has_no_credit() -> None:
+    given(USER, REGISTERED, DELETED).when(reserve(FIRST, "0.01")).then(
+        refused(FIRST, "0.01", "user-deleted")
+    )
+
+
+def test_an_order_that_is_cancelled_after_its_user_was_deleted_gives_its_credit_back() -> None:
+    past = (REGISTERED, reserved(FIRST, "1.00"), DELETED)
+
+    given(USER, *past).when(ReleaseCredit(order_id=FIRST)).then(released(FIRST, "1.00"))

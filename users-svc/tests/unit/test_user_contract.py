@@ -10,10 +10,9 @@ from users_svc.events import UserRegistered
 
 REGISTERED = UserRegistered(
     user_id=UUID(int=1),
-    name="Jack",
+    personal_data="sealed",
     address="BJ",
     gender="male",
-    birth_year=1993,
     credit_limit=Decimal("100000.00"),
     effective_at=datetime(2015, 12, 11, tzinfo=UTC),
 )

@@ -1,0 +1,29 @@
+"""Which orders of a user are confirmed, as orders.v1 says: a deletion must know."""
+
+from uuid import UUID
+
+import asyncpg
+
+from shared.postgres import Connection
+
+ADD = """
+    INSERT INTO confirmed_orders (user_id, order_id)
+    VALUES ($1, $2)
+    ON CONFLICT DO NOTHING
+"""
+
+REMOVE = "DELETE FROM confirmed_orders WHERE user_id = $1 AND order_id = $2"
+
+OF_USER = "SELECT order_id FROM confirmed_orders WHERE user_id = $1"
+
+
+async def add(connection: Connection, user_id: UUID, order_id: UUID) -> None:
+    await connection.execute(ADD, user_id, order_id)
+
+
+async def remove(connection: Connection, user_id: UUID, order_id: UUID) -> None:
+    await connection.execute(REMOVE, user_id, order_id)
+
+
+async def of_user(pool: asyncpg.Pool, user_id: UUID) -> frozenset[UUID]:
+    return frozenset(row["order_id"] for row in await pool.fetch(OF_USER, user_id))

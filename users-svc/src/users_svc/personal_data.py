@@ -1,0 +1,104 @@
+"""Personal data, sealed with a key for each user; without the key it is noise (crypto-shredding).
+
+Events stay for ever, in this database and its backups. A name must not: it is recorded sealed with
+AES-256-GCM, its user's key lies in `personal_data_keys`, wrapped with the service's own key, and
+goes in the transaction that records `user-deleted` (see the migration).
+"""
+
+import base64
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from uuid import UUID
+
+import asyncpg
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from pydantic import TypeAdapter
+
+KEY_BYTES = 32
+NONCE_BYTES = 12
+"""As NIST SP 800-38D recommends for GCM; random, for few messages under each key."""
+
+ADD_KEY = """
+    INSERT INTO personal_data_keys (user_id, wrapped_key, made_at)
+    VALUES ($1, $2, $3)
+    ON CONFLICT DO NOTHING
+"""
+
+KEY = "SELECT wrapped_key FROM personal_data_keys WHERE user_id = $1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonalData:
+    """What is known of a person; it does not show in logs by accident."""
+
+    name: str = field(repr=False)
+    birth_year: int | None = field(repr=False)
+
+
+FORM: TypeAdapter[PersonalData] = TypeAdapter(PersonalData)
+
+
+class WrongMasterKey(ValueError):
+    """PERSONAL_DATA_KEY is not the key with which this database was begun: put that back."""
+
+
+class Vault:
+    """Seals and opens; `master_key` (KEY_BYTES) wraps the users' keys."""
+
+    def __init__(
+        self,
+        pool: asyncpg.Pool,
+        master_key: bytes,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._pool = pool
+        self._master_key = AESGCM(master_key)
+        self._now = now
+
+    async def seal(self, user_id: UUID, data: PersonalData) -> str:
+        """The data as text that only the user's key opens; the key is made if there is none."""
+        key = await self._key_of(user_id)
+        if key is None:
+            fresh = AESGCM.generate_key(8 * KEY_BYTES)
+            wrapped = encrypt(self._master_key, fresh, user_id)
+            await self._pool.execute(ADD_KEY, user_id, wrapped, self._now())
+            key = await self._key_of(user_id)
+        assert key is not None
+        return base64.b64encode(encrypt(key, FORM.dump_json(data), user_id)).decode()
+
+    async def open(self, user_id: UUID, sealed: str) -> PersonalData | None:
+        """What was sealed; None when the key is gone, or is another one by now.
+
+        Raises:
+            WrongMasterKey: the user's key cannot be unwrapped.
+        """
+        key = await self._key_of(user_id)
+        if key is None:
+            return None
+        try:
+            return FORM.validate_json(decrypt(key, base64.b64decode(sealed), user_id))
+        except InvalidTag:
+            return None
+
+    async def _key_of(self, user_id: UUID) -> AESGCM | None:
+        wrapped = await self._pool.fetchval(KEY, user_id)
+        if wrapped is None:
+            return None
+        try:
+            return AESGCM(decrypt(self._master_key, wrapped, user_id))
+        except InvalidTag as error:
+            raise WrongMasterKey(WrongMasterKey.__doc__) from error
+
+
+def encrypt(key: AESGCM, data: bytes, user_id: UUID) -> bytes:
+    """The user's id is authenticated with it: one user's data never opens as another's."""
+    nonce = os.urandom(NONCE_BYTES)
+    return nonce + key.encrypt(nonce, data, user_id.bytes)
+
+
+def decrypt(key: AESGCM, sealed: bytes, user_id: UUID) -> bytes:
+    """Raises InvalidTag: another key, another user, or changed bytes."""
+    return key.decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], user_id.bytes)
