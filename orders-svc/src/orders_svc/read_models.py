@@ -10,13 +10,13 @@ READ_MODELS = (
     ReadModel(
         table="catalogue",
         topic=orders_svc.item.contract.TOPIC,
-        types=("item-listed",),
+        types=tuple(orders_svc.item.contract.CODEC.names),
         project=catalogue.project,
     ),
     ReadModel(
         table="order_summaries",
         topic=orders_svc.order.contract.TOPIC,
-        types=("order-placed", "order-confirmed", "order-rejected", "order-cancelled"),
+        types=tuple(orders_svc.order.contract.CODEC.names),
         project=summaries.project,
     ),
 )

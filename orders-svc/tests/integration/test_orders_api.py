@@ -45,20 +45,6 @@ async def decide(resources: Resources, order: str, command: OrderCommand) -> Non
     await handle(resources.orders, ORDER, order_id, command, metadata=cause)
 
 
-async def test_an_item_is_listed(client: httpx.AsyncClient) -> None:
-    answer = await client.post("/v1/items", json=IPHONE)
-
-    assert answer.status_code == 201
-    assert answer.json() | {"item_id": None} == IPHONE | {"origin": "BJ", "item_id": None}
-    assert (await client.get(answer.headers["Location"])).json() == answer.json()
-
-
-async def test_an_unknown_item_is_not_found(client: httpx.AsyncClient) -> None:
-    answer = await client.get(f"/v1/items/{uuid4()}")
-
-    assert (answer.status_code, answer.json()["code"]) == (404, "unknown-item")
-
-
 async def test_an_order_is_placed_at_the_price_of_its_item(
     client: httpx.AsyncClient, iphone: str
 ) -> None:
@@ -172,3 +158,21 @@ async def test_a_repeated_placement_is_one_order(
 async def test_the_service_is_ready(client: httpx.AsyncClient) -> None:
     assert (await client.get("/health/live")).status_code == 200
     assert (await client.get("/health/ready")).json() == {"status": "ready"}
+
+
+async def test_the_history_is_told_as_it_was_recorded(
+    client: httpx.AsyncClient, resources: Resources, order: str
+) -> None:
+    await decide(resources, order, ConfirmOrder())
+
+    page = (await client.get(f"{order}/events")).json()
+
+    assert [event["type"] for event in page["events"]] == ["order-placed", "order-confirmed"]
+    assert page["events"][0]["data"]["amount"] == "16166.64"
+    assert page["next"] is None
+
+
+async def test_an_unknown_order_has_no_history(client: httpx.AsyncClient) -> None:
+    answer = await client.get(f"/v1/orders/{uuid4()}/events")
+
+    assert (answer.status_code, answer.json()["code"]) == (404, "unknown-order")

@@ -104,14 +104,48 @@ async def test_an_old_message_does_not_undo_a_newer_one(resources: Resources) ->
     assert order.status == "cancelled"
 
 
-async def test_an_item_is_followed_once_twice_and_not_backwards(resources: Resources) -> None:
-    newer = replace(LISTED, origin="SH")
-    for event, version in [(LISTED, 1), (newer, 2), (newer, 2), (LISTED, 1)]:
-        data = item_contract.CODEC.encode(event)
-        await follow(resources, catalogue.project, message("item-listed", data, version))
+def repriced(price: str, days: int) -> item_contract.ItemRepriced:
+    at = PLACED_AT + timedelta(days=days)
+    return item_contract.ItemRepriced(item_id=ITEM, price=Decimal(price), effective_at=at)
+
+
+def corrected(origin: str, days: int) -> item_contract.ItemOriginCorrected:
+    at = PLACED_AT + timedelta(days=days)
+    return item_contract.ItemOriginCorrected(
+        item_id=ITEM, type="phone", origin=origin, effective_at=at
+    )
+
+
+def of_item(event: item_contract.PublicItemEvent, version: int) -> Message:
+    codec = item_contract.CODEC
+    return message(codec.name_of(event), codec.encode(event), version)
+
+
+ITEM_STORY: list[tuple[item_contract.PublicItemEvent, int]] = [
+    (LISTED, 1),
+    (repriced("3.00", 10), 2),
+    (repriced("2.00", 5), 3),
+    (corrected("SH", 10), 4),
+    (corrected("GZ", 5), 5),
+]
+
+
+@pytest.mark.parametrize("repeats", [1, 2])
+async def test_an_item_is_followed_in_the_order_of_time(resources: Resources, repeats: int) -> None:
+    for event, version in [*ITEM_STORY, (LISTED, 1), (repriced("9.00", 20), 2)]:
+        for _ in range(repeats):
+            await follow(resources, catalogue.project, of_item(event, version))
 
     [item] = await catalogue.list_items(resources.pool, after=None, limit=10)
-    assert item.origin == "SH"
+    assert (item.price, item.origin) == (Decimal("3.00"), "SH")
+
+
+async def test_a_delisted_item_is_not_on_offer(resources: Resources) -> None:
+    delisted = item_contract.ItemDelisted(item_id=ITEM, effective_at=PLACED_AT)
+    for each in (of_item(LISTED, 1), of_item(delisted, 2), of_item(LISTED, 1)):
+        await follow(resources, catalogue.project, each)
+
+    assert await catalogue.list_items(resources.pool, after=None, limit=10) == []
 
 
 async def test_lists_come_by_page(client: httpx.AsyncClient, resources: Resources) -> None:

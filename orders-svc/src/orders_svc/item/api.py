@@ -3,26 +3,42 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict
 
 from orders_svc.item import catalogue
-from orders_svc.item.commands import ListItem
-from orders_svc.item.item import ITEM, Item
+from orders_svc.item.commands import CorrectItemOrigin, DelistItem, ListItem, RepriceItem
+from orders_svc.item.item import (
+    ITEM,
+    ITEM_DELISTED,
+    SAME_ORIGIN,
+    SAME_PRICE,
+    UNKNOWN_ITEM,
+    Item,
+)
 from orders_svc.service import PAGE_MAX, Service
 from shared.errors import NotFound
 from shared.forms import Label, Money, PastInstant, Place
 from shared.handler import Outcome, load
-from shared.http import AnyCall, Problem, answer_of, response
+from shared.http import AnyCall, answer_of, no_content, response
 from shared.identifiers import new_id
 from shared.messages import Answer
+from shared.openapi import problems
+
+IPHONE: dict[str, Any] = {
+    "name": "iphone",
+    "type": "phone",
+    "origin": "BJ",
+    "price": "5388.88",
+    "effective_at": "2015-12-11T00:00:00Z",
+}
 
 
 class ListItemRequest(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [IPHONE]})
 
     name: Label
     type: Label
@@ -31,7 +47,26 @@ class ListItemRequest(BaseModel):
     effective_at: PastInstant | None = None
 
 
-class ItemResponse(BaseModel):
+class RepriceItemRequest(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"price": "4888.88"}]}
+    )
+
+    price: Money
+    effective_at: PastInstant | None = None
+
+
+class CorrectItemOriginRequest(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"origin": "SH", "effective_at": "2016-11-11T00:00:00Z"}]},
+    )
+
+    origin: Place
+    effective_at: PastInstant | None = None
+
+
+class CatalogueEntryResponse(BaseModel):
     item_id: UUID
     name: str
     type: str
@@ -39,15 +74,25 @@ class ItemResponse(BaseModel):
     price: Decimal
 
 
+class ItemResponse(CatalogueEntryResponse):
+    """A delisted item stays readable: past orders refer to it."""
+
+    delisted: bool
+
+
 class ItemPage(BaseModel):
-    items: Sequence[ItemResponse]
+    """`next` is the `after` of the next page, null on the last one."""
+
+    items: Sequence[CatalogueEntryResponse]
     next: UUID | None
 
 
-router = APIRouter(responses={422: {"model": Problem}})
+router = APIRouter(tags=["items"])
 
 
-@router.post("/v1/items", status_code=201, response_model=ItemResponse)
+@router.post(
+    "/v1/items", status_code=201, response_model=ItemResponse, responses=problems(writes=True)
+)
 async def list_item(body: ListItemRequest, call: AnyCall, service: Service) -> Response:
     """Put an item on offer. Its origin holds from `effective_at`, by default from now on."""
     item_id = new_id()
@@ -68,25 +113,29 @@ async def list_item(body: ListItemRequest, call: AnyCall, service: Service) -> R
     return await call.handle(service.items, ITEM, item_id, command, listed)
 
 
-@router.get("/v1/items/{item_id}", response_model=ItemResponse, responses={404: {"model": Problem}})
+@router.get(
+    "/v1/items/{item_id}",
+    response_model=ItemResponse,
+    responses=problems(missing=[UNKNOWN_ITEM]),
+)
 async def get_item(item_id: UUID, service: Service) -> Response:
     """An item as it is now."""
     outcome = await load(service.items, ITEM, item_id)
     if outcome.state is None:
-        raise NotFound("unknown-item", "there is no such item")
+        raise NotFound(UNKNOWN_ITEM, "there is no such item")
     return response(answer_of(item_response(outcome.state), version=outcome.version))
 
 
-@router.get("/v1/items")
+@router.get("/v1/items", responses=problems())
 async def list_items(
     service: Service,
     after: UUID | None = None,
     limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
 ) -> ItemPage:
-    """The catalogue; a page ends with the cursor for the next one."""
+    """The catalogue: all items on offer, as of a moment ago."""
     entries = await catalogue.list_items(service.pool, after=after, limit=limit)
     items = [
-        ItemResponse(
+        CatalogueEntryResponse(
             item_id=entry.item_id,
             name=entry.name,
             type=entry.type,
@@ -98,8 +147,60 @@ async def list_items(
     return ItemPage(items=items, next=items[-1].item_id if len(items) == limit else None)
 
 
+@router.post(
+    "/v1/items/{item_id}/price-changes",
+    response_model=ItemResponse,
+    responses=problems(missing=[UNKNOWN_ITEM], conflicts=[ITEM_DELISTED, SAME_PRICE], writes=True),
+)
+async def reprice_item(
+    item_id: UUID, body: RepriceItemRequest, call: AnyCall, service: Service
+) -> Response:
+    """Change what an item costs. Orders keep the price at which they were placed."""
+    command = RepriceItem(price=body.price, effective_at=body.effective_at or datetime.now(UTC))
+    return await call.handle(service.items, ITEM, item_id, command, changed)
+
+
+@router.post(
+    "/v1/items/{item_id}/origin-corrections",
+    response_model=ItemResponse,
+    responses=problems(missing=[UNKNOWN_ITEM], conflicts=[ITEM_DELISTED, SAME_ORIGIN], writes=True),
+)
+async def correct_item_origin(
+    item_id: UUID, body: CorrectItemOriginRequest, call: AnyCall, service: Service
+) -> Response:
+    """Correct where an item comes from, from `effective_at` on, which may lie in the past."""
+    command = CorrectItemOrigin(
+        origin=body.origin, effective_at=body.effective_at or datetime.now(UTC)
+    )
+    return await call.handle(service.items, ITEM, item_id, command, changed)
+
+
+@router.delete(
+    "/v1/items/{item_id}",
+    status_code=204,
+    responses=problems(missing=[UNKNOWN_ITEM], conflicts=[ITEM_DELISTED], writes=True),
+)
+async def delist_item(item_id: UUID, call: AnyCall, service: Service) -> Response:
+    """Take an item off the offer. Orders that were placed before are confirmed as ever."""
+
+    def delisted(outcome: Outcome[Item | None]) -> Answer:
+        return no_content(outcome.version)
+
+    command = DelistItem(effective_at=datetime.now(UTC))
+    return await call.handle(service.items, ITEM, item_id, command, delisted)
+
+
+def changed(outcome: Outcome[Item | None]) -> Answer:
+    return answer_of(item_response(outcome.state), version=outcome.version)
+
+
 def item_response(item: Item | None) -> ItemResponse:
     assert item is not None
     return ItemResponse(
-        item_id=item.item_id, name=item.name, type=item.type, origin=item.origin, price=item.price
+        item_id=item.item_id,
+        name=item.name,
+        type=item.type,
+        origin=item.origin,
+        price=item.price,
+        delisted=item.delisted,
     )

@@ -3,30 +3,56 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import assert_never
 from uuid import UUID
 
 import asyncpg
 
-from orders_svc.item.contract import CODEC
+from orders_svc.item.contract import (
+    CODEC,
+    ItemDelisted,
+    ItemListed,
+    ItemOriginCorrected,
+    ItemRepriced,
+)
 from shared.messages import Message
 from shared.postgres import Connection
 
-PROJECT = """
-    INSERT INTO catalogue AS entry (item_id, name, type, origin, price, version)
-    VALUES ($1, $2, $3, $4, $5, $6)
-    ON CONFLICT (item_id) DO UPDATE
-    SET name = excluded.name,
-        type = excluded.type,
-        origin = excluded.origin,
-        price = excluded.price,
-        version = excluded.version
-    WHERE entry.version < excluded.version
+LISTED = """
+    INSERT INTO catalogue (item_id, name, type, origin, price, delisted, origin_since, price_since,
+                           version)
+    VALUES ($1, $2, $3, $4, $5, false, $6, $6, $7)
+    ON CONFLICT DO NOTHING
+"""
+
+# A change that took effect before the last one known changes nothing that holds now.
+REPRICED = """
+    UPDATE catalogue
+    SET price = CASE WHEN $2 >= price_since THEN $3 ELSE price END,
+        price_since = greatest(price_since, $2),
+        version = $4
+    WHERE item_id = $1 AND version < $4
+"""
+
+ORIGIN_CORRECTED = """
+    UPDATE catalogue
+    SET origin = CASE WHEN $2 >= origin_since THEN $3 ELSE origin END,
+        origin_since = greatest(origin_since, $2),
+        version = $4
+    WHERE item_id = $1 AND version < $4
+"""
+
+DELISTED = """
+    UPDATE catalogue
+    SET delisted = true, version = $2
+    WHERE item_id = $1 AND version < $2
 """
 
 LIST = """
     SELECT item_id, name, type, origin, price
     FROM catalogue
-    WHERE $1::uuid IS NULL OR item_id > $1
+    WHERE NOT delisted
+      AND ($1::uuid IS NULL OR item_id > $1)
     ORDER BY item_id
     LIMIT $2
 """
@@ -42,22 +68,27 @@ class CatalogueEntry:
 
 
 async def project(connection: Connection, message: Message) -> None:
-    """Take one `item-listed` message; twice is once, late is nothing."""
-    event = CODEC.decode(message.type, message.data)
-    await connection.execute(
-        PROJECT,
-        event.item_id,
-        event.name,
-        event.type,
-        event.origin,
-        event.price,
-        message.stream_version,
-    )
+    """Take one message of items.v1; twice is once, late is nothing."""
+    event, version = CODEC.decode(message.type, message.data), message.stream_version
+    item, since = event.item_id, event.effective_at
+    match event:
+        case ItemListed():
+            await connection.execute(
+                LISTED, item, event.name, event.type, event.origin, event.price, since, version
+            )
+        case ItemRepriced():
+            await connection.execute(REPRICED, item, since, event.price, version)
+        case ItemOriginCorrected():
+            await connection.execute(ORIGIN_CORRECTED, item, since, event.origin, version)
+        case ItemDelisted():
+            await connection.execute(DELISTED, item, version)
+        case _:
+            assert_never(event)
 
 
 async def list_items(
     pool: asyncpg.Pool, *, after: UUID | None, limit: int
 ) -> Sequence[CatalogueEntry]:
-    """Items by id, those after the cursor `after`."""
+    """Items by id, those after the cursor `after`; without those that are delisted."""
     rows = await pool.fetch(LIST, after, limit)
     return [CatalogueEntry(**row) for row in rows]

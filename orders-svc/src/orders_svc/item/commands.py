@@ -16,4 +16,21 @@ class ListItem:
     effective_at: datetime
 
 
-ItemCommand = ListItem
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepriceItem:
+    price: Decimal
+    effective_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorrectItemOrigin:
+    origin: str
+    effective_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DelistItem:
+    effective_at: datetime
+
+
+ItemCommand = ListItem | RepriceItem | CorrectItemOrigin | DelistItem

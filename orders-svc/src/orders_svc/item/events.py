@@ -18,6 +18,36 @@ class ItemListed:
     effective_at: datetime
 
 
-ItemEvent = ItemListed
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemRepriced:
+    item_id: UUID
+    price: Decimal
+    effective_at: datetime
 
-CODEC: Codec[ItemEvent] = Codec({"item-listed": ItemListed})
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemOriginCorrected:
+    """The type stays with the origin: the two are what purchases are counted by."""
+
+    item_id: UUID
+    type: str
+    origin: str
+    effective_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemDelisted:
+    item_id: UUID
+    effective_at: datetime
+
+
+ItemEvent = ItemListed | ItemRepriced | ItemOriginCorrected | ItemDelisted
+
+CODEC: Codec[ItemEvent] = Codec(
+    {
+        "item-listed": ItemListed,
+        "item-repriced": ItemRepriced,
+        "item-origin-corrected": ItemOriginCorrected,
+        "item-delisted": ItemDelisted,
+    }
+)

@@ -1,28 +1,92 @@
 """An item as two pure functions: `decide` what a command leads to, `evolve` by what happened."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from typing import assert_never
 from uuid import UUID
 
-from orders_svc.item.commands import ItemCommand
-from orders_svc.item.events import ItemEvent, ItemListed
+from orders_svc.item.commands import (
+    CorrectItemOrigin,
+    DelistItem,
+    ItemCommand,
+    ListItem,
+    RepriceItem,
+)
+from orders_svc.item.events import (
+    ItemDelisted,
+    ItemEvent,
+    ItemListed,
+    ItemOriginCorrected,
+    ItemRepriced,
+)
 from shared.decider import Decider
+from shared.errors import NotFound, Refused
+from shared.timeline import Timeline
+
+UNKNOWN_ITEM = "unknown-item"
+ITEM_DELISTED = "item-delisted"
+SAME_PRICE = "same-price"
+SAME_ORIGIN = "same-origin"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """An item as it is listed."""
+    """An item's state. One that is delisted stays known: past orders refer to it."""
 
     item_id: UUID
     name: str
     type: str
-    origin: str
-    price: Decimal
+    origins: Timeline[str]
+    prices: Timeline[Decimal]
+    delisted: bool = False
+
+    @property
+    def origin(self) -> str:
+        """Where it comes from after all corrections known so far."""
+        return self.origins.changes[-1][1]
+
+    @property
+    def price(self) -> Decimal:
+        """What it costs after all changes known so far."""
+        return self.prices.changes[-1][1]
+
+
+def on_offer(item: Item | None) -> Item:
+    """The item, if it can be ordered and changed.
+
+    Raises:
+        NotFound: it was never listed.
+        Refused: it is delisted.
+    """
+    if item is None:
+        raise NotFound(UNKNOWN_ITEM, "there is no such item")
+    if item.delisted:
+        raise Refused(ITEM_DELISTED, f"the item {item.item_id} is not on offer any more")
+    return item
 
 
 def decide(command: ItemCommand, item: Item | None) -> Sequence[ItemEvent]:
-    """What a command leads to."""
+    """What a command leads to.
+
+    Raises:
+        NotFound: there is no such item.
+        Refused: the business says no.
+    """
+    match command:
+        case ListItem():
+            return list_(command)
+        case RepriceItem():
+            return reprice(command, on_offer(item))
+        case CorrectItemOrigin():
+            return correct_origin(command, on_offer(item))
+        case DelistItem():
+            return delist(command, on_offer(item))
+        case _:
+            assert_never(command)
+
+
+def list_(command: ListItem) -> Sequence[ItemEvent]:
     return [
         ItemListed(
             item_id=command.item_id,
@@ -35,15 +99,52 @@ def decide(command: ItemCommand, item: Item | None) -> Sequence[ItemEvent]:
     ]
 
 
+def reprice(command: RepriceItem, item: Item) -> Sequence[ItemEvent]:
+    if item.prices.at(command.effective_at) == command.price:
+        raise Refused(SAME_PRICE, f"the item costs {command.price} at that time")
+    return [
+        ItemRepriced(item_id=item.item_id, price=command.price, effective_at=command.effective_at)
+    ]
+
+
+def correct_origin(command: CorrectItemOrigin, item: Item) -> Sequence[ItemEvent]:
+    if item.origins.at(command.effective_at) == command.origin:
+        raise Refused(SAME_ORIGIN, f"the item comes from {command.origin} at that time")
+    return [
+        ItemOriginCorrected(
+            item_id=item.item_id,
+            type=item.type,
+            origin=command.origin,
+            effective_at=command.effective_at,
+        )
+    ]
+
+
+def delist(command: DelistItem, item: Item) -> Sequence[ItemEvent]:
+    """Orders that were placed before are not touched: they hold their price, and are confirmed."""
+    return [ItemDelisted(item_id=item.item_id, effective_at=command.effective_at)]
+
+
 def evolve(item: Item | None, event: ItemEvent) -> Item | None:
     """The state after one more event."""
-    return Item(
-        item_id=event.item_id,
-        name=event.name,
-        type=event.type,
-        origin=event.origin,
-        price=event.price,
-    )
+    if isinstance(event, ItemListed):
+        return Item(
+            item_id=event.item_id,
+            name=event.name,
+            type=event.type,
+            origins=Timeline(((event.effective_at, event.origin),)),
+            prices=Timeline(((event.effective_at, event.price),)),
+        )
+    assert item is not None, "a stream of items begins with a listing"
+    match event:
+        case ItemRepriced():
+            return replace(item, prices=item.prices.changed(event.effective_at, event.price))
+        case ItemOriginCorrected():
+            return replace(item, origins=item.origins.changed(event.effective_at, event.origin))
+        case ItemDelisted():
+            return replace(item, delisted=True)
+        case _:
+            assert_never(event)
 
 
 ITEM: Decider[ItemCommand, Item | None, ItemEvent] = Decider(

@@ -6,6 +6,9 @@ CREATE TABLE catalogue (
     type text NOT NULL,
     origin text NOT NULL,
     price numeric(12, 2) NOT NULL,
+    delisted boolean NOT NULL,
+    origin_since timestamptz NOT NULL,
+    price_since timestamptz NOT NULL,
     version integer NOT NULL
 );
 

@@ -11,24 +11,37 @@ from fastapi import APIRouter, Query, Response
 from opentelemetry import trace
 from pydantic import BaseModel, ConfigDict, Field
 
-from orders_svc.item.item import ITEM, Item
+from orders_svc.item.item import ITEM, ITEM_DELISTED, UNKNOWN_ITEM, Item, on_offer
 from orders_svc.order import summaries
 from orders_svc.order.commands import CancelOrder, PlaceOrder
 from orders_svc.order.events import OrderLine
-from orders_svc.order.order import ORDER, Order, Status, amount_of
+from orders_svc.order.order import (
+    ALREADY_CANCELLED,
+    ORDER,
+    REJECTED,
+    UNKNOWN_ORDER,
+    Order,
+    Status,
+    amount_of,
+)
 from orders_svc.service import PAGE_MAX, Service
-from shared import telemetry
+from shared import event_log, telemetry
 from shared.errors import NotFound
-from shared.forms import Label, PastInstant
+from shared.event_log import EventPage
+from shared.forms import Label, PastInstant, Version
 from shared.handler import Outcome, load
-from shared.http import AnyCall, HttpProblem, Problem, answer_of, response
+from shared.http import AnyCall, HttpProblem, answer_of, response
 from shared.identifiers import new_id
 from shared.messages import Answer
+from shared.openapi import problems
 
 LINES_MAX = 100
 QUANTITY_MAX = 1_000_000
 WAIT_SECONDS_MAX = 30.0
 AMOUNT_MAX = Decimal("9999999999.99")
+AMOUNT_TOO_LARGE = "amount-too-large"
+
+SOME_ID = "01936f2a-7b00-7000-8000-000000000001"
 
 
 class OrderLineRequest(BaseModel):
@@ -39,7 +52,12 @@ class OrderLineRequest(BaseModel):
 
 
 class PlaceOrderRequest(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [{"user_id": SOME_ID, "lines": [{"item_id": SOME_ID, "quantity": 2}]}]
+        },
+    )
 
     user_id: UUID
     lines: Annotated[list[OrderLineRequest], Field(min_length=1, max_length=LINES_MAX)]
@@ -47,7 +65,9 @@ class PlaceOrderRequest(BaseModel):
 
 
 class CancelOrderRequest(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"reason": "changed my mind"}]}
+    )
 
     reason: Label
 
@@ -58,44 +78,44 @@ class OrderLineResponse(BaseModel):
     unit_price: Decimal
 
 
-class OrderResponse(BaseModel):
-    order_id: UUID
-    user_id: UUID
-    status: Status
-    reason: str | None
-    lines: Sequence[OrderLineResponse]
-    amount: Decimal
-    ordered_at: datetime
-
-
 class OrderSummaryResponse(BaseModel):
+    """`reason` says why the order was rejected or cancelled, else it is null."""
+
     order_id: UUID
     user_id: UUID
     status: Status
     reason: str | None
     amount: Decimal
     ordered_at: datetime
+
+
+class OrderResponse(OrderSummaryResponse):
+    lines: Sequence[OrderLineResponse]
 
 
 class OrderPage(BaseModel):
+    """`next` is the `after` of the next page, null on the last one."""
+
     orders: Sequence[OrderSummaryResponse]
     next: UUID | None
 
 
-router = APIRouter(responses={422: {"model": Problem}})
+router = APIRouter(tags=["orders"])
 
 
 @router.post(
     "/v1/orders",
     status_code=201,
     response_model=OrderResponse,
-    responses={404: {"model": Problem}},
+    responses=problems(
+        missing=[UNKNOWN_ITEM], conflicts=[ITEM_DELISTED], invalid=[AMOUNT_TOO_LARGE], writes=True
+    ),
 )
 async def place_order(body: PlaceOrderRequest, call: AnyCall, service: Service) -> Response:
     """Place an order at today's prices. It is pending until its user's credit is decided on."""
     order_id = new_id()
     trace.get_current_span().set_attribute(telemetry.ORDER_ID, str(order_id))
-    items = await items_by_id(service, {line.item_id for line in body.lines})
+    items = await items_on_offer(service, {line.item_id for line in body.lines})
     command = PlaceOrder(
         order_id=order_id,
         user_id=body.user_id,
@@ -109,7 +129,7 @@ async def place_order(body: PlaceOrderRequest, call: AnyCall, service: Service) 
     )
 
     if amount_of(command.lines) > AMOUNT_MAX:
-        raise HttpProblem(422, "amount-too-large", f"an order is worth at most {AMOUNT_MAX}")
+        raise HttpProblem(422, AMOUNT_TOO_LARGE, f"an order is worth at most {AMOUNT_MAX}")
 
     def placed(outcome: Outcome[Order | None]) -> Answer:
         location = f"/v1/orders/{order_id}"
@@ -119,19 +139,23 @@ async def place_order(body: PlaceOrderRequest, call: AnyCall, service: Service) 
     return await call.handle(service.orders, ORDER, order_id, command, placed)
 
 
-async def items_by_id(service: Service, item_ids: set[UUID]) -> dict[UUID, Item]:
-    """The items of an order. Raises NotFound when one was never listed."""
-    history: dict[UUID, Item | None] = dict.fromkeys(item_ids)
+async def items_on_offer(service: Service, item_ids: set[UUID]) -> dict[UUID, Item]:
+    """The items of an order.
+
+    Raises:
+        NotFound: one was never listed.
+        Refused: one is delisted.
+    """
+    items: dict[UUID, Item | None] = dict.fromkeys(item_ids)
     for recorded in await service.items.read_many(item_ids):
-        history[recorded.stream_id] = ITEM.evolve(history[recorded.stream_id], recorded.event)
-    items = {item_id: item for item_id, item in history.items() if item is not None}
-    for unknown in item_ids - items.keys():
-        raise NotFound("unknown-item", f"there is no item {unknown}")
-    return items
+        items[recorded.stream_id] = ITEM.evolve(items[recorded.stream_id], recorded.event)
+    return {item_id: on_offer(item) for item_id, item in items.items()}
 
 
 @router.get(
-    "/v1/orders/{order_id}", response_model=OrderResponse, responses={404: {"model": Problem}}
+    "/v1/orders/{order_id}",
+    response_model=OrderResponse,
+    responses=problems(missing=[UNKNOWN_ORDER]),
 )
 async def get_order(
     order_id: UUID,
@@ -146,14 +170,14 @@ async def get_order(
     while True:
         outcome = await load(service.orders, ORDER, order_id)
         if outcome.state is None:
-            raise NotFound("unknown-order", "there is no such order")
+            raise NotFound(UNKNOWN_ORDER, "there is no such order")
         seconds_left = deadline - asyncio.get_running_loop().time()
         if outcome.state.status != "pending" or seconds_left <= 0:
             return response(answer_of(order_response(outcome.state), version=outcome.version))
         await service.watch.newer_than(order_id, outcome.version, seconds_left)
 
 
-@router.get("/v1/orders")
+@router.get("/v1/orders", responses=problems())
 async def list_orders(
     service: Service,
     user_id: UUID | None = None,
@@ -161,7 +185,7 @@ async def list_orders(
     after: UUID | None = None,
     limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
 ) -> OrderPage:
-    """Orders in the order of their placement; a page ends with the cursor for the next one."""
+    """Orders in the order of their placement, as of a moment ago."""
     found = await summaries.list_orders(
         service.pool, user_id=user_id, status=status, after=after, limit=limit
     )
@@ -182,7 +206,9 @@ async def list_orders(
 @router.post(
     "/v1/orders/{order_id}/cancel",
     response_model=OrderResponse,
-    responses={404: {"model": Problem}, 409: {"model": Problem}, 412: {"model": Problem}},
+    responses=problems(
+        missing=[UNKNOWN_ORDER], conflicts=[ALREADY_CANCELLED, REJECTED], writes=True
+    ),
 )
 async def cancel_order(
     order_id: UUID, body: CancelOrderRequest, call: AnyCall, service: Service
@@ -195,6 +221,19 @@ async def cancel_order(
 
     command = CancelOrder(reason=body.reason)
     return await call.handle(service.orders, ORDER, order_id, command, cancelled)
+
+
+@router.get("/v1/orders/{order_id}/events", responses=problems(missing=[UNKNOWN_ORDER]))
+async def list_order_events(
+    order_id: UUID,
+    service: Service,
+    after: Version = 0,
+    limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
+) -> EventPage:
+    """An order's history as it was recorded, oldest first."""
+    return await event_log.read_page(
+        service.pool, order_id, after=after, limit=limit, unknown=UNKNOWN_ORDER
+    )
 
 
 def order_response(order: Order | None) -> OrderResponse:

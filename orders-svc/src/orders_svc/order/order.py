@@ -28,6 +28,9 @@ from shared.errors import NotFound, Refused
 Status = Literal["pending", "confirmed", "rejected", "cancelled"]
 
 TIMED_OUT = "timed-out"
+UNKNOWN_ORDER = "unknown-order"
+ALREADY_CANCELLED = "already-cancelled"
+REJECTED = "rejected"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +56,7 @@ def decide(command: OrderCommand, order: Order | None) -> Sequence[OrderEvent]:
     if isinstance(command, PlaceOrder):
         return place(command)
     if order is None:
-        raise NotFound("unknown-order", "there is no such order")
+        raise NotFound(UNKNOWN_ORDER, "there is no such order")
     match command:
         case ConfirmOrder():
             return confirm(order)
@@ -106,9 +109,9 @@ def reject(command: RejectOrder, order: Order) -> Sequence[OrderEvent]:
 
 def cancel(command: CancelOrder, order: Order) -> Sequence[OrderEvent]:
     if order.status == "cancelled":
-        raise Refused("already-cancelled", "the order is cancelled")
+        raise Refused(ALREADY_CANCELLED, "the order is cancelled")
     if order.status == "rejected":
-        raise Refused("rejected", "the order was rejected, there is nothing to cancel")
+        raise Refused(REJECTED, "the order was rejected, there is nothing to cancel")
     return [
         OrderCancelled(
             order_id=order.order_id,

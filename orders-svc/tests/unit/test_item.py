@@ -1,0 +1,123 @@
+"""Each command of an item: the right events, or a no."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from uuid import UUID
+
+import pytest
+
+from orders_svc.item.commands import (
+    CorrectItemOrigin,
+    DelistItem,
+    ItemCommand,
+    ListItem,
+    RepriceItem,
+)
+from orders_svc.item.events import ItemDelisted, ItemListed, ItemOriginCorrected, ItemRepriced
+from orders_svc.item.item import ITEM
+from shared.testing import given
+
+IPHONE = UUID(int=1)
+WINTER = datetime(2015, 12, 11, tzinfo=UTC)
+HALF_PAST = datetime(2016, 11, 11, 0, 30, tzinfo=UTC)
+LATER = datetime(2016, 11, 11, 2, tzinfo=UTC)
+
+LISTED = ItemListed(
+    item_id=IPHONE,
+    name="iphone",
+    type="phone",
+    origin="BJ",
+    price=Decimal("5388.88"),
+    effective_at=WINTER,
+)
+DELISTED = ItemDelisted(item_id=IPHONE, effective_at=LATER)
+
+
+def repriced(price: str, at: datetime) -> ItemRepriced:
+    return ItemRepriced(item_id=IPHONE, price=Decimal(price), effective_at=at)
+
+
+def corrected(origin: str, at: datetime) -> ItemOriginCorrected:
+    return ItemOriginCorrected(item_id=IPHONE, type="phone", origin=origin, effective_at=at)
+
+
+def reprice(price: str, at: datetime) -> RepriceItem:
+    return RepriceItem(price=Decimal(price), effective_at=at)
+
+
+def test_an_item_is_listed() -> None:
+    command = ListItem(
+        item_id=IPHONE,
+        name="iphone",
+        type="phone",
+        origin="BJ",
+        price=Decimal("5388.88"),
+        effective_at=WINTER,
+    )
+
+    given(ITEM).when(command).then(LISTED)
+
+
+def test_an_item_is_repriced() -> None:
+    given(ITEM, LISTED).when(reprice("4888.88", LATER)).then(repriced("4888.88", LATER))
+
+
+def test_the_same_price_at_its_time_is_no_change() -> None:
+    past = (LISTED, repriced("4888.88", LATER))
+
+    given(ITEM, *past).when(reprice("4888.88", LATER)).then_no("same-price")
+    given(ITEM, *past).when(reprice("5388.88", HALF_PAST)).then_no("same-price")
+    given(ITEM, *past).when(reprice("4888.88", HALF_PAST)).then(repriced("4888.88", HALF_PAST))
+
+
+def test_an_origin_is_corrected_from_a_time_in_the_past_on() -> None:
+    command = CorrectItemOrigin(origin="SH", effective_at=WINTER)
+
+    given(ITEM, LISTED).when(command).then(corrected("SH", WINTER))
+
+
+def test_the_same_origin_at_its_time_is_no_correction() -> None:
+    past = (LISTED, corrected("SH", LATER))
+
+    given(ITEM, *past).when(CorrectItemOrigin(origin="SH", effective_at=LATER)).then_no(
+        "same-origin"
+    )
+    given(ITEM, *past).when(CorrectItemOrigin(origin="SH", effective_at=HALF_PAST)).then(
+        corrected("SH", HALF_PAST)
+    )
+
+
+def test_price_and_origin_are_those_of_the_latest_change_however_late_others_are_announced() -> (
+    None
+):
+    item = ITEM.state_after(
+        [
+            LISTED,
+            repriced("3.00", LATER),
+            repriced("2.00", HALF_PAST),
+            corrected("GZ", LATER),
+            corrected("SH", HALF_PAST),
+        ]
+    )
+
+    assert item is not None
+    assert (item.price, item.origin) == (Decimal("3.00"), "GZ")
+    assert (item.prices.at(HALF_PAST), item.origins.at(HALF_PAST)) == (Decimal("2.00"), "SH")
+
+
+def test_an_item_is_delisted() -> None:
+    given(ITEM, LISTED).when(DelistItem(effective_at=LATER)).then(DELISTED)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        reprice("1.00", LATER),
+        CorrectItemOrigin(origin="SH", effective_at=LATER),
+        DelistItem(effective_at=LATER),
+    ],
+    ids=lambda command: type(command).__name__,
+)
+def test_nothing_is_asked_of_items_that_are_unknown_or_delisted(command: ItemCommand) -> None:
+    given(ITEM).when(command).then_no("unknown-item")
+    given(ITEM, LISTED, DELISTED).when(command).then_no("item-delisted")
