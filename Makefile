@@ -11,7 +11,7 @@ DEMO_JAEGER_WAIT_SECONDS ?= 60
 TEST_WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fetch up down status logs clean footprint demo \
+.PHONY: help setup fetch up down status logs token clean footprint demo \
 	rebuild-check rebuild replay stress bench \
 	test check fmt lint types imports unit integration e2e
 
@@ -35,6 +35,11 @@ status: setup ## what runs, where, and why not
 
 logs: setup ## the last log lines; of one process with name=users-api
 	@$(EMBEDDED) logs $(name)
+
+# Nothing but the token goes to standard output, not even that something was installed.
+token: ## a token for calls: as=clerk, as=analyst, or as=user user=ID
+	@$(PYTHON) scripts/setup.py >&2
+	@$(EMBEDDED) token '$(as)' $(if $(user),--subject '$(user)')
 
 clean: setup ## stop everything and remove its data
 	@$(EMBEDDED) clean

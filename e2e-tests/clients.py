@@ -9,28 +9,38 @@ from typing import Any
 
 import httpx
 
+from embedded import issuer
+from embedded.run_folder import RunFolder
+
 TIMEOUT_SECONDS = 40
 """Longer than the longest wait that an API offers."""
 WAIT_SECONDS = 30
+
+CALLERS = {"users-api": "clerk", "orders-api": "clerk", "analytics-api": "analyst"}
+"""The roles in which these clients call."""
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Hometown:
-    """All APIs of one running system, by its addresses."""
+    """All APIs of one running system, by its addresses; tokens by the process they are for."""
 
     addresses: Mapping[str, str]
+    tokens: Mapping[str, str]
     http: httpx.Client
 
     @classmethod
-    def at(cls, addresses: Mapping[str, str]) -> "Hometown":
-        return cls(addresses, httpx.Client(timeout=TIMEOUT_SECONDS))
-
-    @classmethod
     def of_run_folder(cls, folder: Path) -> "Hometown":
-        """The system that `make up` started in this folder."""
-        return cls.at(json.loads((folder / "addresses.json").read_text()))
+        """The system that `make up` started in this folder. Raises Failure if there is none."""
+        addresses = json.loads((folder / "addresses.json").read_text())
+        tokens = {name: issuer.token(RunFolder(folder), role) for name, role in CALLERS.items()}
+        return cls(addresses, tokens, httpx.Client(timeout=TIMEOUT_SECONDS))
+
+    def headers(self, process: str) -> dict[str, str]:
+        """Who calls; nobody needs a token for Jaeger."""
+        token = self.tokens.get(process)
+        return {"Authorization": f"Bearer {token}"} if token else {}
 
     def register_user(self, *, key: str | None = None, **user: object) -> Json:
         return self._post("users-api", "/v1/users", user, key)
@@ -43,6 +53,9 @@ class Hometown:
 
     def list_item(self, *, key: str | None = None, **item: object) -> Json:
         return self._post("orders-api", "/v1/items", item, key)
+
+    def list_items(self, **query: object) -> Json:
+        return self._get("orders-api", "/v1/items", **query)
 
     def place_order(
         self,
@@ -62,6 +75,9 @@ class Hometown:
 
     def get_order(self, order_id: str, wait: float = 0) -> Json:
         return self._get("orders-api", f"/v1/orders/{order_id}", wait=wait)
+
+    def list_orders(self, **query: object) -> Json:
+        return self._get("orders-api", "/v1/orders", **query)
 
     def decided_order(self, order_id: str) -> Json:
         """The order as soon as it is not pending any more, at most WAIT_SECONDS from now."""
@@ -107,11 +123,13 @@ class Hometown:
         return dict(trace)
 
     def _get(self, process: str, path: str, /, **query: Any) -> Json:
-        answer = self.http.get(self.addresses[process] + path, params=query)
+        answer = self.http.get(
+            self.addresses[process] + path, params=query, headers=self.headers(process)
+        )
         return body_of(answer)
 
     def _post(self, service: str, path: str, body: Json, key: str | None) -> Json:
-        headers = {"Idempotency-Key": key} if key else {}
+        headers = self.headers(service) | ({"Idempotency-Key": key} if key else {})
         answer = self.http.post(self.addresses[service] + path, json=body, headers=headers)
         return body_of(answer)
 

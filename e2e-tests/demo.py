@@ -13,6 +13,7 @@ import httpx
 
 from clients import Hometown, Json
 from embedded import figures
+from embedded.errors import Failure
 from embedded.figures import Figure
 from embedded.run_folder import RunFolder
 from embedded.settings import Settings
@@ -42,6 +43,8 @@ def main() -> None:
         demonstrate(Hometown.of_run_folder(folder), folder)
     except FileNotFoundError:
         sys.exit("hometown: nothing runs here; start it with: make up")
+    except Failure as failure:
+        sys.exit(f"hometown: {failure}")
     except (NotInTime, httpx.HTTPError) as error:
         sys.exit(f"hometown: the demonstration stopped: {error} (see: make status, make logs)")
 

@@ -22,7 +22,7 @@ from embedded.jaeger import JAEGER
 from embedded.progress import tell
 from embedded.run_folder import RunFolder
 from embedded.settings import Settings
-from embedded.testing import throwaway_stack
+from embedded.testing import bearer, throwaway_stack
 from shared import messages
 from shared.topics import TOPICS
 from users_svc.contract import TOPIC
@@ -77,7 +77,9 @@ async def register_until(
 ) -> None:
     """Register users at full speed, and move each of them, so that each has two events."""
     address = f"http://{site.address('users-api')}"
-    async with httpx.AsyncClient(base_url=address, timeout=REQUEST_SECONDS_MAX) as client:
+    async with httpx.AsyncClient(
+        base_url=address, timeout=REQUEST_SECONDS_MAX, headers=bearer(site.folder, "clerk")
+    ) as client:
         while not stopping.is_set():
             sent_at = time.monotonic()
             answer = await client.post("/v1/users", json=USER)

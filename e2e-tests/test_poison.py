@@ -157,17 +157,15 @@ def test_trap_t11_poison_is_set_aside_untouched_and_everything_else_goes_on(
 
 
 def orders_of(hometown: Hometown, user: str) -> list[dict[str, str]]:
-    address = hometown.addresses["orders-api"]
-    answer = hometown.http.get(f"{address}/v1/orders", params={"user_id": user, "limit": 100})
-    return list(answer.raise_for_status().json()["orders"])
+    return list(hometown.list_orders(user_id=user, limit=100)["orders"])
 
 
 def items(hometown: Hometown) -> list[dict[str, str]]:
     """The whole catalogue, page by page."""
-    address, found, after = hometown.addresses["orders-api"], [], None
+    found, after = [], None
     while True:
         query = {"limit": 100} | ({"after": after} if after else {})
-        page = hometown.http.get(f"{address}/v1/items", params=query).raise_for_status().json()
+        page = hometown.list_items(**query)
         found += page["items"]
         after = page["next"]
         if after is None:

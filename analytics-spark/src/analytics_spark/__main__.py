@@ -13,7 +13,8 @@ async def run_api() -> None:
     settings = processes.read_settings(ApiSettings)
     with telemetry.configured("analytics-api", settings.otel_exporter_otlp_endpoint):
         async with open_resources(settings) as resources:
-            await processes.serve_api(api.create_app(resources), settings)
+            app = api.create_app(resources, processes.door_of(settings))
+            await processes.serve_api(app, settings)
 
 
 async def run_job() -> None:

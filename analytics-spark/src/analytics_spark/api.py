@@ -13,8 +13,9 @@ from analytics_spark.bootstrap import Resources
 from analytics_spark.checkpoint import Offsets
 from analytics_spark.hours import Epoch, Split, Totals
 from shared import http
+from shared.auth import Caller, Door, may
 from shared.forms import Instant
-from shared.openapi import problems
+from shared.openapi import refusals
 
 PAGE_MAX = 1_000
 HOUR = timedelta(hours=1)
@@ -81,11 +82,14 @@ def resources_of(request: Request) -> Resources:
 
 Service = Annotated[Resources, Depends(resources_of)]
 
-router = APIRouter(tags=["hours"], responses=problems())
+Reader = Annotated[Caller, may("hours:read")]
+
+router = APIRouter(tags=["hours"], responses=refusals())
 
 
 @router.get("/v1/hours")
 async def list_hours(
+    caller: Reader,
     service: Service,
     from_: Annotated[Instant | None, Query(alias="from")] = None,
     to: Instant | None = None,
@@ -101,7 +105,9 @@ async def list_hours(
 
 
 @router.get("/v1/hours/{hour}", response_model_exclude_none=True)
-async def get_hour(hour: Hour, service: Service, by: Split | None = None) -> SplitHourResponse:
+async def get_hour(
+    caller: Reader, hour: Hour, service: Service, by: Split | None = None
+) -> SplitHourResponse:
     """One hour, and on request its split; buyers of several cells are counted in each of them."""
     async with hours.snapshot(service.pool) as connection:
         totals = await hours.get_hour(connection, hour)
@@ -116,7 +122,7 @@ async def get_hour(hour: Hour, service: Service, by: Split | None = None) -> Spl
 
 
 @router.get("/v1/status")
-async def get_status(service: Service) -> StatusResponse:
+async def get_status(caller: Reader, service: Service) -> StatusResponse:
     """The last batch, the watermark, what was counted and what was not."""
     epoch = await hours.latest_epoch(service.pool)
     ends = await service.topic_ends.current()
@@ -165,6 +171,8 @@ def batch_response(epoch: Epoch) -> BatchResponse:
     )
 
 
-def create_app(resources: Resources) -> FastAPI:
+def create_app(resources: Resources, door: Door) -> FastAPI:
     """The HTTP application over opened resources."""
-    return http.create_app("analytics", [router], pool=resources.pool, resources=resources)
+    return http.create_app(
+        "analytics", [router], pool=resources.pool, resources=resources, door=door
+    )

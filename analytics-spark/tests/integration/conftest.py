@@ -39,6 +39,7 @@ def spark(spark_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     from analytics_spark.settings import JobSettings
 
     settings = JobSettings(
+        environment="development",
         database_url="postgresql://nobody@127.0.0.1/nothing",
         checkpoint_dir=tmp_path_factory.mktemp("unused"),
         spark_jars_dir=spark_jars,

@@ -21,8 +21,11 @@ from analytics_spark.cells import DELTAS, KEY, VALUES
 from analytics_spark.checkpoint import Offsets
 from analytics_spark.topic_ends import TopicEnds
 from analytics_spark.writer import open_writer
+from embedded.run_folder import RunFolder
+from embedded.testing import bearer
 from histories import HOUR, at, sample
 from shared import postgres
+from shared.auth import Door
 from small_job import SmallJob
 
 QUERY_ID = "5b0a4a0c-1a63-4f5e-9d2c-6a1a1f5d9c11"
@@ -63,11 +66,13 @@ def store_sample(dsn: str, checkpoint_dir: Path) -> None:
 
 
 @pytest.fixture
-async def api(tables: str) -> AsyncIterator[httpx.AsyncClient]:
+async def api(tables: str, door: Door, issuing: RunFolder) -> AsyncIterator[httpx.AsyncClient]:
     ends = KnownEnds({"orders.v1": {"0": 12, "1": 8, "2": 0}})
     async with postgres.open_pool(tables, name="test", connections_max=2) as pool:
-        transport = httpx.ASGITransport(create_app(Resources(pool=pool, topic_ends=ends)))
-        async with httpx.AsyncClient(transport=transport, base_url="http://api") as client:
+        transport = httpx.ASGITransport(create_app(Resources(pool=pool, topic_ends=ends), door))
+        async with httpx.AsyncClient(
+            transport=transport, base_url="http://api", headers=bearer(issuing, "analyst")
+        ) as client:
             yield client
 
 

@@ -98,7 +98,8 @@ def test_a_killed_job_leaves_nothing_behind_and_its_successor_goes_on(
 
 
 def test_a_job_without_its_database_ends_with_one_line(environment: dict[str, str]) -> None:
-    without = environment | {"DATABASE_URL": "postgresql://nobody@127.0.0.1:1/nothing"}
+    nowhere = {"DATABASE_URL": "postgresql://nobody@127.0.0.1:1/nothing"}
+    without = environment | nowhere | {"ENVIRONMENT": "development"}
     with job_process(without) as process:
         _, log = process.communicate(timeout=STOP_TIMEOUT_SECONDS)
 

@@ -1,4 +1,4 @@
-"""The verbs of the stack: `python -m embedded up|down|status|logs|run|clean|footprint|fetch`."""
+"""The verbs of the stack: `up|down|status|logs|run|token|clean|footprint|fetch`."""
 
 import argparse
 import contextlib
@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from pydantic import ValidationError
 
-from embedded import figures, footprint, logs, status, tools
+from embedded import figures, footprint, issuer, logs, status, tools
 from embedded.composition import Composition
 from embedded.down import down
 from embedded.errors import Failure
@@ -21,6 +21,7 @@ from embedded.progress import complain, tell, tell_in_place
 from embedded.run_folder import RunFolder
 from embedded.settings import Settings
 from embedded.up import address_table, up
+from shared.identifiers import new_id
 
 LOG_LINES_DEFAULT = 20
 
@@ -79,6 +80,17 @@ def do_run(arguments: argparse.Namespace, settings: Settings, composition: Compo
     )
 
 
+def do_token(arguments: argparse.Namespace, settings: Settings, composition: Composition) -> int:
+    """Nothing but the token on standard output: it is made to be put into a variable."""
+    subject = arguments.subject
+    if arguments.role == issuer.PERSONAL and not subject:
+        subject = str(new_id())
+        complain(f"this is nobody yet, who may register: user {subject}")
+    folder = RunFolder(settings.run_dir)
+    tell(issuer.token(folder, arguments.role, subject, arguments.hours))
+    return 0
+
+
 def do_fetch(arguments: argparse.Namespace, settings: Settings, composition: Composition) -> int:
     find_java()
     for jars in (KAFKA_JARS, SPARK_JARS):
@@ -111,6 +123,10 @@ def parser() -> argparse.ArgumentParser:
     ran.add_argument("--without", metavar="PROCESS", help="stop this process meanwhile")
     ran.add_argument("service", help="users or orders")
     ran.add_argument("arguments", nargs=argparse.REMAINDER, help="such as: rebuild --check")
+    issued = add("token", do_token, "a token for calls to the APIs, on standard output")
+    issued.add_argument("role", nargs="?", default="", help=", ".join(issuer.ROLES))
+    issued.add_argument("--subject", help="who calls; a user's id for a user")
+    issued.add_argument("--hours", type=float, default=issuer.HOURS_DEFAULT, help="how long")
     got = add("fetch", do_fetch, "download the jars into the user's cache folder")
     got.add_argument("--jaeger", action="store_true", help="and get or build Jaeger")
     return root

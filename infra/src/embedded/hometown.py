@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
+from embedded import issuer
 from embedded.composition import (
     HOST,
     Composition,
@@ -36,7 +37,7 @@ def module(*arguments: str) -> Sequence[str]:
 
 
 def connections(role: str) -> Variables:
-    """Where a service finds the others; its role is called like its database."""
+    """Where a service finds the others and whom it trusts; it has the role of its database."""
 
     def of(site: Site) -> Mapping[str, str]:
         return {
@@ -44,6 +45,7 @@ def connections(role: str) -> Variables:
             "DATABASE_URL": dsn(site, role),
             "KAFKA_BOOTSTRAP_SERVERS": site.address("kafka"),
             "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{site.address('otlp')}",
+            **issuer.variables(site.folder),
         }
 
     return of

@@ -14,11 +14,20 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+from embedded import issuer
+from embedded.run_folder import RunFolder
 from embedded.testing import throwaway_kafka, throwaway_postgres
 from shared import topics
+from shared.auth import Door, Verifier
+from shared.limits import Rates
+from shared.settings import DEVELOPMENT_ISSUER
+from shared.signing_keys import SigningKeys
 
 SHARED_BY = ("e2e-tests", "analytics-spark/tests/integration")
 """Folders whose tests share what is too large to have twice. They take longest and come first."""
+
+REQUESTS_PER_SECOND_MAX = 1_000_000
+"""More than a test can ask for."""
 
 
 def shared_by(path: str) -> str:
@@ -84,3 +93,19 @@ def kafka_servers() -> Iterator[str]:
     with throwaway_kafka() as servers:
         asyncio.run(topics.create(servers))
         yield servers
+
+
+@pytest.fixture(scope="session")
+def issuing(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    """The folder of an issuer for this run; see `embedded.testing.bearer`."""
+    folder = RunFolder(tmp_path_factory.mktemp("issuer"))
+    issuer.establish(folder)
+    return folder
+
+
+@pytest.fixture
+def door(issuing: RunFolder) -> Door:
+    """Lets in whom that issuer knows, as often as they like."""
+    keys = SigningKeys(issuer.public_keys(issuing).as_uri())
+    verifier = Verifier(keys, issuer=DEVELOPMENT_ISSUER, audience=issuer.AUDIENCE)
+    return Door(verifier=verifier, rates=Rates(REQUESTS_PER_SECOND_MAX))

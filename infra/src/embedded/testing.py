@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from embedded import leftovers
+from embedded import issuer, leftovers
 from embedded.composition import Composition, Site
 from embedded.down import down
 from embedded.kafka import KAFKA
@@ -49,6 +49,11 @@ def throwaway_kafka() -> Iterator[str]:
     """The bootstrap server of a broker without topics."""
     with throwaway_stack(Composition(processes=(KAFKA,))) as site:
         yield site.address("kafka")
+
+
+def bearer(folder: RunFolder, role: str, subject: str | None = None) -> dict[str, str]:
+    """The header of a caller in this role."""
+    return {"Authorization": f"Bearer {issuer.token(folder, role, subject)}"}
 
 
 def new_folder() -> Path:

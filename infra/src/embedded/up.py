@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 
-from embedded import figures, leftovers, ports, supervision
+from embedded import figures, issuer, leftovers, ports, supervision
 from embedded.composition import Composition, Preparation, Process, Site, Tier
 from embedded.errors import Failure
 from embedded.figures import Figure
@@ -35,7 +35,7 @@ def up(composition: Composition, settings: Settings) -> Site:
 
 
 def claim(composition: Composition, settings: Settings, folder: RunFolder) -> Site:
-    """Decide on ports and passwords; a stack that runs keeps what it has.
+    """Decide on ports and secrets; a stack that runs keeps what it has.
 
     Raises:
         Failure: a port that was asked for cannot be had.
@@ -61,6 +61,7 @@ def claim(composition: Composition, settings: Settings, folder: RunFolder) -> Si
         ports=kept | chosen,
         passwords=load_passwords(folder, ROLES),
     )
+    issuer.establish(folder)
     ports.save(site, composition.ports)
     return site
 

@@ -23,7 +23,8 @@ from shared import (
 async def run_api(settings: OrdersSettings) -> None:
     with telemetry.configured("orders-api", settings.otel_exporter_otlp_endpoint):
         async with open_resources(settings, "orders-api") as resources:
-            await processes.serve_api(api.create_app(resources), settings)
+            app = api.create_app(resources, processes.door_of(settings))
+            await processes.serve_api(app, settings)
 
 
 async def run_relay(settings: OrdersSettings) -> None:

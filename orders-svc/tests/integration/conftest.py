@@ -5,10 +5,13 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
+from embedded.run_folder import RunFolder
+from embedded.testing import bearer
 from orders_svc import api
 from orders_svc.bootstrap import Resources, open_resources
 from orders_svc.settings import OrdersSettings
 from shared import postgres
+from shared.auth import Door
 
 
 @pytest.fixture
@@ -19,7 +22,17 @@ async def resources(database: str) -> AsyncIterator[Resources]:
 
 
 @pytest.fixture
-async def client(resources: Resources) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(api.create_app(resources), raise_app_exceptions=False)
-    async with httpx.AsyncClient(transport=transport, base_url="http://orders") as client:
+def transport(resources: Resources, door: Door) -> httpx.ASGITransport:
+    """The application as any client reaches it."""
+    return httpx.ASGITransport(api.create_app(resources, door), raise_app_exceptions=False)
+
+
+@pytest.fixture
+async def client(
+    transport: httpx.ASGITransport, issuing: RunFolder
+) -> AsyncIterator[httpx.AsyncClient]:
+    """A clerk's."""
+    async with httpx.AsyncClient(
+        transport=transport, base_url="http://orders", headers=bearer(issuing, "clerk")
+    ) as client:
         yield client

@@ -7,15 +7,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 from uuid import UUID
 
 import asyncpg
 from fastapi import APIRouter, Depends, FastAPI, Header, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Receive, Send
+from starlette.types import Scope as AsgiScope
 
+from shared.auth import Caller, Door, May
 from shared.decider import Decider
 from shared.errors import Gone, NotFound, Refused, VersionConflict
 from shared.event_store import EventStore, KeyUsed
@@ -23,11 +27,18 @@ from shared.handler import Outcome, RepeatableAnswer, handle
 from shared.health import database_check, health_routes
 from shared.identifiers import new_id
 from shared.messages import Answer, IdempotencyKey, Metadata
-from shared.openapi import PROBLEM_TYPE, document, problem_of
+from shared.openapi import document
+from shared.problems import HttpProblem as HttpProblem
+from shared.problems import problem, problem_of
 
 C = TypeVar("C")
 S = TypeVar("S")
 E = TypeVar("E")
+
+OPEN_PATHS = frozenset(
+    {"/health/live", "/health/ready", "/docs", "/docs/oauth2-redirect", "/openapi.json"}
+)
+"""All that is answered without a token."""
 
 REPLAYED = "Idempotency-Replayed"
 KEY_FORM = re.compile(r"[\x21-\x7e]{1,255}")
@@ -41,30 +52,34 @@ LOOK_UP = """
 
 
 @dataclass(eq=False)
-class HttpProblem(Exception):
-    """An answer that is decided in HTTP itself, not by the business."""
-
-    status: int
-    code: str
-    detail: str
-
-
-@dataclass(eq=False)
 class Replay(Exception):
     """The request was answered before: this answer again."""
 
     answer: Answer
 
 
+class OpenRoute(Exception):
+    """A route that anybody could call."""
+
+
 def create_app(
-    title: str, routers: Iterable[APIRouter], *, pool: asyncpg.Pool, resources: object
+    title: str,
+    routers: Iterable[APIRouter],
+    *,
+    pool: asyncpg.Pool,
+    resources: object,
+    door: Door,
 ) -> FastAPI:
     """The same application in every service: its routes, health, traces, problem details.
 
     `resources` are what the service's own routes need, as `app.state.resources`.
+
+    Raises:
+        OpenRoute: a route does not say first which scope it needs.
     """
     app = FastAPI(
         title=title,
+        redoc_url=None,
         telemetry={
             "operation_spans": False,
             "metrics": False,
@@ -76,17 +91,40 @@ def create_app(
     app.state.pool = pool
     app.state.resources = resources
     for router in routers:
+        demand_scopes(router)
         app.include_router(router)
     app.router.routes.extend(health_routes({"database": database_check(pool)}))
     answer_problems(app)
+    app.add_middleware(Authentication, door=door)
     return app
 
 
-def problem(
-    status: int, code: str, detail: str, errors: list[dict[str, Any]] | None = None
-) -> Response:
-    body = problem_of(status, code, detail).model_copy(update={"errors": errors})
-    return Response(body.model_dump_json(exclude_none=True), status, media_type=PROBLEM_TYPE)
+def demand_scopes(router: APIRouter) -> None:
+    """Raises OpenRoute unless the first thing that each route depends on is a scope."""
+    for route in router.routes:
+        first = route.dependant.dependencies[:1] if isinstance(route, APIRoute) else []
+        if not first or not isinstance(first[0].call, May):
+            raise OpenRoute(getattr(route, "path", route))
+
+
+class Authentication:
+    """Lets nobody in but known callers, before anything of the request's body is read.
+
+    The caller is in `request.state.caller` then.
+    """
+
+    def __init__(self, app: ASGIApp, door: Door) -> None:
+        self.app = app
+        self.door = door
+
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
+            try:
+                caller = await self.door.admit(scope["headers"])
+            except HttpProblem as error:
+                return await problem_of(error)(scope, receive, send)
+            scope.setdefault("state", {})["caller"] = caller
+        return await self.app(scope, receive, send)
 
 
 def answer_problems(app: FastAPI) -> None:
@@ -94,7 +132,7 @@ def answer_problems(app: FastAPI) -> None:
 
     @app.exception_handler(HttpProblem)
     async def http_problem(request: Request, error: HttpProblem) -> Response:
-        return problem(error.status, error.code, error.detail)
+        return problem_of(error)
 
     @app.exception_handler(Refused)
     async def refused(request: Request, error: Refused) -> Response:
@@ -242,7 +280,10 @@ def version_of(if_match: str | None) -> int | None:
 
 
 async def key_of(request: Request, text: str) -> IdempotencyKey:
-    """The request's idempotency key (draft-ietf-httpapi-idempotency-key-header-07)."""
+    """The request's idempotency key (draft-ietf-httpapi-idempotency-key-header-07).
+
+    Each caller has their own: what another one was answered is nobody else's business.
+    """
     if not KEY_FORM.fullmatch(text):
         raise HttpProblem(
             400, "malformed-idempotency-key", "a key is 1 to 255 visible ASCII characters"
@@ -250,9 +291,10 @@ async def key_of(request: Request, text: str) -> IdempotencyKey:
     body = await request.body()
     try:
         canonical = json.dumps(json.loads(body), sort_keys=True).encode() if body else b""
-    except ValueError:
+    except (ValueError, RecursionError):
         canonical = body
-    scope = f"{request.method} {request.url.path}"
+    caller: Caller = request.state.caller
+    scope = f"{request.method} {request.url.path} {caller.subject}"
     return IdempotencyKey(
         scope=scope,
         key=text,

@@ -13,7 +13,10 @@ from fastapi import FastAPI
 from pydantic import ValidationError
 
 from shared import telemetry
+from shared.auth import Door, Verifier
+from shared.limits import Rates
 from shared.settings import Settings
+from shared.signing_keys import SigningKeys
 
 GRACE_SECONDS = 10
 """How long open requests may take when an api is asked to stop."""
@@ -55,6 +58,20 @@ def read_settings(settings: type[S]) -> S:
             f"{str(each['loc'][0]).upper()}: {each['msg']}" for each in error.errors()
         )
         sys.exit(f"hometown: settings are wrong: {wrong} (see .env.example)")
+
+
+def door_of(settings: Settings) -> Door:
+    """Who is let in to an API; ends the process with one line when the settings do not say."""
+    if not settings.auth_issuer or not settings.auth_jwks_url:
+        sys.exit(
+            "hometown: settings are wrong: AUTH_ISSUER and AUTH_JWKS_URL must say whose tokens"
+            " are accepted (see .env.example)"
+        )
+    keys = SigningKeys(settings.auth_jwks_url)
+    return Door(
+        verifier=Verifier(keys, issuer=settings.auth_issuer, audience=settings.auth_audience),
+        rates=Rates(settings.http_requests_per_second_max),
+    )
 
 
 def run(main: Coroutine[object, object, None]) -> None:

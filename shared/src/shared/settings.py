@@ -1,12 +1,30 @@
 """The settings that every process has, read once from the environment by `__main__`."""
 
-from pydantic import Field, PostgresDsn
+from typing import Literal
+from urllib.parse import unquote
+
+from pydantic import Field, PostgresDsn, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings
+
+DEVELOPMENT_ISSUER = "hometown-development"
+"""Every checkout has one of this name, with a key of its own that lies beside its data."""
+DEVELOPMENT = "development"
+
+PLACEHOLDERS = frozenset(
+    {"admin", "change-me", "changeit", "changeme", "default", "example", "hometown", "insecure"}
+    | {"letmein", "pass", "passwd", "password", "placeholder", "postgres", "pw", "root", "secret"}
+    | {"test", "todo", "user"}
+)
+"""Passwords that stand in examples, and so are known to everybody."""
 
 
 class Settings(BaseSettings):
-    """A missing or malformed value stops the process with its name."""
+    """A missing or malformed value stops the process with its name.
 
+    What only development may have is refused elsewhere; and elsewhere is where nobody said.
+    """
+
+    environment: Literal["development", "production"] = "production"
     database_url: PostgresDsn
     database_service_role: str | None = None
     """Whom `migrate`, which runs as the owner, grants the rights of a service; None: nobody."""
@@ -14,8 +32,44 @@ class Settings(BaseSettings):
     kafka_bootstrap_servers: str = "127.0.0.1:19092"
     http_host: str = "127.0.0.1"
     http_port: int = Field(default=8000, ge=1, le=65535)
+    http_requests_per_second_max: float = Field(default=1000, gt=0)
+    """Of one caller to one process; twice as many at once."""
     otel_exporter_otlp_endpoint: str | None = None
+    auth_issuer: str | None = None
+    """Whose tokens are accepted; an API does not start without."""
+    auth_audience: str = Field(default="hometown", min_length=1)
+    """Whom a token must be meant for."""
+    auth_jwks_url: str | None = None
+    """Where the issuer's public keys are: https://…; in development also http://… and file:…"""
 
     @property
     def database_dsn(self) -> str:
         return str(self.database_url)
+
+    @field_validator("database_url")
+    @classmethod
+    def no_known_password(cls, url: PostgresDsn, info: ValidationInfo) -> PostgresDsn:
+        if info.data.get("environment") == DEVELOPMENT:
+            return url
+        for host in url.hosts():
+            password = unquote(host["password"] or "").lower()
+            role = unquote(host["username"] or "").lower()
+            if password in PLACEHOLDERS | {"", role}:
+                raise ValueError("has no password, or one that everybody knows")
+        return url
+
+    @field_validator("auth_issuer")
+    @classmethod
+    def no_development_issuer(cls, issuer: str | None, info: ValidationInfo) -> str | None:
+        if issuer == DEVELOPMENT_ISSUER and info.data.get("environment") != DEVELOPMENT:
+            raise ValueError("is the development issuer, whose key is no secret")
+        return issuer
+
+    @field_validator("auth_jwks_url")
+    @classmethod
+    def no_open_way_to_the_keys(cls, url: str | None, info: ValidationInfo) -> str | None:
+        development = info.data.get("environment") == DEVELOPMENT
+        schemes = ("https://", "http://", "file:") if development else ("https://",)
+        if url is not None and not url.startswith(schemes):
+            raise ValueError(f"does not begin with {' or '.join(schemes)}")
+        return url

@@ -24,7 +24,8 @@ async def run_api(settings: UsersApiSettings) -> None:
     with telemetry.configured("users-api", settings.otel_exporter_otlp_endpoint):
         async with open_resources(settings, "users-api") as resources:
             vault = Vault(resources.pool, settings.master_key)
-            await processes.serve_api(api.create_app(resources, vault), settings)
+            app = api.create_app(resources, vault, processes.door_of(settings))
+            await processes.serve_api(app, settings)
 
 
 async def run_relay(settings: UsersSettings) -> None:

@@ -10,13 +10,14 @@ from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from shared import event_log, http
+from shared.auth import NOT_YOURS, Caller, Door, may
 from shared.event_log import EventPage
 from shared.forms import Label, Money, PastInstant, Place, Version
 from shared.handler import Outcome, load
-from shared.http import AnyCall, answer_of, no_content, response
+from shared.http import AnyCall, HttpProblem, answer_of, no_content, response
 from shared.identifiers import new_id
 from shared.messages import Answer
-from shared.openapi import problems
+from shared.openapi import refusals
 from users_svc import confirmed_orders, user_profiles
 from users_svc.bootstrap import Resources
 from users_svc.commands import ChangeCreditLimit, DeleteUser, MoveUser, RegisterUser
@@ -34,6 +35,8 @@ from users_svc.user import (
 )
 
 PAGE_MAX = 200
+OWN_CREDIT_LIMIT_MAX = Decimal("10000.00")
+CREDIT_LIMIT_TOO_HIGH = "credit-limit-too-high"
 
 Gender = Literal["female", "male", "other"]
 
@@ -114,6 +117,9 @@ def vault_of(request: Request) -> Vault:
 Service = Annotated[Resources, Depends(resources_of)]
 PersonalDataVault = Annotated[Vault, Depends(vault_of)]
 
+Reader = Annotated[Caller, may("users:read")]
+Writer = Annotated[Caller, may("users:write")]
+
 router = APIRouter(tags=["users"])
 
 
@@ -121,13 +127,25 @@ router = APIRouter(tags=["users"])
     "/v1/users",
     status_code=201,
     response_model=UserResponse,
-    responses=problems(conflicts=[ALREADY_REGISTERED], writes=True),
+    responses=refusals(
+        forbidden=[NOT_YOURS, CREDIT_LIMIT_TOO_HIGH], conflicts=[ALREADY_REGISTERED], writes=True
+    ),
 )
 async def register_user(
-    body: RegisterUserRequest, call: AnyCall, service: Service, vault: PersonalDataVault
+    caller: Writer,
+    body: RegisterUserRequest,
+    call: AnyCall,
+    service: Service,
+    vault: PersonalDataVault,
 ) -> Response:
-    """Register a user. Their address holds from `effective_at`, by default from now on."""
-    user_id = new_id()
+    """Register a user. Their address holds from `effective_at`, by default from now on.
+
+    Who is limited to their own registers themselves: the user's id is the token's subject.
+    """
+    if caller.is_limited and body.credit_limit > OWN_CREDIT_LIMIT_MAX:
+        detail = f"who registers themselves has at most {OWN_CREDIT_LIMIT_MAX}"
+        raise HttpProblem(403, CREDIT_LIMIT_TOO_HIGH, detail)
+    user_id = caller.user_id if caller.is_limited else new_id()
     person = PersonalData(name=body.name, birth_year=body.birth_year)
     command = RegisterUser(
         user_id=user_id,
@@ -150,10 +168,13 @@ async def register_user(
 @router.get(
     "/v1/users/{user_id}",
     response_model=UserProfileResponse,
-    responses=problems(missing=[UNKNOWN_USER], gone=[USER_DELETED]),
+    responses=refusals(forbidden=[NOT_YOURS], missing=[UNKNOWN_USER], gone=[USER_DELETED]),
 )
-async def get_user(user_id: UUID, service: Service, vault: PersonalDataVault) -> Response:
+async def get_user(
+    caller: Reader, user_id: UUID, service: Service, vault: PersonalDataVault
+) -> Response:
     """A user with the credit that is reserved and available now."""
+    caller.demand_own(user_id)
     outcome = await load(service.users, USER, user_id)
     profile = living(outcome.state)
     person = await vault.open(user_id, profile.personal_data)
@@ -165,14 +186,16 @@ async def get_user(user_id: UUID, service: Service, vault: PersonalDataVault) ->
     return response(answer_of(body, version=outcome.version))
 
 
-@router.get("/v1/users", responses=problems())
+@router.get("/v1/users", responses=refusals())
 async def list_users(
+    caller: Reader,
     service: Service,
     address: Annotated[Place | None, Query()] = None,
     after: UUID | None = None,
     limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
 ) -> UserPage:
     """Users by id, with their credit as of a moment ago."""
+    caller.demand_all()
     profiles = await user_profiles.list_users(
         service.pool, address=address, after=after, limit=limit
     )
@@ -193,14 +216,19 @@ async def list_users(
 @router.post(
     "/v1/users/{user_id}/moves",
     response_model=UserResponse,
-    responses=problems(
-        missing=[UNKNOWN_USER], gone=[USER_DELETED], conflicts=[SAME_ADDRESS], writes=True
+    responses=refusals(
+        forbidden=[NOT_YOURS],
+        missing=[UNKNOWN_USER],
+        gone=[USER_DELETED],
+        conflicts=[SAME_ADDRESS],
+        writes=True,
     ),
 )
 async def move_user(
-    user_id: UUID, body: MoveUserRequest, call: AnyCall, service: Service
+    caller: Writer, user_id: UUID, body: MoveUserRequest, call: AnyCall, service: Service
 ) -> Response:
     """Move a user. A move may be announced late: it holds from `effective_at` on."""
+    caller.demand_own(user_id)
     command = MoveUser(address=body.address, effective_at=body.effective_at or datetime.now(UTC))
     return await call.handle(service.users, USER, user_id, command, changed)
 
@@ -208,14 +236,15 @@ async def move_user(
 @router.put(
     "/v1/users/{user_id}/credit-limit",
     response_model=UserResponse,
-    responses=problems(
+    responses=refusals(
         missing=[UNKNOWN_USER], gone=[USER_DELETED], conflicts=[LIMIT_BELOW_RESERVED], writes=True
     ),
 )
 async def change_credit_limit(
-    user_id: UUID, body: ChangeCreditLimitRequest, call: AnyCall, service: Service
+    caller: Writer, user_id: UUID, body: ChangeCreditLimitRequest, call: AnyCall, service: Service
 ) -> Response:
-    """Change how much a user's open and confirmed orders may be worth."""
+    """Change how much a user's open and confirmed orders may be worth; nobody changes their own."""
+    caller.demand_all()
     command = ChangeCreditLimit(credit_limit=body.credit_limit)
     return await call.handle(service.users, USER, user_id, command, changed)
 
@@ -223,15 +252,20 @@ async def change_credit_limit(
 @router.delete(
     "/v1/users/{user_id}",
     status_code=204,
-    responses=problems(
-        missing=[UNKNOWN_USER], gone=[USER_DELETED], conflicts=[HAS_PENDING_ORDERS], writes=True
+    responses=refusals(
+        forbidden=[NOT_YOURS],
+        missing=[UNKNOWN_USER],
+        gone=[USER_DELETED],
+        conflicts=[HAS_PENDING_ORDERS],
+        writes=True,
     ),
 )
-async def delete_user(user_id: UUID, call: AnyCall, service: Service) -> Response:
+async def delete_user(caller: Writer, user_id: UUID, call: AnyCall, service: Service) -> Response:
     """Delete a user and destroy the key to their name and birth year, at once and for ever.
 
     Orders that were confirmed stay counted.
     """
+    caller.demand_own(user_id)
     command = DeleteUser(
         confirmed_orders=await confirmed_orders.of_user(service.pool, user_id),
         effective_at=datetime.now(UTC),
@@ -243,8 +277,11 @@ async def delete_user(user_id: UUID, call: AnyCall, service: Service) -> Respons
     return await call.handle(service.users, USER, user_id, command, deleted)
 
 
-@router.get("/v1/users/{user_id}/events", responses=problems(missing=[UNKNOWN_USER]))
+@router.get(
+    "/v1/users/{user_id}/events", responses=refusals(forbidden=[NOT_YOURS], missing=[UNKNOWN_USER])
+)
 async def list_user_events(
+    caller: Reader,
     user_id: UUID,
     service: Service,
     vault: PersonalDataVault,
@@ -252,6 +289,7 @@ async def list_user_events(
     limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
 ) -> EventPage:
     """A user's history as it was recorded, oldest first; of a deleted user without the name."""
+    caller.demand_own(user_id)
     page = await event_log.read_page(
         service.pool, user_id, after=after, limit=limit, unknown=UNKNOWN_USER
     )
@@ -281,8 +319,10 @@ def user_response(user: User) -> UserResponse:
     )
 
 
-def create_app(resources: Resources, vault: Vault) -> FastAPI:
+def create_app(resources: Resources, vault: Vault, door: Door) -> FastAPI:
     """The HTTP application over opened resources."""
-    app = http.create_app("users-svc", [router], pool=resources.pool, resources=resources)
+    app = http.create_app(
+        "users-svc", [router], pool=resources.pool, resources=resources, door=door
+    )
     app.state.vault = vault
     return app

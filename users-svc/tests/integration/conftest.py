@@ -6,7 +6,10 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
+from embedded.run_folder import RunFolder
+from embedded.testing import bearer
 from shared import postgres
+from shared.auth import Door
 from users_svc import api
 from users_svc.bootstrap import Resources, open_resources
 from users_svc.personal_data import KEY_BYTES, Vault
@@ -26,8 +29,18 @@ def vault(resources: Resources) -> Vault:
 
 
 @pytest.fixture
-async def client(resources: Resources, vault: Vault) -> AsyncIterator[httpx.AsyncClient]:
-    app = api.create_app(resources, vault)
-    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-    async with httpx.AsyncClient(transport=transport, base_url="http://users") as client:
+def transport(resources: Resources, vault: Vault, door: Door) -> httpx.ASGITransport:
+    """The application as any client reaches it."""
+    app = api.create_app(resources, vault, door)
+    return httpx.ASGITransport(app, raise_app_exceptions=False)
+
+
+@pytest.fixture
+async def client(
+    transport: httpx.ASGITransport, issuing: RunFolder
+) -> AsyncIterator[httpx.AsyncClient]:
+    """A clerk's."""
+    async with httpx.AsyncClient(
+        transport=transport, base_url="http://users", headers=bearer(issuing, "clerk")
+    ) as client:
         yield client

@@ -192,7 +192,7 @@ async def test_a_request_whose_first_copy_is_still_recorded_is_told_so(
             """
             INSERT INTO idempotency_keys
                 (scope, key, fingerprint, status, headers, body, recorded_at)
-            VALUES ('POST /v1/users', 'slow', '', 201, '{}', '', now())
+            VALUES ('POST /v1/users clerk', 'slow', '', 201, '{}', '', now())
             """
         )
         answer = await client.post("/v1/users", json=JACK, headers=headers)

@@ -20,13 +20,14 @@ from orders_svc.item.item import (
     Item,
 )
 from orders_svc.service import PAGE_MAX, Service
+from shared.auth import Caller, may
 from shared.errors import NotFound
 from shared.forms import Label, Money, PastInstant, Place
 from shared.handler import Outcome, load
 from shared.http import AnyCall, answer_of, no_content, response
 from shared.identifiers import new_id
 from shared.messages import Answer
-from shared.openapi import problems
+from shared.openapi import refusals
 
 IPHONE: dict[str, Any] = {
     "name": "iphone",
@@ -87,13 +88,18 @@ class ItemPage(BaseModel):
     next: UUID | None
 
 
+Reader = Annotated[Caller, may("items:read")]
+Writer = Annotated[Caller, may("items:write")]
+
 router = APIRouter(tags=["items"])
 
 
 @router.post(
-    "/v1/items", status_code=201, response_model=ItemResponse, responses=problems(writes=True)
+    "/v1/items", status_code=201, response_model=ItemResponse, responses=refusals(writes=True)
 )
-async def list_item(body: ListItemRequest, call: AnyCall, service: Service) -> Response:
+async def list_item(
+    caller: Writer, body: ListItemRequest, call: AnyCall, service: Service
+) -> Response:
     """Put an item on offer. Its origin holds from `effective_at`, by default from now on."""
     item_id = new_id()
     command = ListItem(
@@ -116,9 +122,9 @@ async def list_item(body: ListItemRequest, call: AnyCall, service: Service) -> R
 @router.get(
     "/v1/items/{item_id}",
     response_model=ItemResponse,
-    responses=problems(missing=[UNKNOWN_ITEM]),
+    responses=refusals(missing=[UNKNOWN_ITEM]),
 )
-async def get_item(item_id: UUID, service: Service) -> Response:
+async def get_item(caller: Reader, item_id: UUID, service: Service) -> Response:
     """An item as it is now."""
     outcome = await load(service.items, ITEM, item_id)
     if outcome.state is None:
@@ -126,8 +132,9 @@ async def get_item(item_id: UUID, service: Service) -> Response:
     return response(answer_of(item_response(outcome.state), version=outcome.version))
 
 
-@router.get("/v1/items", responses=problems())
+@router.get("/v1/items", responses=refusals())
 async def list_items(
+    caller: Reader,
     service: Service,
     after: UUID | None = None,
     limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
@@ -150,10 +157,10 @@ async def list_items(
 @router.post(
     "/v1/items/{item_id}/price-changes",
     response_model=ItemResponse,
-    responses=problems(missing=[UNKNOWN_ITEM], conflicts=[ITEM_DELISTED, SAME_PRICE], writes=True),
+    responses=refusals(missing=[UNKNOWN_ITEM], conflicts=[ITEM_DELISTED, SAME_PRICE], writes=True),
 )
 async def reprice_item(
-    item_id: UUID, body: RepriceItemRequest, call: AnyCall, service: Service
+    caller: Writer, item_id: UUID, body: RepriceItemRequest, call: AnyCall, service: Service
 ) -> Response:
     """Change what an item costs. Orders keep the price at which they were placed."""
     command = RepriceItem(price=body.price, effective_at=body.effective_at or datetime.now(UTC))
@@ -163,10 +170,10 @@ async def reprice_item(
 @router.post(
     "/v1/items/{item_id}/origin-corrections",
     response_model=ItemResponse,
-    responses=problems(missing=[UNKNOWN_ITEM], conflicts=[ITEM_DELISTED, SAME_ORIGIN], writes=True),
+    responses=refusals(missing=[UNKNOWN_ITEM], conflicts=[ITEM_DELISTED, SAME_ORIGIN], writes=True),
 )
 async def correct_item_origin(
-    item_id: UUID, body: CorrectItemOriginRequest, call: AnyCall, service: Service
+    caller: Writer, item_id: UUID, body: CorrectItemOriginRequest, call: AnyCall, service: Service
 ) -> Response:
     """Correct where an item comes from, from `effective_at` on, which may lie in the past."""
     command = CorrectItemOrigin(
@@ -178,9 +185,9 @@ async def correct_item_origin(
 @router.delete(
     "/v1/items/{item_id}",
     status_code=204,
-    responses=problems(missing=[UNKNOWN_ITEM], conflicts=[ITEM_DELISTED], writes=True),
+    responses=refusals(missing=[UNKNOWN_ITEM], conflicts=[ITEM_DELISTED], writes=True),
 )
-async def delist_item(item_id: UUID, call: AnyCall, service: Service) -> Response:
+async def delist_item(caller: Writer, item_id: UUID, call: AnyCall, service: Service) -> Response:
     """Take an item off the offer. Orders that were placed before are confirmed as ever."""
 
     def delisted(outcome: Outcome[Item | None]) -> Answer:

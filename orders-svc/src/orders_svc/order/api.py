@@ -26,6 +26,7 @@ from orders_svc.order.order import (
 )
 from orders_svc.service import PAGE_MAX, Service
 from shared import event_log, telemetry
+from shared.auth import NOT_YOURS, Caller, may
 from shared.errors import NotFound
 from shared.event_log import EventPage
 from shared.forms import Label, PastInstant, Version
@@ -33,7 +34,7 @@ from shared.handler import Outcome, load
 from shared.http import AnyCall, HttpProblem, answer_of, response
 from shared.identifiers import new_id
 from shared.messages import Answer
-from shared.openapi import problems
+from shared.openapi import refusals
 
 LINES_MAX = 100
 QUANTITY_MAX = 1_000_000
@@ -100,6 +101,9 @@ class OrderPage(BaseModel):
     next: UUID | None
 
 
+Reader = Annotated[Caller, may("orders:read")]
+Writer = Annotated[Caller, may("orders:write")]
+
 router = APIRouter(tags=["orders"])
 
 
@@ -107,12 +111,19 @@ router = APIRouter(tags=["orders"])
     "/v1/orders",
     status_code=201,
     response_model=OrderResponse,
-    responses=problems(
-        missing=[UNKNOWN_ITEM], conflicts=[ITEM_DELISTED], invalid=[AMOUNT_TOO_LARGE], writes=True
+    responses=refusals(
+        forbidden=[NOT_YOURS],
+        missing=[UNKNOWN_ITEM],
+        conflicts=[ITEM_DELISTED],
+        invalid=[AMOUNT_TOO_LARGE],
+        writes=True,
     ),
 )
-async def place_order(body: PlaceOrderRequest, call: AnyCall, service: Service) -> Response:
+async def place_order(
+    caller: Writer, body: PlaceOrderRequest, call: AnyCall, service: Service
+) -> Response:
     """Place an order at today's prices. It is pending until its user's credit is decided on."""
+    caller.demand_own(body.user_id)
     order_id = new_id()
     trace.get_current_span().set_attribute(telemetry.ORDER_ID, str(order_id))
     items = await items_on_offer(service, {line.item_id for line in body.lines})
@@ -155,9 +166,10 @@ async def items_on_offer(service: Service, item_ids: set[UUID]) -> dict[UUID, It
 @router.get(
     "/v1/orders/{order_id}",
     response_model=OrderResponse,
-    responses=problems(missing=[UNKNOWN_ORDER]),
+    responses=refusals(missing=[UNKNOWN_ORDER]),
 )
 async def get_order(
+    caller: Reader,
     order_id: UUID,
     service: Service,
     wait: Annotated[float, Query(ge=0, le=WAIT_SECONDS_MAX)] = 0,
@@ -168,24 +180,37 @@ async def get_order(
     """
     deadline = asyncio.get_running_loop().time() + wait
     while True:
-        outcome = await load(service.orders, ORDER, order_id)
-        if outcome.state is None:
-            raise NotFound(UNKNOWN_ORDER, "there is no such order")
+        outcome = await own_order(service, caller, order_id)
         seconds_left = deadline - asyncio.get_running_loop().time()
         if outcome.state.status != "pending" or seconds_left <= 0:
             return response(answer_of(order_response(outcome.state), version=outcome.version))
         await service.watch.newer_than(order_id, outcome.version, seconds_left)
 
 
-@router.get("/v1/orders", responses=problems())
+async def own_order(service: Service, caller: Caller, order_id: UUID) -> Outcome[Order]:
+    """An order of the caller's. Raises NotFound for another's, as if there were none."""
+    outcome = await load(service.orders, ORDER, order_id)
+    if outcome.state is None or not caller.owns(outcome.state.user_id):
+        raise NotFound(UNKNOWN_ORDER, "there is no such order")
+    return Outcome(state=outcome.state, version=outcome.version)
+
+
+@router.get("/v1/orders", responses=refusals(forbidden=[NOT_YOURS]))
 async def list_orders(
+    caller: Reader,
     service: Service,
     user_id: UUID | None = None,
     status: Status | None = None,
     after: UUID | None = None,
     limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
 ) -> OrderPage:
-    """Orders in the order of their placement, as of a moment ago."""
+    """Orders in the order of their placement, as of a moment ago.
+
+    Who is limited to their own sees no others.
+    """
+    if caller.is_limited:
+        user_id = user_id or caller.user_id
+        caller.demand_own(user_id)
     found = await summaries.list_orders(
         service.pool, user_id=user_id, status=status, after=after, limit=limit
     )
@@ -206,15 +231,17 @@ async def list_orders(
 @router.post(
     "/v1/orders/{order_id}/cancel",
     response_model=OrderResponse,
-    responses=problems(
+    responses=refusals(
         missing=[UNKNOWN_ORDER], conflicts=[ALREADY_CANCELLED, REJECTED], writes=True
     ),
 )
 async def cancel_order(
-    order_id: UUID, body: CancelOrderRequest, call: AnyCall, service: Service
+    caller: Writer, order_id: UUID, body: CancelOrderRequest, call: AnyCall, service: Service
 ) -> Response:
     """Cancel an order: it counts no more, and the credit it reserved is released."""
     trace.get_current_span().set_attribute(telemetry.ORDER_ID, str(order_id))
+    if caller.is_limited:
+        await own_order(service, caller, order_id)
 
     def cancelled(outcome: Outcome[Order | None]) -> Answer:
         return answer_of(order_response(outcome.state), version=outcome.version)
@@ -223,14 +250,16 @@ async def cancel_order(
     return await call.handle(service.orders, ORDER, order_id, command, cancelled)
 
 
-@router.get("/v1/orders/{order_id}/events", responses=problems(missing=[UNKNOWN_ORDER]))
+@router.get("/v1/orders/{order_id}/events", responses=refusals(missing=[UNKNOWN_ORDER]))
 async def list_order_events(
+    caller: Reader,
     order_id: UUID,
     service: Service,
     after: Version = 0,
     limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
 ) -> EventPage:
     """An order's history as it was recorded, oldest first."""
+    await own_order(service, caller, order_id)
     return await event_log.read_page(
         service.pool, order_id, after=after, limit=limit, unknown=UNKNOWN_ORDER
     )

@@ -1,0 +1,54 @@
+"""Problem details (RFC 9457): the one form in which every service says no over HTTP."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel
+from starlette.responses import Response
+
+PROBLEM = "application/problem+json"
+
+
+class Problem(BaseModel):
+    """`code` is stable and meant for programs."""
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    code: str
+    detail: str
+    errors: list[dict[str, Any]] | None = None
+
+
+@dataclass(eq=False)
+class HttpProblem(Exception):
+    """An answer that is decided in HTTP itself, not by the business."""
+
+    status: int
+    code: str
+    detail: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def details(status: int, code: str, detail: str) -> Problem:
+    """The title says the code in words."""
+    title = code.replace("-", " ").capitalize()
+    return Problem(title=title, status=status, code=code, detail=detail)
+
+
+def problem(
+    status: int,
+    code: str,
+    detail: str,
+    errors: list[dict[str, Any]] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    body = details(status, code, detail).model_copy(update={"errors": errors})
+    return Response(
+        body.model_dump_json(exclude_none=True), status, headers=headers, media_type=PROBLEM
+    )
+
+
+def problem_of(error: HttpProblem) -> Response:
+    return problem(error.status, error.code, error.detail, headers=error.headers)

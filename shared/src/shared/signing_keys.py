@@ -1,0 +1,128 @@
+"""The issuer's public keys: fetched when needed, kept for a while, fetched at most now and then."""
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import httpx
+from jwt import PyJWK, PyJWTError
+
+ALGORITHMS = {("OKP", "Ed25519"): "EdDSA", ("EC", "P-256"): "ES256", ("RSA", None): "RS256"}
+"""By type and curve of the key. All are asymmetric: no public key can be taken for a secret."""
+RSA_BITS_MIN = 2048
+
+FETCH_SECONDS_MAX = 5
+FETCH_BYTES_MAX = 1 << 16
+REFRESH_PAUSE_SECONDS = 10
+"""Between two fetches, whatever key ids the tokens name."""
+FRESH_SECONDS = 300
+"""How long a key that the issuer withdraws may still be accepted while the issuer answers."""
+STALE_SECONDS_MAX = 3600
+"""How long the keys that we have are good while the issuer does not answer."""
+
+log = logging.getLogger(__name__)
+
+
+class KeysUnavailable(Exception):
+    """The issuer's keys could not be fetched, so no token can be judged."""
+
+
+class SigningKeys:
+    """The keys at an address: https://…, or file:… in development."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._keys: Mapping[str, PyJWK] = {}
+        self._fetched_at = self._tried_at = float("-inf")
+        self._lock = asyncio.Lock()
+
+    async def find(self, key_id: str) -> PyJWK | None:
+        """The key of this id; None when the issuer has none.
+
+        Raises:
+            KeysUnavailable: the issuer does not answer, and has not for too long.
+        """
+        if not self._holds(key_id):
+            async with self._lock:
+                if not self._holds(key_id) and age(self._tried_at) > REFRESH_PAUSE_SECONDS:
+                    await self._refresh()
+        if age(self._fetched_at) > STALE_SECONDS_MAX:
+            raise KeysUnavailable
+        return self._keys.get(key_id)
+
+    def _holds(self, key_id: str) -> bool:
+        return key_id in self._keys and age(self._fetched_at) < FRESH_SECONDS
+
+    async def _refresh(self) -> None:
+        self._tried_at = time.monotonic()
+        try:
+            async with asyncio.timeout(FETCH_SECONDS_MAX):
+                self._keys = usable_keys(await asyncio.to_thread(fetch, self._url))
+        except (OSError, TimeoutError, ValueError, httpx.HTTPError) as error:
+            log.warning("the issuer's keys could not be fetched: %r", error)
+        else:
+            self._fetched_at = time.monotonic()
+
+
+def age(instant: float) -> float:
+    """Seconds since an instant of the monotonic clock."""
+    return time.monotonic() - instant
+
+
+def fetch(url: str) -> bytes:
+    """What is at the address. No redirect is followed.
+
+    Raises:
+        OSError, httpx.HTTPError: it does not answer, or with an error.
+        ValueError: it answers with more than anybody's keys.
+    """
+    parts = urlsplit(url)
+    if parts.scheme == "file":
+        return bounded(Path(unquote(parts.path)).read_bytes())
+    content = b""
+    with httpx.stream("GET", url, timeout=FETCH_SECONDS_MAX) as answer:
+        if answer.status_code != httpx.codes.OK:
+            raise ValueError(f"the issuer answered with status {answer.status_code}")
+        for piece in answer.iter_bytes():
+            content = bounded(content + piece)
+    return content
+
+
+def bounded(content: bytes) -> bytes:
+    if len(content) > FETCH_BYTES_MAX:
+        raise ValueError(f"a key set has at most {FETCH_BYTES_MAX} bytes")
+    return content
+
+
+def usable_keys(document: bytes) -> Mapping[str, PyJWK]:
+    """The keys of a JWK set (RFC 7517) by id, without those that we do not accept.
+
+    Raises:
+        ValueError: that is no key set.
+    """
+    match json.loads(document):
+        case {"keys": [*keys]}:
+            found = [key for jwk in keys if (key := usable_key(jwk)) is not None]
+            return {str(key.key_id): key for key in found}
+    raise ValueError("that is no key set")
+
+
+def usable_key(jwk: Any) -> PyJWK | None:
+    """The key decides on its algorithm, never the token; a private key has no place here."""
+    match jwk:
+        case {"kty": str(kind), "kid": str()} if "d" not in jwk and jwk.get("use", "sig") == "sig":
+            algorithm = ALGORITHMS.get((kind, jwk.get("crv")))
+        case _:
+            return None
+    if algorithm is None or jwk.get("alg", algorithm) != algorithm:
+        return None
+    try:
+        key = PyJWK(jwk, algorithm)
+    except (PyJWTError, ValueError):
+        return None
+    return None if kind == "RSA" and key.key.key_size < RSA_BITS_MIN else key
