@@ -12,7 +12,7 @@ TEST_WORKERS ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help setup fetch up down status logs token clean footprint demo \
-	rebuild-check rebuild replay stress bench \
+	rebuild-check rebuild replay audit stress saga bench \
 	test check fmt lint types imports unit integration e2e
 
 help: ## list the verbs
@@ -60,6 +60,12 @@ rebuild: setup ## make the read models of a service anew from its events: name=u
 
 replay: setup ## publish a service's events anew, after its topics were lost: name=users
 	@$(EMBEDDED) run --without $(or $(name),$(error name=users, or name=orders))-relay $(name) replay
+
+audit: setup ## is all reserved credit what the orders say, to the cent?
+	@$(VENV_PYTHON) e2e-tests/audit.py
+
+saga: setup ## 20,000 random interleavings of the credit saga; args="--interleavings 500"
+	@$(VENV_PYTHON) e2e-tests/saga_campaign.py $(args)
 
 stress: setup ## try to make the relay lose or reorder events; args="--seeds 3"
 	@$(VENV_PYTHON) shared/stress/stress.py $(args)
