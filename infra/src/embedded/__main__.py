@@ -82,12 +82,13 @@ def do_run(arguments: argparse.Namespace, settings: Settings, composition: Compo
 
 def do_token(arguments: argparse.Namespace, settings: Settings, composition: Composition) -> int:
     """Nothing but the token on standard output: it is made to be put into a variable."""
-    subject = arguments.subject
-    if arguments.role == issuer.PERSONAL and not subject:
-        subject = str(new_id())
-        complain(f"this is nobody yet, who may register: user {subject}")
+    is_new = arguments.role == issuer.PERSONAL and not arguments.subject
+    subject = str(new_id()) if is_new else arguments.subject
     folder = RunFolder(settings.run_dir)
-    tell(issuer.token(folder, arguments.role, subject, arguments.hours))
+    token = issuer.token(folder, arguments.role, subject, hours=arguments.hours)
+    if is_new:
+        complain(f"a user who has yet to register: {subject}")
+    tell(token)
     return 0
 
 

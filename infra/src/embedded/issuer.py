@@ -19,7 +19,6 @@ from jwt.algorithms import OKPAlgorithm
 
 from embedded.errors import Failure
 from embedded.run_folder import RunFolder, write_atomically, write_json
-from shared.identifiers import new_id
 from shared.settings import DEVELOPMENT_ISSUER
 
 AUDIENCE = "hometown"
@@ -71,7 +70,7 @@ def variables(folder: RunFolder) -> Mapping[str, str]:
 
 
 def token(
-    folder: RunFolder, role: str, subject: str | None = None, hours: float | None = None
+    folder: RunFolder, role: str, subject: str | None = None, *, hours: float = HOURS_DEFAULT
 ) -> str:
     """A token for `role`, which is its own subject unless another is given.
 
@@ -80,19 +79,21 @@ def token(
     """
     if role not in ROLES:
         raise Failure(f"nobody is called {role or 'nothing'} here: as={', as='.join(ROLES)}")
-    hours = HOURS_DEFAULT if hours is None else hours
     if not 0 < hours <= HOURS_MAX:
         raise Failure(f"a token is valid for more than 0 and at most {HOURS_MAX:.0f} hours")
+    return signed(folder, {"sub": subject or role, "scope": " ".join(ROLES[role])}, hours)
+
+
+def signed(folder: RunFolder, claims: Mapping[str, object], hours: float = HOURS_DEFAULT) -> str:
+    """A token with these claims instead of, or beside, those that every token has."""
     key, now = load(folder), datetime.now(UTC)
-    claims = {
+    usual = {
         "iss": DEVELOPMENT_ISSUER,
         "aud": AUDIENCE,
-        "sub": subject or (str(new_id()) if role == PERSONAL else role),
-        "scope": " ".join(ROLES[role]),
         "iat": now,
         "exp": now + timedelta(hours=hours),
     }
-    return jwt.encode(claims, key, ALGORITHM, headers={"kid": key_id(key)})
+    return jwt.encode({**usual, **claims}, key, ALGORITHM, headers={"kid": key_id(key)})
 
 
 def load(folder: RunFolder) -> Ed25519PrivateKey:

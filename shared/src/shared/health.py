@@ -12,6 +12,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from shared.connections import server_config
+
 CHECK_TIMEOUT_SECONDS = 2
 
 Check = Callable[[], Awaitable[str | None]]
@@ -63,8 +65,7 @@ class Server(uvicorn.Server):
 async def health_server(host: str, port: int, checks: Mapping[str, Check]) -> AsyncIterator[None]:
     """Answers health requests of a process that has no HTTP of its own."""
     app = Starlette(routes=health_routes(checks))
-    config = uvicorn.Config(app, host, port, log_config=None, access_log=False, lifespan="off")
-    server = Server(config)
+    server = Server(server_config(app, host, port))
     serving = asyncio.create_task(server.serve())
     try:
         yield

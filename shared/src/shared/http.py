@@ -26,6 +26,7 @@ from shared.event_store import EventStore, KeyUsed
 from shared.handler import Outcome, RepeatableAnswer, handle
 from shared.health import database_check, health_routes
 from shared.identifiers import new_id
+from shared.limits import BODY_BYTES_MAX, AnswerTime
 from shared.messages import Answer, IdempotencyKey, Metadata
 from shared.openapi import document
 from shared.problems import HttpProblem as HttpProblem
@@ -39,6 +40,9 @@ OPEN_PATHS = frozenset(
     {"/health/live", "/health/ready", "/docs", "/docs/oauth2-redirect", "/openapi.json"}
 )
 """All that is answered without a token."""
+
+CODES = {413: "body-too-large"}
+"""Of what is refused in HTTP itself; the others are called as in its standard."""
 
 REPLAYED = "Idempotency-Replayed"
 KEY_FORM = re.compile(r"[\x21-\x7e]{1,255}")
@@ -80,6 +84,7 @@ def create_app(
     app = FastAPI(
         title=title,
         redoc_url=None,
+        max_body_size=BODY_BYTES_MAX,
         telemetry={
             "operation_spans": False,
             "metrics": False,
@@ -95,6 +100,7 @@ def create_app(
         app.include_router(router)
     app.router.routes.extend(health_routes({"database": database_check(pool)}))
     answer_problems(app)
+    app.add_middleware(AnswerTime)
     app.add_middleware(Authentication, door=door)
     return app
 
@@ -166,7 +172,8 @@ def answer_problems(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def http_error(request: Request, error: HTTPException) -> Response:
-        code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")
+        phrase = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")
+        code = CODES.get(error.status_code, phrase)
         answer = problem(error.status_code, code, str(error.detail))
         answer.headers.update(error.headers or {})
         return answer

@@ -1,10 +1,16 @@
-"""How much a caller may ask of a process."""
+"""How much may be asked of a process: how large, how long, and by each caller how often."""
 
+import asyncio
 import math
 import time
 
-from shared.problems import HttpProblem
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from shared.problems import HttpProblem, problem
+
+BODY_BYTES_MAX = 64 * 1024
+ANSWER_SECONDS_MAX = 60.0
+"""Until an answer begins: 30 s, and the longest wait that an API offers."""
 CALLERS_MAX = 10_000
 """Whose rates are known at once; whoever is forgotten starts with a full bucket."""
 BURST_SECONDS = 2
@@ -33,3 +39,31 @@ class Rates:
             seconds = math.ceil((1 - left) / self._rate)
             detail = f"a caller may ask {self._rate:g} times a second"
             raise HttpProblem(429, "too-many-requests", detail, {"Retry-After": str(seconds)})
+
+
+class AnswerTime:
+    """Gives a request up whose answer does not begin in time. A stream may take as long as it likes
+    once it has begun; see `connections` for one that is not read.
+    """
+
+    def __init__(self, app: ASGIApp, seconds_max: float = ANSWER_SECONDS_MAX) -> None:
+        self.app = app
+        self.seconds_max = seconds_max
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+
+        async def send_in_time(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                limit.reschedule(None)
+            await send(message)
+
+        try:
+            async with asyncio.timeout(self.seconds_max) as limit:
+                await self.app(scope, receive, send_in_time)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            answer = problem(504, "answer-too-slow", "there was no answer in time, try again")
+            await answer(scope, receive, send)

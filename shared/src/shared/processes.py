@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from shared import telemetry
 from shared.auth import Door, Verifier
+from shared.connections import server_config
 from shared.limits import Rates
 from shared.settings import Settings
 from shared.signing_keys import SigningKeys
@@ -82,13 +83,12 @@ def run(main: Coroutine[object, object, None]) -> None:
 
 async def serve_api(app: FastAPI, settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT; requests in hand are finished."""
-    config = uvicorn.Config(
+    config = server_config(
         app,
         settings.http_host,
         settings.http_port,
-        log_config=None,
-        access_log=False,
-        timeout_graceful_shutdown=GRACE_SECONDS,
+        connections_max=settings.http_connections_max,
+        grace=GRACE_SECONDS,
     )
     await uvicorn.Server(config).serve()
 

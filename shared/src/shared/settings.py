@@ -32,6 +32,8 @@ class Settings(BaseSettings):
     kafka_bootstrap_servers: str = "127.0.0.1:19092"
     http_host: str = "127.0.0.1"
     http_port: int = Field(default=8000, ge=1, le=65535)
+    http_connections_max: int = Field(default=500, ge=1)
+    """Half of the files that a process may have open by default."""
     http_requests_per_second_max: float = Field(default=1000, gt=0)
     """Of one caller to one process; twice as many at once."""
     otel_exporter_otlp_endpoint: str | None = None

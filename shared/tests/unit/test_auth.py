@@ -1,0 +1,194 @@
+"""Tokens: who is known by them, and whom nothing helps."""
+
+import json
+from typing import Annotated, Any
+from uuid import uuid4
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from fastapi import APIRouter, Depends
+from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
+
+from embedded import issuer
+from embedded.run_folder import RunFolder
+from shared.auth import REMEMBERED_MAX, Caller, Verifier, may, token_in
+from shared.http import OpenRoute, demand_scopes
+from shared.problems import HttpProblem
+from shared.settings import DEVELOPMENT_ISSUER
+from shared.signing_keys import SigningKeys, usable_keys
+
+ED25519 = Ed25519PrivateKey.generate()
+P256 = ec.generate_private_key(ec.SECP256R1())
+RSA_2048 = rsa.generate_private_key(65537, 2048)
+RSA_1024 = rsa.generate_private_key(65537, 1024)
+
+PUBLIC = {
+    "ed": json.loads(OKPAlgorithm.to_jwk(ED25519.public_key())),
+    "ec": json.loads(ECAlgorithm.to_jwk(P256.public_key())),
+    "rsa": json.loads(RSAAlgorithm.to_jwk(RSA_2048.public_key())),
+    "short": json.loads(RSAAlgorithm.to_jwk(RSA_1024.public_key())),
+}
+
+
+def key_set(*keys: dict[str, Any]) -> bytes:
+    return json.dumps({"keys": keys}).encode()
+
+
+@pytest.fixture
+def verifier(issuing: RunFolder) -> Verifier:
+    keys = SigningKeys(issuer.public_keys(issuing).as_uri())
+    return Verifier(keys, issuer=DEVELOPMENT_ISSUER, audience=issuer.AUDIENCE)
+
+
+async def code_of(verifier: Verifier, token: str) -> str:
+    with pytest.raises(HttpProblem) as refused:
+        await verifier.caller_of(token)
+    return refused.value.code
+
+
+async def test_a_token_names_its_caller_and_what_they_may_do(
+    verifier: Verifier, issuing: RunFolder
+) -> None:
+    caller = await verifier.caller_of(issuer.token(issuing, "analyst"))
+
+    assert caller.subject == "analyst"
+    assert caller.scopes == set(issuer.ROLES["analyst"])
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"iss": "https://somebody.else"},
+        {"aud": "somebody else"},
+        {"exp": 1},
+        {"exp": None},
+        {"nbf": 9999999999},
+        {"iat": 9999999999},
+        {"iat": None},
+        {"sub": ""},
+        {"sub": "x" * 256},
+        {"sub": None},
+        {"scope": ["all"]},
+        {"scope": None},
+    ],
+    ids=str,
+)
+async def test_claims_must_be_there_and_right(
+    verifier: Verifier, issuing: RunFolder, claims: dict[str, Any]
+) -> None:
+    token = issuer.signed(issuing, {"sub": "clerk", "scope": "all"} | claims)
+
+    assert await code_of(verifier, token) == "invalid-token"
+
+
+async def test_a_good_token_is_remembered_and_what_is_remembered_is_bounded(
+    verifier: Verifier, issuing: RunFolder
+) -> None:
+    token = issuer.token(issuing, "clerk")
+    first = await verifier.caller_of(token)
+
+    assert await verifier.caller_of(token) is first
+    for number in range(REMEMBERED_MAX):
+        verifier._remember(str(number).encode(), float("inf"), first)
+    assert len(verifier._remembered) == REMEMBERED_MAX
+    assert await verifier.caller_of(token) is not first
+
+
+async def test_a_remembered_token_is_good_no_longer_than_it_says(
+    verifier: Verifier, issuing: RunFolder
+) -> None:
+    await verifier.caller_of(issuer.token(issuing, "clerk", hours=1 / 3600))
+
+    [(until, _)] = verifier._remembered.values()
+    claims = jwt.decode(
+        issuer.token(issuing, "clerk", hours=1 / 3600), options={"verify_signature": False}
+    )
+    assert until <= claims["exp"]
+
+
+async def test_without_keys_nobody_is_let_in() -> None:
+    verifier = Verifier(SigningKeys("file:///nowhere"), issuer="i", audience="a")
+    token = jwt.encode({"sub": "x"}, ED25519, "EdDSA", headers={"kid": "k"})
+
+    assert await code_of(verifier, token) == "keys-unavailable"
+
+
+@pytest.mark.parametrize(("key", "algorithm"), [("ed", "EdDSA"), ("ec", "ES256"), ("rsa", "RS256")])
+def test_the_key_decides_on_the_algorithm(key: str, algorithm: str) -> None:
+    [usable] = usable_keys(key_set(PUBLIC[key] | {"kid": "k"})).values()
+
+    assert usable.algorithm_name == algorithm
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        {"kty": "oct", "k": "c2VjcmV0", "kid": "k"},
+        {"kty": "oct", "k": "c2VjcmV0", "kid": "k", "alg": "EdDSA"},
+        PUBLIC["ed"],
+        PUBLIC["ed"] | {"kid": 5},
+        PUBLIC["ed"] | {"kid": "k", "use": "enc"},
+        PUBLIC["ed"] | {"kid": "k", "alg": "HS256"},
+        PUBLIC["ed"] | {"kid": "k", "alg": "none"},
+        PUBLIC["ed"] | {"kid": "k", "x": "AA"},
+        PUBLIC["rsa"] | {"kid": "k", "alg": "RS512"},
+        PUBLIC["short"] | {"kid": "k"},
+        json.loads(OKPAlgorithm.to_jwk(ED25519)) | {"kid": "k"},
+        "a key",
+    ],
+    ids=str,
+)
+def test_a_key_that_is_not_accepted_is_passed_over(key: Any) -> None:
+    assert list(usable_keys(key_set(key, PUBLIC["ec"] | {"kid": "good"}))) == ["good"]
+
+
+@pytest.mark.parametrize("document", [b"", b"[]", b'{"keys": 1}', b"<html>", b"\xff"], ids=str)
+def test_what_is_no_key_set_is_said_so(document: bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011
+        usable_keys(document)
+
+
+def test_a_token_comes_from_the_one_authorization_header() -> None:
+    assert token_in([(b"authorization", b"bearer abc")]) == "abc"
+    for headers in ([], [(b"authorization", b"Basic abc")], [(b"authorization", b"Bearer a")] * 2):
+        with pytest.raises(HttpProblem):
+            token_in(headers)
+
+
+def test_who_is_limited_owns_what_is_their_own() -> None:
+    me, other = uuid4(), uuid4()
+    user = Caller(subject=str(me), scopes=frozenset({"users:read"}))
+    clerk = Caller(subject="clerk", scopes=frozenset({"users:read", "all"}))
+
+    assert (user.owns(me), user.owns(other), clerk.owns(other)) == (True, False, True)
+    with pytest.raises(HttpProblem):
+        user.demand_all()
+
+
+def open_router() -> APIRouter:
+    router = APIRouter()
+
+    @router.get("/secrets")
+    async def secrets() -> None: ...
+
+    return router
+
+
+def late_router() -> APIRouter:
+    """The scope is looked at after something else."""
+    router = APIRouter()
+
+    @router.get("/secrets")
+    async def secrets(
+        first: Annotated[None, Depends(lambda: None)], then: Annotated[Caller, may("users:read")]
+    ) -> None: ...
+
+    return router
+
+
+@pytest.mark.parametrize("router", [open_router(), late_router()])
+def test_a_route_without_a_scope_is_found(router: APIRouter) -> None:
+    with pytest.raises(OpenRoute, match="/secrets"):
+        demand_scopes(router)

@@ -1,0 +1,76 @@
+"""Outside development nothing is accepted that everybody knows, and one line says what."""
+
+import pytest
+
+from shared import processes
+from shared.settings import DEVELOPMENT_ISSUER, Settings
+
+GOOD = {
+    "DATABASE_URL": "postgresql://users:Xq7-long-and-random@db/users",
+    "AUTH_ISSUER": "https://issuer.example",
+    "AUTH_JWKS_URL": "https://issuer.example/keys",
+}
+REFUSED: list[dict[str, str]] = [
+    {"DATABASE_URL": "postgresql://users@db/users"},
+    {"DATABASE_URL": "postgresql://users:@db/users"},
+    {"DATABASE_URL": "postgresql://users:users@db/users"},
+    {"DATABASE_URL": "postgresql://users:USERS@db/users"},
+    {"DATABASE_URL": "postgresql://users:postgres@db/users"},
+    {"DATABASE_URL": "postgresql://users:changeme@db/users"},
+    {"DATABASE_URL": "postgresql://users:%63hangeme@db/users"},
+    {"DATABASE_URL": "postgresql://users:Xq7-long-and-random@db,users:secret@other/users"},
+    {"AUTH_ISSUER": DEVELOPMENT_ISSUER},
+    {"AUTH_JWKS_URL": "file:///keys.json"},
+    {"AUTH_JWKS_URL": "http://issuer.example/keys"},
+]
+
+
+def read(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]) -> Settings:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    return processes.read_settings(Settings)
+
+
+@pytest.mark.parametrize("wrong", REFUSED, ids=str)
+@pytest.mark.parametrize("said", [{}, {"ENVIRONMENT": "production"}], ids=str)
+def test_what_everybody_knows_is_refused_in_production_and_where_nobody_said(
+    monkeypatch: pytest.MonkeyPatch, wrong: dict[str, str], said: dict[str, str]
+) -> None:
+    [name] = wrong
+
+    with pytest.raises(SystemExit) as ended:
+        read(monkeypatch, GOOD | wrong | said)
+
+    line = str(ended.value)
+    assert line.startswith(f"hometown: settings are wrong: {name}: ")
+    assert "\n" not in line
+    assert "Xq7" not in line
+
+
+@pytest.mark.parametrize("wrong", REFUSED, ids=str)
+def test_in_development_all_of_it_is_accepted(
+    monkeypatch: pytest.MonkeyPatch, wrong: dict[str, str]
+) -> None:
+    read(monkeypatch, GOOD | wrong | {"ENVIRONMENT": "development"})
+
+
+def test_good_settings_are_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = read(monkeypatch, GOOD)
+
+    assert settings.environment == "production"
+    assert processes.door_of(settings)
+
+
+@pytest.mark.parametrize("missing", ["AUTH_ISSUER", "AUTH_JWKS_URL"])
+def test_an_api_does_not_start_without_an_issuer(
+    monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    settings = read(monkeypatch, {n: v for n, v in GOOD.items() if n != missing})
+
+    with pytest.raises(SystemExit, match="AUTH_ISSUER and AUTH_JWKS_URL must say"):
+        processes.door_of(settings)
+
+
+def test_an_unknown_environment_is_no_development(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SystemExit, match="ENVIRONMENT"):
+        read(monkeypatch, GOOD | {"ENVIRONMENT": "developement", "AUTH_ISSUER": DEVELOPMENT_ISSUER})
