@@ -55,11 +55,17 @@ class Caller:
 
     @property
     def user_id(self) -> UUID:
-        """The user that the caller is. Raises HttpProblem for somebody who is none."""
+        """The user that the caller is. Raises HttpProblem for somebody who is none.
+
+        Each user has one form of their id alone, or somebody could come under another's.
+        """
         try:
-            return UUID(self.subject)
+            user_id = UUID(self.subject)
         except ValueError:
             raise not_yours() from None
+        if str(user_id) != self.subject:
+            raise not_yours()
+        return user_id
 
     def owns(self, user_id: UUID) -> bool:
         """Whether what belongs to this user is the caller's to see and to change."""

@@ -5,13 +5,14 @@ import contextlib
 
 import h11
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from shared.problems import problem
 
 HEAD_BYTES_MAX = 16 * 1024
 """Of a request's first line and headers."""
+HEAD_ENDS = b"\r\n\r\n"
 CONNECTIONS_MAX = 500
 """Where no setting says otherwise."""
 
@@ -19,6 +20,7 @@ HEAD_TOO_SLOW = (408, "head-too-slow", "the head of the request did not arrive i
 BODY_TOO_SLOW = (408, "body-too-slow", "the body of the request did not arrive in time")
 TOO_MANY = (503, "too-many-connections", "there are too many connections, try again")
 MALFORMED = (400, "malformed-request", "this is no request of HTTP/1.1, or its head is too long")
+TWO_LENGTHS = (400, "malformed-request", "a body has a length or is chunked, not both")
 
 Refusal = tuple[int, str, str]
 """Status, code and detail of a problem."""
@@ -49,6 +51,14 @@ class TimedConnection(H11Protocol):
             self.refuse(TOO_MANY)
         else:
             self._await(HEAD_TOO_SLOW, self.head_seconds_max)
+
+    def data_received(self, data: bytes) -> None:
+        # h11 bounds what it has to keep, and takes a longer head when it arrives at once.
+        at_once = self.conn.their_state is h11.IDLE and len(data) > HEAD_BYTES_MAX
+        if at_once and data.find(HEAD_ENDS, 0, HEAD_BYTES_MAX) < 0:
+            self.refuse(MALFORMED)
+        else:
+            super().data_received(data)
 
     def handle_events(self) -> None:
         super().handle_events()
@@ -110,6 +120,21 @@ class TimedConnection(H11Protocol):
         super().connection_lost(exc)
 
 
+class OneLength:
+    """Refuses a body whose end a proxy could see elsewhere (request smuggling); h11 does not."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            names = {name for name, _ in scope["headers"]}
+            if b"transfer-encoding" in names and b"content-length" in names:
+                refusal = problem(*TWO_LENGTHS, headers={"Connection": "close"})
+                return await refusal(scope, receive, send)
+        return await self.app(scope, receive, send)
+
+
 def server_config(
     app: ASGIApp, host: str, port: int, *, connections_max: int = CONNECTIONS_MAX, grace: int = 0
 ) -> uvicorn.Config:
@@ -118,7 +143,7 @@ def server_config(
     No proxy is trusted: what X-Forwarded-* says of a client is what the client says.
     """
     return uvicorn.Config(
-        app,
+        OneLength(app),
         host,
         port,
         http=TimedConnection,

@@ -35,10 +35,11 @@ MESSAGE_BYTES_MAX = 256 * 1024
 EVENT_TOO_LARGE = "event-too-large"
 
 READ = """
-    SELECT stream_id, version, event_id, type, data, recorded_at
+    SELECT stream_id, events.version, event_id, type, data, recorded_at
     FROM events
-    WHERE stream_id = ANY($1)
-    ORDER BY stream_id, version
+    JOIN streams USING (stream_id)
+    WHERE stream_id = ANY($1) AND category = $2
+    ORDER BY stream_id, events.version
 """
 
 APPEND = "SELECT append($1, $2, $3, $4::new_event[], $5, $6, $7::stored_answer)"
@@ -82,12 +83,12 @@ class EventStore(Generic[E]):
         return bound
 
     async def read(self, stream_id: UUID) -> list[RecordedEvent[E]]:
-        """All events of a stream, oldest first; none when there is no such stream."""
+        """All events of a stream, oldest first; none when there is no such stream, or not here."""
         return await self.read_many([stream_id])
 
     async def read_many(self, stream_ids: Iterable[UUID]) -> list[RecordedEvent[E]]:
         """The events of several streams in one query, each stream's oldest first."""
-        rows = await self._database.fetch(READ, list(stream_ids))
+        rows = await self._database.fetch(READ, list(stream_ids), self.category)
         return [self.recorded(row) for row in rows]
 
     def recorded(self, row: asyncpg.Record) -> RecordedEvent[E]:

@@ -19,6 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as AsgiScope
 
+from shared import telemetry
 from shared.auth import Caller, Door, May
 from shared.decider import Decider
 from shared.errors import Gone, NotFound, Refused, VersionConflict
@@ -26,7 +27,7 @@ from shared.event_store import EventStore, KeyUsed
 from shared.handler import Outcome, RepeatableAnswer, handle
 from shared.health import database_check, health_routes
 from shared.identifiers import new_id
-from shared.limits import BODY_BYTES_MAX, AnswerTime
+from shared.limits import BODY_TOO_LARGE, AnswerTime, BodySize
 from shared.messages import Answer, IdempotencyKey, Metadata
 from shared.openapi import document
 from shared.problems import HttpProblem as HttpProblem
@@ -41,7 +42,7 @@ OPEN_PATHS = frozenset(
 )
 """All that is answered without a token."""
 
-CODES = {413: "body-too-large"}
+CODES = {413: BODY_TOO_LARGE}
 """Of what is refused in HTTP itself; the others are called as in its standard."""
 
 REPLAYED = "Idempotency-Replayed"
@@ -84,7 +85,7 @@ def create_app(
     app = FastAPI(
         title=title,
         redoc_url=None,
-        max_body_size=BODY_BYTES_MAX,
+        redirect_slashes=False,
         telemetry={
             "operation_spans": False,
             "metrics": False,
@@ -100,6 +101,7 @@ def create_app(
         app.include_router(router)
     app.router.routes.extend(health_routes({"database": database_check(pool)}))
     answer_problems(app)
+    app.add_middleware(BodySize)
     app.add_middleware(AnswerTime)
     app.add_middleware(Authentication, door=door)
     return app
@@ -125,6 +127,7 @@ class Authentication:
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
+            telemetry.hide_secrets(scope["query_string"])
             try:
                 caller = await self.door.admit(scope["headers"])
             except HttpProblem as error:

@@ -4,11 +4,13 @@ import asyncio
 import math
 import time
 
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shared.problems import HttpProblem, problem
 
 BODY_BYTES_MAX = 64 * 1024
+BODY_TOO_LARGE = "body-too-large"
 ANSWER_SECONDS_MAX = 60.0
 """Until an answer begins: 30 s, and the longest wait that an API offers."""
 CALLERS_MAX = 10_000
@@ -39,6 +41,41 @@ class Rates:
             seconds = math.ceil((1 - left) / self._rate)
             detail = f"a caller may ask {self._rate:g} times a second"
             raise HttpProblem(429, "too-many-requests", detail, {"Retry-After": str(seconds)})
+
+
+class BodySize:
+    """Refuses a body that is too large when it says so, or else as soon as it is."""
+
+    def __init__(self, app: ASGIApp, bytes_max: int = BODY_BYTES_MAX) -> None:
+        self.app = app
+        self.bytes_max = bytes_max
+        self.detail = f"a body has at most {bytes_max} bytes"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+        if declared_bytes(scope) > self.bytes_max:
+            refusal = problem(413, BODY_TOO_LARGE, self.detail)
+            return await refusal(scope, receive, send)
+        received = 0
+
+        async def receive_bounded() -> Message:
+            nonlocal received
+            message = await receive()
+            received += len(message.get("body", b""))
+            if received > self.bytes_max:
+                raise HTTPException(413, self.detail)
+            return message
+
+        await self.app(scope, receive_bounded, send)
+
+
+def declared_bytes(scope: Scope) -> int:
+    """What the request says of its body; h11 has seen that it is a number."""
+    for name, value in scope["headers"]:
+        if name == b"content-length":
+            return int(value)
+    return 0
 
 
 class AnswerTime:

@@ -1,6 +1,7 @@
 """Traces: the provider of a process, and trace context as data that travels in rows and headers."""
 
 import logging
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -39,6 +40,10 @@ EXPORT_TIMEOUT_SECONDS = 2
 """A collector that accepts and stays silent must not hold up the end of a process for longer."""
 
 TRACEPARENT = "traceparent"
+
+SECRET_IN_QUERY = re.compile(rb"(token|key|secret|password|auth|jwt)[^=&]*=", re.IGNORECASE)
+"""No API of ours takes one there, but somebody may try."""
+URL_QUERY = "url.query"
 
 tracer = trace.get_tracer("hometown")
 
@@ -89,6 +94,12 @@ class OncePerMinute(logging.Filter):
             return False
         self.last_at = record.created
         return True
+
+
+def hide_secrets(query: bytes) -> None:
+    """Keep a query that may hold a secret out of the current span."""
+    if query and SECRET_IN_QUERY.search(query):
+        trace.get_current_span().set_attribute(URL_QUERY, "REDACTED")
 
 
 def extract(headers: Mapping[str, str]) -> Context:

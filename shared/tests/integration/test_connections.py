@@ -13,7 +13,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from shared.connections import HEAD_BYTES_MAX, TimedConnection, server_config
 from shared.health import Server
-from shared.limits import BODY_BYTES_MAX, AnswerTime
+from shared.limits import BODY_BYTES_MAX, AnswerTime, BodySize
 
 SHORT_SECONDS = 0.3
 ANSWER_SECONDS = 60
@@ -26,7 +26,7 @@ class Impatient(TimedConnection):
 
 
 def application() -> FastAPI:
-    app = FastAPI(max_body_size=BODY_BYTES_MAX, telemetry={"tracing": False})
+    app = FastAPI(telemetry={"tracing": False})
 
     @app.post("/echo")
     async def echo(request: Request) -> int:
@@ -53,6 +53,7 @@ def application() -> FastAPI:
 
         return StreamingResponse(pieces())
 
+    app.add_middleware(BodySize)
     app.add_middleware(AnswerTime, seconds_max=SHORT_SECONDS)
     return app
 
@@ -164,9 +165,10 @@ async def test_the_largest_body_is_taken() -> None:
         assert (await http.post("/echo", content=b"x" * BODY_BYTES_MAX)).text == "65536"
 
 
-async def test_a_head_that_is_too_large_is_refused() -> None:
+@pytest.mark.parametrize("end", [b"", b"\r\n\r\n"], ids=["without an end", "whole"])
+async def test_a_head_that_is_too_large_is_refused(end: bytes) -> None:
     async with serving() as port:
-        answer = await answer_to(port, HEAD + b"X: " + b"x" * HEAD_BYTES_MAX)
+        answer = await answer_to(port, HEAD + b"X: " + b"x" * HEAD_BYTES_MAX + end)
 
     assert answer == b"" or answer.startswith(b"HTTP/1.1 400 ")
 
