@@ -26,8 +26,9 @@ class Stack:
 
     folder: RunFolder
 
-    def make(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """`make` with these words, for this stack."""
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment of commands for this stack."""
         mine = {
             "HOMETOWN_RUN_DIR": str(self.folder.path),
             "HOMETOWN_PORTS": "free",
@@ -37,9 +38,13 @@ class Stack:
         inherited = {
             name: value for name, value in os.environ.items() if not name.startswith("MAKE")
         }
+        return inherited | mine
+
+    def make(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """`make` with these words, for this stack."""
         return subprocess.run(
             ["make", "--no-print-directory", "-C", CHECKOUT, *words],
-            env=inherited | mine,
+            env=self.variables,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -1,6 +1,8 @@
 """The documents are true: paths exist, commands are verbs that tests run, tables match the code."""
 
+import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -27,6 +29,7 @@ RUN_BY_TESTS = {"demo", "up", "down", "status", "logs", "clean", "footprint", "h
     "rebuild-check",
     "rebuild",
     "replay",
+    "token",
 }
 """Verbs that these tests call, see test_demo.py, test_rebuild.py and below."""
 RUN_BY_CI = {"test", "e2e", "imports"}
@@ -69,6 +72,22 @@ def test_every_command_is_a_verb_that_is_run(document: Path) -> None:
     verbs = names_in(document, r"(?:^|`)make ([a-z0-9-]+)") | names_in(document, r"\nmake ([\w-]+)")
 
     assert verbs <= RUN_BY_TESTS | RUN_BY_CI | RUN_SHORTLY
+
+
+def test_the_call_of_the_readme_is_answered(stack: Stack) -> None:
+    [command] = re.findall(r"^curl .+$", (CHECKOUT / "README.md").read_text(), re.MULTILINE)
+    here = command.replace("http://127.0.0.1:8002", stack.hometown.addresses["orders-api"])
+
+    ended = subprocess.run(
+        ["bash", "-c", here],
+        cwd=CHECKOUT,
+        env=stack.variables,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert "items" in json.loads(ended.stdout)
 
 
 def test_help_lists_the_verbs(stack: Stack) -> None:

@@ -12,7 +12,7 @@ import pytest
 from pydantic import PostgresDsn
 
 from attacks import AGAINST_OTHERS, MALFORMED, Attack
-from embedded import issuer
+from embedded import issuer, leftovers
 from embedded.run_folder import RunFolder
 from embedded.testing import bearer
 from forgeries import FORGERIES, OWN_JWK, Headers, with_own_key
@@ -328,6 +328,25 @@ def exchanged(address: str, sent: bytes) -> bytes:
         except ConnectionError:
             pass
     return received
+
+
+def test_no_process_tells_a_secret(scene: Scene) -> None:
+    """Neither its log nor its command line, which every user of the machine can read."""
+    token = issuer.token(scene.folder, "clerk", f"whose-log-{scene.victim}")
+    for headers, query in (({"Authorization": f"Bearer {token}"}, ""), ({}, f"?token={token}")):
+        for service in ("users-api", "orders-api", "analytics-api"):
+            scene.send("GET", service, f"/v1/nothing{query}", headers=headers)
+    secrets = [
+        *json.loads(scene.folder.secrets.read_text()).values(),
+        *issuer.private_key(scene.folder).read_text().splitlines()[1:-1],
+        token.rpartition(".")[2],
+        "Bearer ",
+    ]
+    lines = [" ".join(process.cmdline()) for process in leftovers.find(scene.folder)]
+    logs = [file.read_text(errors="replace") for file in (scene.folder / "logs").glob("*.log")]
+
+    assert len(lines) >= len(logs) > 10
+    assert [secret for secret in secrets if any(secret in text for text in lines + logs)] == []
 
 
 async def test_with_the_attackers_key_the_same_attack_succeeds(

@@ -20,6 +20,7 @@ ANY_CODES = {
     422: ["invalid-request"],
     429: ["too-many-requests"],
     503: ["keys-unavailable"],
+    504: ["answer-too-slow"],
 }
 """What any request may be answered, whatever it is about."""
 

@@ -5,20 +5,29 @@ import pytest
 from shared import processes
 from shared.settings import DEVELOPMENT_ISSUER, Settings
 
+PASSWORD = "Xq7-" + "long-and-random"
+
+
+def at(password: str, *others: str) -> dict[str, str]:
+    """The address of a database, with the role's password for each of its hosts."""
+    hosts = ",".join(f"users:{each}@db" for each in (password, *others))
+    return {"DATABASE_URL": f"postgresql://{hosts}/users"}
+
+
 GOOD = {
-    "DATABASE_URL": "postgresql://users:Xq7-long-and-random@db/users",
+    **at(PASSWORD),
     "AUTH_ISSUER": "https://issuer.example",
     "AUTH_JWKS_URL": "https://issuer.example/keys",
 }
 REFUSED: list[dict[str, str]] = [
     {"DATABASE_URL": "postgresql://users@db/users"},
-    {"DATABASE_URL": "postgresql://users:@db/users"},
-    {"DATABASE_URL": "postgresql://users:users@db/users"},
-    {"DATABASE_URL": "postgresql://users:USERS@db/users"},
-    {"DATABASE_URL": "postgresql://users:postgres@db/users"},
-    {"DATABASE_URL": "postgresql://users:changeme@db/users"},
-    {"DATABASE_URL": "postgresql://users:%63hangeme@db/users"},
-    {"DATABASE_URL": "postgresql://users:Xq7-long-and-random@db,users:secret@other/users"},
+    at(""),
+    at("users"),
+    at("USERS"),
+    at("postgres"),
+    at("changeme"),
+    at("%63hangeme"),
+    at(PASSWORD, "secret"),
     {"AUTH_ISSUER": DEVELOPMENT_ISSUER},
     {"AUTH_JWKS_URL": "file:///keys.json"},
     {"AUTH_JWKS_URL": "http://issuer.example/keys"},

@@ -1,0 +1,95 @@
+"""Who may do what with users: oneself, or all with the scope for it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+
+from embedded.run_folder import RunFolder
+from embedded.testing import bearer
+from shared.identifiers import new_id
+
+ME: dict[str, Any] = {
+    "name": "Jack",
+    "address": "BJ",
+    "gender": "male",
+    "credit_limit": "100.00",
+}
+
+
+@asynccontextmanager
+async def calling(
+    transport: httpx.ASGITransport, headers: dict[str, str]
+) -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(
+        transport=transport, base_url="http://users", headers=headers
+    ) as client:
+        yield client
+
+
+@pytest.fixture
+def my_id() -> UUID:
+    return new_id()
+
+
+@pytest.fixture
+async def me(
+    transport: httpx.ASGITransport, issuing: RunFolder, my_id: UUID
+) -> AsyncIterator[httpx.AsyncClient]:
+    async with calling(transport, bearer(issuing, "user", str(my_id))) as client:
+        yield client
+
+
+async def test_who_registers_themselves_gets_the_id_of_their_token_once(
+    me: httpx.AsyncClient, my_id: UUID
+) -> None:
+    first = await me.post("/v1/users", json=ME)
+    again = await me.post("/v1/users", json=ME)
+
+    assert (first.status_code, first.json()["user_id"]) == (201, str(my_id))
+    assert (again.status_code, again.json()["code"]) == (409, "already-registered")
+    assert (await me.get(f"/v1/users/{my_id}")).status_code == 200
+
+
+async def test_whose_token_names_no_user_cannot_register_themselves(
+    transport: httpx.ASGITransport, issuing: RunFolder
+) -> None:
+    async with calling(transport, bearer(issuing, "user", "somebody")) as client:
+        answer = await client.post("/v1/users", json=ME)
+
+    assert (answer.status_code, answer.json()["code"]) == (403, "not-yours")
+
+
+async def test_an_idempotency_key_belongs_to_its_caller(
+    transport: httpx.ASGITransport, issuing: RunFolder
+) -> None:
+    """The same key, path and body: without the caller in it, the second would get the first's."""
+    ids = []
+    for subject in (new_id(), new_id()):
+        headers = bearer(issuing, "user", str(subject)) | {"Idempotency-Key": "same"}
+        async with calling(transport, headers) as client:
+            answer = await client.post("/v1/users", json=ME)
+        ids.append(answer.json()["user_id"])
+        assert ids[-1] == str(subject)
+        assert "Idempotency-Replayed" not in answer.headers
+
+    assert len(set(ids)) == 2
+
+
+async def test_who_is_refused_is_not_answered_from_an_earlier_request(
+    transport: httpx.ASGITransport, issuing: RunFolder, my_id: UUID
+) -> None:
+    """Who calls is asked first, and only then whether this was answered before."""
+    key = {"Idempotency-Key": "same"}
+    mine = bearer(issuing, "user", str(my_id))
+    unscoped = bearer(issuing, "analyst", str(my_id))
+    async with calling(transport, mine | key) as client:
+        assert (await client.post("/v1/users", json=ME)).status_code == 201
+
+    async with calling(transport, unscoped | key) as client:
+        answer = await client.post("/v1/users", json=ME)
+
+    assert (answer.status_code, answer.json()["code"]) == (403, "insufficient-scope")

@@ -1,0 +1,97 @@
+"""What a caller must keep secret is in no log, no trace and no answer, whatever becomes of it."""
+
+import logging
+
+import httpx
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from embedded import issuer
+from embedded.run_folder import RunFolder
+from shared import telemetry
+from users_svc.bootstrap import Resources
+
+HIDDEN = "correct-horse-battery"
+
+
+@pytest.fixture
+def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
+    """What a process with a tracer provider would export."""
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
+    return exporter
+
+
+@pytest.fixture
+def token(issuing: RunFolder) -> str:
+    return issuer.token(issuing, "clerk")
+
+
+def text_of(span: ReadableSpan) -> str:
+    events = [(event.name, dict(event.attributes or {})) for event in span.events]
+    return f"{span.name} {dict(span.attributes or {})} {events} {span.status.description}"
+
+
+async def send_all(client: httpx.AsyncClient, token: str) -> list[httpx.Response]:
+    """What succeeds, what is refused, and what fails."""
+    user = {"name": "Jack", "address": "BJ", "gender": "male", "credit_limit": "1.00"}
+    wrong = {"Authorization": f"Bearer {token}{HIDDEN}"}
+    basic = {"Authorization": f"Basic {HIDDEN}"}
+    return [
+        await client.post("/v1/users", json=user),
+        await client.post("/v1/users", json=user | {"password": HIDDEN}),
+        await client.post("/v1/users", json=user | {"gender": HIDDEN}),
+        await client.get("/v1/users", params={"access_token": token}),
+        await client.get("/v1/users", params={"password": HIDDEN}),
+        await client.get("/v1/users", params={"limit": 0, "client_secret": HIDDEN}),
+        await client.get("/v1/users", headers=wrong, params={"id_token": token}),
+        await client.get("/v1/users", headers=basic),
+        await client.get("/v1/nothing", params={"api_key": HIDDEN}),
+    ]
+
+
+@pytest.mark.usefixtures("spans")
+async def test_secrets_are_in_no_log_no_trace_and_no_answer(
+    client: httpx.AsyncClient,
+    resources: Resources,
+    token: str,
+    spans: InMemorySpanExporter,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG)
+
+    answers = await send_all(client, token)
+    await resources.pool.close()
+    answers.append(await client.get("/v1/users", params={"password": HIDDEN}))
+
+    statuses = [answer.status_code for answer in answers]
+    assert statuses == [201, 422, 422, 200, 200, 422, 401, 401, 404, 500]
+    exported = "\n".join(text_of(span) for span in spans.get_finished_spans())
+    said = "\n".join(f"{dict(answer.headers)} {answer.text}" for answer in answers)
+    own_log = "\n".join(
+        record.getMessage() for record in caplog.records if not record.name.startswith("http")
+    )
+    assert exported.count("http.request.method") == len(answers)
+    for text in (exported, said, own_log):
+        assert HIDDEN not in text
+        assert token.rpartition(".")[2] not in text
+    assert "authorization" not in exported.lower()
+
+
+async def test_without_the_mechanism_a_token_in_the_query_is_in_the_trace(
+    client: httpx.AsyncClient,
+    token: str,
+    spans: InMemorySpanExporter,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(telemetry, "hide_secrets", lambda query: None)
+
+    await client.get("/v1/users", params={"access_token": token})
+
+    [span] = spans.get_finished_spans()
+    assert token in text_of(span)
