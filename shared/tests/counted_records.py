@@ -71,7 +71,7 @@ def as_read(row: OutboxRow) -> IncomingRecord:
 
 async def take_effect(connection: Connection, message: Message) -> None:
     """One row more. Raises ValueError where the value is no counted event."""
-    CODEC.decode(message.type, message.data)
+    CODEC.read(message)
     await connection.execute(
         "INSERT INTO effects (stream_id, version) VALUES ($1, $2)",
         message.stream_id,

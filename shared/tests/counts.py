@@ -37,13 +37,13 @@ ADD = """
 
 
 async def count(connection: Connection, message: Message) -> None:
-    event = CODEC.decode(message.type, message.data)
+    event = CODEC.read(message)
     await connection.execute(COUNT, event.counter_id, event.number, message.stream_version)
 
 
 async def add(connection: Connection, message: Message) -> None:
     """An event that is missing, repeated or out of its order makes the total wrong for ever."""
-    event = CODEC.decode(message.type, message.data)
+    event = CODEC.read(message)
     await connection.execute(ADD, event.counter_id, event.number, message.stream_version)
 
 

@@ -33,7 +33,7 @@ def create_consumer(resources: Resources, set_aside: SetAside) -> Consumer:
     """The reactions of orders-svc, by topic and message type."""
 
     async def decide_on_credit(connection: Connection, message: Message) -> None:
-        answer = user_messages.CODEC.decode(message.type, message.data)
+        answer = user_messages.CODEC.read(message)
         trace.get_current_span().set_attribute(telemetry.ORDER_ID, str(answer.order_id))
         command: OrderCommand
         match answer:

@@ -11,6 +11,7 @@ import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 
 import asyncpg
@@ -18,13 +19,14 @@ from aiokafka.errors import KafkaError
 from opentelemetry.trace import Span, SpanKind
 
 from shared import consumed, faults, parked, postgres, telemetry, wire
+from shared.codec import FIRST_VERSION, UnknownSchemaVersion
 from shared.consumed import ConsumedElsewhere
 from shared.doorbell import Doorbell
 from shared.errors import VersionConflict
 from shared.faults import FaultPoint
 from shared.messages import Message
 from shared.postgres import Connection
-from shared.read_models import ReadModel
+from shared.read_models import Projection, ReadModel
 from shared.records import IncomingRecord, Malformed, message_of
 from shared.topics import TOPICS
 from shared.wire import OutgoingRecord
@@ -34,8 +36,6 @@ log = logging.getLogger(__name__)
 BACKOFF_SECONDS_FIRST = 0.05
 BACKOFF_SECONDS_MAX = 5.0
 REASON_CHARACTERS_MAX = 1000
-SCHEMA_VERSION_MAX = 1
-"""The newest form of a public event that is understood here."""
 
 TRANSIENT = (
     *postgres.AWAY,
@@ -57,10 +57,6 @@ SetAside = Callable[[OutgoingRecord], Awaitable[None]]
 """Writes a dead letter, and returns when it is acknowledged."""
 
 Batch = Sequence[tuple[IncomingRecord, Message]]
-
-
-class UnknownSchemaVersion(Exception):
-    """The message is newer than what is understood here."""
 
 
 class Consumer:
@@ -163,15 +159,13 @@ class Consumer:
         """Let a message take effect in the caller's transaction; nothing if nobody cares about it.
 
         Raises:
-            UnknownSchemaVersion: its form is newer than what is understood here.
-            Exception: whatever a reaction raises.
+            UnknownSchemaVersion: a reaction does not understand its version.
+            Exception: whatever else a reaction raises.
         """
         reactions = self._reactions[message.topic].get(message.type)
         if not reactions:
             return
         with self._span(message):
-            if message.schema_version > SCHEMA_VERSION_MAX:
-                raise UnknownSchemaVersion(f"{message.type} has form {message.schema_version}")
             for reaction in reactions:
                 await reaction(connection, message)
 
@@ -283,6 +277,18 @@ def reason_of(error: Exception) -> str:
     return text.encode(errors="backslashreplace").decode()[:REASON_CHARACTERS_MAX]
 
 
+@dataclass(frozen=True, slots=True)
+class FirstVersion:
+    """A projection that reads the first version of its events only."""
+
+    project: Projection
+
+    async def __call__(self, connection: Connection, message: Message) -> None:
+        if message.schema_version != FIRST_VERSION:
+            raise UnknownSchemaVersion(f"{message.type} has form {message.schema_version}")
+        await self.project(connection, message)
+
+
 def reactions_of(domain: Reactions, read_models: Iterable[ReadModel]) -> Reactions:
     """All reactions of a service: those of its domain, and the read models that follow."""
     found: dict[str, dict[str, list[Reaction]]] = defaultdict(dict)
@@ -291,5 +297,5 @@ def reactions_of(domain: Reactions, read_models: Iterable[ReadModel]) -> Reactio
             found[topic].setdefault(type_, []).extend(reactions)
     for model in read_models:
         for type_ in model.types:
-            found[model.topic].setdefault(type_, []).append(model.project)
+            found[model.topic].setdefault(type_, []).append(FirstVersion(model.project))
     return dict(found)

@@ -29,13 +29,12 @@ from shared.topics import TOPICS
 
 E = TypeVar("E")
 
-SCHEMA_VERSION = 1
 MESSAGE_BYTES_MAX = 256 * 1024
 """A larger record could be refused by the broker, and would hold up the outbox for ever."""
 EVENT_TOO_LARGE = "event-too-large"
 
 READ = """
-    SELECT stream_id, events.version, event_id, type, data, recorded_at
+    SELECT stream_id, events.version, event_id, type, schema_version, data, recorded_at
     FROM events
     JOIN streams USING (stream_id)
     WHERE stream_id = ANY($1) AND category = $2
@@ -97,7 +96,7 @@ class EventStore(Generic[E]):
             stream_id=row["stream_id"],
             version=row["version"],
             event_id=row["event_id"],
-            event=self._codec.decode(row["type"], row["data"]),
+            event=self._codec.decode(row["type"], row["data"], row["schema_version"]),
             recorded_at=row["recorded_at"],
         )
 
@@ -183,7 +182,7 @@ class EventStore(Generic[E]):
             stream_id=stream_id, version=version, event_id=new_id(), event=event, recorded_at=now
         )
         type_, data = self._codec.name_of(event), self._codec.encode(event).decode()
-        private = (recorded.event_id, type_, SCHEMA_VERSION, data)
+        private = (recorded.event_id, type_, self._codec.version_of(type_), data)
         record = self.record_of(recorded, metadata)
         if record is None:
             return (*private, None, None, None, None, None, None)

@@ -26,7 +26,8 @@ Stores = Sequence[EventStore[Any]]
 """All stores of a service, one for each category of streams."""
 
 COLUMNS = """
-    position, stream_id, events.version, category, event_id, type, data, metadata, recorded_at
+    position, stream_id, events.version, category, event_id, type, schema_version, data, metadata,
+    recorded_at
 """
 
 PAGE = f"""

@@ -57,7 +57,7 @@ class PublicEvent:
     key: str
     type: str
     value: bytes
-    schema_version: int = 1
+    schema_version: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
 import pytest
 from pydantic import ValidationError
 
-from shared.codec import Codec
+from shared.codec import Codec, UnknownSchemaVersion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,3 +58,60 @@ def test_a_missing_field_is_an_error() -> None:
 def test_an_unknown_type_is_an_error() -> None:
     with pytest.raises(KeyError):
         CODEC.decode("order-forgotten", b"{}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaidInCurrency:
+    """Paid as its third version has it: renamed fields, and a currency."""
+
+    order: UUID
+    sum: Decimal
+    currency: str
+
+
+def with_currency(fields: dict[str, Any]) -> dict[str, Any]:
+    return {**fields, "currency": "CNY"}
+
+
+def with_short_names(fields: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "order": fields["order_id"],
+        "sum": fields["amount"],
+        "currency": fields["currency"],
+    }
+
+
+THIRD: Codec[PaidInCurrency] = Codec(
+    {"order-paid": PaidInCurrency}, {"order-paid": [with_currency, with_short_names]}
+)
+THIRD_PAID = PaidInCurrency(order=UUID(int=1), sum=Decimal("10.10"), currency="CNY")
+
+
+def test_the_version_of_a_type_is_told_by_its_upcasts() -> None:
+    assert CODEC.version_of("order-paid") == 1
+    assert THIRD.version_of("order-paid") == 3
+    assert THIRD.public(THIRD_PAID, topic="orders.v1", key="key").schema_version == 3
+
+
+@pytest.mark.parametrize(
+    ("version", "data"),
+    [
+        (1, CODEC.encode(PAID)),
+        (2, CODEC.encode(PAID).replace(b"{", b'{"currency":"CNY",', 1)),
+        (3, THIRD.encode(THIRD_PAID)),
+    ],
+)
+def test_every_older_version_is_read_as_the_newest(version: int, data: bytes) -> None:
+    assert THIRD.decode("order-paid", data, version) == THIRD_PAID
+
+
+def test_without_its_upcasts_an_older_version_cannot_be_read() -> None:
+    """The negative control."""
+    with pytest.raises(ValidationError):
+        Codec({"order-paid": PaidInCurrency}).decode("order-paid", CODEC.encode(PAID), 1)
+
+
+@pytest.mark.parametrize("version", [4, 0, -1])
+def test_a_version_that_nobody_knows_is_not_guessed_at(version: int) -> None:
+    with pytest.raises(UnknownSchemaVersion, match=f"order-paid has form {version}"):
+        THIRD.decode("order-paid", THIRD.encode(THIRD_PAID), version)

@@ -22,17 +22,17 @@ def create_consumer(resources: Resources, set_aside: SetAside) -> Consumer:
     """The reactions of users-svc, by topic and message type."""
 
     async def reserve(connection: Connection, message: Message) -> None:
-        order = order_messages.PLACED.decode(message.type, message.data)
+        order = order_messages.PLACED.read(message)
         trace.get_current_span().set_attribute(telemetry.ORDER_ID, str(order.order_id))
         command = ReserveCredit(user_id=order.user_id, order_id=order.order_id, amount=order.amount)
         await take_effect(connection, order.user_id, command, message)
 
     async def note_confirmed(connection: Connection, message: Message) -> None:
-        order = order_messages.DECIDED.decode(message.type, message.data)
+        order = order_messages.DECIDED.read(message)
         await confirmed_orders.add(connection, order.user_id, order.order_id)
 
     async def release(connection: Connection, message: Message) -> None:
-        order = order_messages.DECIDED.decode(message.type, message.data)
+        order = order_messages.DECIDED.read(message)
         trace.get_current_span().set_attribute(telemetry.ORDER_ID, str(order.order_id))
         await confirmed_orders.remove(connection, order.user_id, order.order_id)
         command = ReleaseCredit(order_id=order.order_id)
