@@ -6,13 +6,14 @@ export
 PYTHON ?= python3
 VENV_PYTHON := .venv/bin/python
 EMBEDDED := $(VENV_PYTHON) -m embedded
-PARTS := shared users-svc orders-svc analytics-spark infra e2e-tests scripts
+PARTS := shared users-svc orders-svc analytics-spark infra contracts e2e-tests scripts
 DEMO_JAEGER_WAIT_SECONDS ?= 60
 TEST_WORKERS ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help setup fetch up down status logs token clean footprint demo \
 	rebuild-check rebuild replay audit stress saga bench \
+	contracts contracts-check contracts-release \
 	test check fmt lint types imports unit integration e2e
 
 help: ## list the verbs
@@ -87,6 +88,15 @@ types: setup ## mypy, strict
 imports: setup ## which room may import which
 	@.venv/bin/lint-imports
 
+contracts: setup ## write the schemas and the AsyncAPI document of what the code says
+	@$(VENV_PYTHON) contracts write
+
+contracts-check: setup ## does the code keep what was promised, and do the files say it?
+	@$(VENV_PYTHON) contracts check
+
+contracts-release: setup ## promise what the code says from now on
+	@$(VENV_PYTHON) contracts release
+
 unit: setup ## tests that need no server
 	@$(VENV_PYTHON) -m pytest $(wildcard */tests/unit)
 
@@ -96,8 +106,8 @@ integration: setup ## tests on a real PostgreSQL and a real Kafka of their own
 e2e: setup ## tests on a whole stack of their own
 	@$(VENV_PYTHON) -m pytest e2e-tests
 
-check: lint types imports unit ## all that takes less than a minute
+check: lint types imports contracts-check unit ## all that takes less than a minute
 
-test: lint types imports ## everything
+test: lint types imports contracts-check ## everything
 	@$(VENV_PYTHON) -m pytest -n $(TEST_WORKERS) --no-loadscope-reorder
 

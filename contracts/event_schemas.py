@@ -1,0 +1,83 @@
+"""The classes of a contract as JSON Schema (2020-12), in the small part of it that we use.
+
+Nothing is shared by reference, so that a file can be read, compared and validated alone.
+"""
+
+from typing import Any
+
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import core_schema
+
+from shared.codec import Codec
+from shared.forms import MONEY_FORM
+
+Schema = dict[str, Any]
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+NO_REFERENCE = {"$schema", "$id"}
+"""What a schema says of itself as a file."""
+MONEY: Schema = {"type": "string", "pattern": f"^{MONEY_FORM.pattern}$"}
+
+
+class MoneyAsText(GenerateJsonSchema):
+    """Every Decimal of ours is money, and a JSON number cannot hold cents exactly."""
+
+    def decimal_schema(self, schema: core_schema.DecimalSchema) -> Schema:
+        return dict(MONEY)
+
+
+def schema_of(topic: str, codec: Codec[Any], name: str) -> Schema:
+    """What the newest version of a type looks like on its topic."""
+    version = codec.version_of(name)
+    generated = codec.adapter_of(name).json_schema(
+        mode="serialization", schema_generator=MoneyAsText
+    )
+    return {
+        "$schema": DIALECT,
+        "$id": f"urn:hometown:{topic}:{name}:{version}",
+        "title": f"{name} v{version}",
+        **plain(generated, generated.get("$defs", {})),
+    }
+
+
+def plain(schema: Schema, definitions: Schema) -> Schema:
+    """A schema without generated titles, and with definitions in place of references to them."""
+    if "$ref" in schema:
+        schema = definitions[schema["$ref"].removeprefix("#/$defs/")] | {
+            keyword: value for keyword, value in schema.items() if keyword != "$ref"
+        }
+    result = {key: value for key, value in schema.items() if key not in ("title", "$defs")}
+    if "properties" in result:
+        fields = result["properties"].items()
+        result["properties"] = {name: plain(field, definitions) for name, field in fields}
+    if "items" in result:
+        result["items"] = plain(result["items"], definitions)
+    if "anyOf" in result:
+        result["anyOf"] = [plain(branch, definitions) for branch in result["anyOf"]]
+    return result
+
+
+EXAMPLES: dict[str, object] = {
+    "uuid": "018fd4a6-2c00-7000-8000-000000000001",
+    "date-time": "2016-11-11T00:00:00Z",
+    MONEY["pattern"]: "5388.88",
+    "integer": 3,
+    "boolean": True,
+    "null": None,
+}
+
+
+def example_of(schema: Schema, name: str = "text") -> object:
+    """A value of a schema, to begin a sample with; a text is the name of its field."""
+    match schema:
+        case {"enum": [first, *_]} | {"const": first}:
+            return first
+        case {"anyOf": [first, *_]}:
+            return example_of(first, name)
+        case {"properties": fields}:
+            return {each: example_of(field, each) for each, field in fields.items()}
+        case {"items": item}:
+            return [example_of(item, name)]
+        case _:
+            kind = schema.get("format") or schema.get("pattern") or schema["type"]
+            return EXAMPLES.get(kind, name)
