@@ -19,6 +19,7 @@ from contract_files import (
     write,
     write_text,
 )
+from views import misreadings
 
 
 def run_write() -> int:
@@ -42,9 +43,13 @@ def not_written(root: Path, promises: Promises) -> list[str]:
 
 
 def run_check(against: Path) -> int:
-    """Say which promises the code breaks, and which files are not what it says."""
+    """Say which promises the code breaks, and which views and files do not fit to it."""
     promises = promises_of_the_code(released())
-    problems = broken_promises(released(against), promises) + not_written(ROOT, promises)
+    problems = [
+        *broken_promises(released(against), promises),
+        *misreadings(),
+        *not_written(ROOT, promises),
+    ]
     sys.stderr.write("".join(f"{problem}\n" for problem in problems))
     return 1 if problems else 0
 
