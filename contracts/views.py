@@ -5,6 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from analytics_spark.topics import SCHEMA_VERSION
 from compatibility import NULL, choices, values
 from event_schemas import MONEY, Schema, schema_of
 from promises import CONTRACT_ON, SPARK_READER, SPARK_TOPICS, VIEWS, View
@@ -45,6 +46,9 @@ def misread_by_spark(topic: str, form: Any) -> Iterator[str]:
     """Spark has one form for all types of a topic: each field has to be in one of them."""
     owner: Codec[Any] = CONTRACT_ON[topic].public
     given = [schema_of(topic, owner, name)["properties"] for name in owner.names]
+    for name in owner.names:
+        if owner.version_of(name) != SCHEMA_VERSION:
+            yield f"{SPARK_READER} reads {topic} {name}: knows version {SCHEMA_VERSION} only"
     for field, type_ in form.items():
         where = f"{SPARK_READER} reads {topic}: `{field}`"
         has_it = [fields[field] for fields in given if field in fields]

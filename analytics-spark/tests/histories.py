@@ -31,6 +31,7 @@ class Event:
     key: str
     type: str
     version: int = 1
+    schema_version: int = 1
     data: Mapping[str, object] | bytes
     traceparent: str | None = None
     number: int = field(default_factory=lambda: next(event_numbers))
@@ -44,6 +45,7 @@ class Event:
         headers = {
             "ce_id": str(uuid5(NAMESPACE_OID, str(self.number))),
             "ce_type": self.type,
+            "ce_schemaversion": str(self.schema_version),
             "ce_streamversion": str(self.version),
         }
         if self.traceparent is not None:

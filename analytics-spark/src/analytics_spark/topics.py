@@ -8,6 +8,9 @@ import pyarrow as pa
 
 INSTANT = pa.timestamp("us", "UTC")
 
+SCHEMA_VERSION = 1
+"""The version of all event types that the forms below are made for."""
+
 
 class Kind(StrEnum):
     """What a packed row holds (see `pack`)."""

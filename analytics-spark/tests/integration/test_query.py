@@ -95,6 +95,7 @@ def test_broken_records_are_counted_and_stop_nothing(job: RunningJob) -> None:
         replace(good, data=b"\xff garbage"),
         replace(good, data=b""),
         replace(good, type=""),
+        replace(good, schema_version=2),
         replace(good, key="somebody else"),
         replace(good, data=good.value + good.value),
         replace(registered("Lily", "BJ"), data=b"{}"),
