@@ -13,6 +13,7 @@ from analytics_spark.topics import Topic
 from contract_files import ROOT, all_schemas, promises_of_the_code, released, sample_path
 from event_schemas import Schema
 from promises import CONTRACT_ON, CONTRACTS, SPARK_TOPICS, VIEWS, Contract, View
+from shared.codec import UnknownSchemaVersion
 
 SCHEMAS = list(all_schemas(promises_of_the_code(released())))
 SAMPLES = sorted((ROOT / "samples").glob("*/*.json"))
@@ -91,6 +92,24 @@ def test_every_reader_reads_a_sample_for_ever(view: View, path: Path) -> None:
     assert view.codec.decode(name, path.read_bytes(), version)
 
 
+@pytest.mark.parametrize(("view", "path"), READ)
+def test_no_reader_minds_a_field_that_it_does_not_know(view: View, path: Path) -> None:
+    _, name, version = parts_of(path)
+    grown = json.dumps(json.loads(path.read_text()) | {"new": {"deep": [1]}})
+
+    assert view.codec.decode(name, grown, version) == view.codec.decode(
+        name, path.read_bytes(), version
+    )
+
+
+@pytest.mark.parametrize(("view", "path"), READ)
+def test_no_reader_guesses_at_a_version_that_it_does_not_know(view: View, path: Path) -> None:
+    _, name, _ = parts_of(path)
+
+    with pytest.raises(UnknownSchemaVersion):
+        view.codec.decode(name, path.read_bytes(), view.codec.version_of(name) + 1)
+
+
 def test_every_view_has_samples() -> None:
     assert len(READ) >= sum(len(view.types) for view in VIEWS)
 
@@ -108,6 +127,31 @@ def test_spark_reads_a_sample_for_ever(topic: Topic, path: Path) -> None:
     result = check(topic, records(topic, parts_of(path)[1], path.read_bytes()))
 
     assert (result.bad, result.rows.num_rows) == (0, 1)
+
+
+@pytest.mark.parametrize(("topic", "path"), READ_BY_SPARK)
+def test_spark_does_not_mind_a_field_that_it_does_not_know(topic: Topic, path: Path) -> None:
+    """So a field that is renamed the right way, under both names, is read as before."""
+    sample: dict[str, Any] = json.loads(path.read_text())
+    grown = json.dumps({"renamed": next(iter(sample.values())), **sample, "new": {"deep": [1]}})
+    name = parts_of(path)[1]
+
+    result, before = (
+        check(topic, records(topic, name, value)) for value in (grown.encode(), path.read_bytes())
+    )
+
+    assert (result.bad, result.rows) == (0, before.rows)
+
+
+@pytest.mark.parametrize(("topic", "path"), READ_BY_SPARK)
+def test_spark_does_not_guess_at_a_field_that_was_renamed(topic: Topic, path: Path) -> None:
+    sample: dict[str, Any] = json.loads(path.read_text())
+    when = "ordered_at" if "ordered_at" in sample else "effective_at"
+    sample["happened_at"] = sample.pop(when)
+
+    result = check(topic, records(topic, parts_of(path)[1], json.dumps(sample).encode()))
+
+    assert (result.bad, result.rows.num_rows) == (1, 0)
 
 
 def test_spark_counts_what_it_cannot_read() -> None:

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -83,6 +83,11 @@ class Consumer:
     @property
     def topics(self) -> list[str]:
         return list(self._reactions)
+
+    @property
+    def wanted(self) -> Mapping[str, Collection[str]]:
+        """The message types that lead to something, by topic."""
+        return {topic: by_type.keys() for topic, by_type in self._reactions.items()}
 
     @property
     def obstacle(self) -> str | None:
