@@ -30,6 +30,8 @@ def run_write() -> int:
         sys.stdout.write(f"began {path.relative_to(ROOT.parent)}: give it likely values\n")
     for name in write(ROOT, generated(promises, ROOT)):
         sys.stdout.write(f"wrote contracts/{name}\n")
+    for sentence in [*broken_promises(released(), promises), *misreadings()]:
+        sys.stdout.write(f"this cannot stay: {sentence}\n")
     return 0
 
 

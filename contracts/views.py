@@ -5,11 +5,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from analytics_spark.topics import SCHEMA_VERSION
+from analytics_spark.topics import SCHEMA_VERSION, Topic
 from compatibility import NULL, choices, values
 from event_schemas import MONEY, Schema, schema_of
 from promises import CONTRACT_ON, SPARK_READER, SPARK_TOPICS, VIEWS, View
-from shared.codec import Codec
 
 ARROW: dict[Any, Schema] = {
     pa.string(): {"type": "string"},
@@ -22,7 +21,7 @@ def misreadings() -> list[str]:
     """One sentence for each thing that a reader asks for and a contract does not give."""
     return [
         *(each for view in VIEWS for name in view.types for each in misread_by(view, name)),
-        *(each for topic in SPARK_TOPICS for each in misread_by_spark(topic.name, topic.form)),
+        *(each for topic in SPARK_TOPICS for each in misread_by_spark(topic)),
     ]
 
 
@@ -42,20 +41,21 @@ def misread_by(view: View, name: str) -> Iterator[str]:
         yield from misread(where, asked, schema_of(view.topic, owner, name))
 
 
-def misread_by_spark(topic: str, form: Any) -> Iterator[str]:
+def misread_by_spark(topic: Topic) -> Iterator[str]:
     """Spark has one form for all types of a topic: each field has to be in one of them."""
-    owner: Codec[Any] = CONTRACT_ON[topic].public
-    given = [schema_of(topic, owner, name)["properties"] for name in owner.names]
-    for name in owner.names:
+    where = f"{SPARK_READER} reads {topic.name}"
+    owner = CONTRACT_ON[topic.name].public
+    wanted = [name for name in owner.names if name in topic.types]
+    for name in wanted:
         if owner.version_of(name) != SCHEMA_VERSION:
-            yield f"{SPARK_READER} reads {topic} {name}: knows version {SCHEMA_VERSION} only"
-    for field, type_ in form.items():
-        where = f"{SPARK_READER} reads {topic}: `{field}`"
+            yield f"{where} {name}: knows version {SCHEMA_VERSION} only"
+    given = [schema_of(topic.name, owner, name)["properties"] for name in wanted]
+    for field, type_ in topic.form.items():
         has_it = [fields[field] for fields in given if field in fields]
         if not has_it:
-            yield f"{where}: no type has such a field"
+            yield f"{where}: `{field}`: no type has such a field"
         for schema in has_it:
-            yield from misread(where, schema_of_arrow(type_), schema)
+            yield from misread(f"{where}: `{field}`", schema_of_arrow(type_), schema)
 
 
 def misread(where: str, asked: Schema, given: Schema) -> Iterator[str]:

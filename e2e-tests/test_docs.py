@@ -30,11 +30,14 @@ RUN_BY_TESTS = {"demo", "up", "down", "status", "logs", "clean", "footprint", "h
     "rebuild",
     "replay",
     "token",
+    "contracts",
+    "contracts-release",
+    "audit",
 }
-"""Verbs that these tests call, see test_demo.py, test_rebuild.py and below."""
-RUN_BY_CI = {"test", "e2e", "imports"}
+"""Verbs that tests call: test_demo.py, test_rebuild.py, test_contract_files.py and below."""
+RUN_BY_CI = {"test", "e2e", "imports", "contracts-check"}
 """Verbs that are parts of `make test`, or are it."""
-RUN_SHORTLY = {"stress", "bench"}
+RUN_SHORTLY = {"stress", "saga", "bench"}
 """Campaigns of which test_stress.py and test_bench.py run a few rounds."""
 
 SET_BY_THE_STACK = {
