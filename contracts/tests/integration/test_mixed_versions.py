@@ -5,7 +5,7 @@ same outbox, with the same headers, as anything else.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -16,7 +16,8 @@ import pytest
 
 import orders_svc.worker
 import users_svc.worker
-from counted_records import as_read
+from contract_files import ROOT
+from counted_records import as_read, record
 from orders_svc import user_messages
 from orders_svc.bootstrap import Resources as Orders
 from orders_svc.order.commands import PlaceOrder
@@ -221,7 +222,7 @@ async def test_without_a_look_at_the_version_another_currency_is_taken_for_ours(
     """The negative control: all the fields that are asked for are there."""
 
     def read(codec: Codec[Any], message: Message) -> Any:
-        return codec.decode(message.type, message.data)
+        return codec.decode(message.type, message.data, codec.version_of(message.type))
 
     monkeypatch.setattr(Codec, "read", read)
     user_id, order_id = await registered(users), new_id()
@@ -383,3 +384,29 @@ async def test_the_next_orders_svc_takes_answers_of_before(
     await orders_worker(orders).take(records)
 
     assert await status(orders, order_id) == ("rejected", "poor")
+
+
+@pytest.mark.parametrize("reader", ["users-worker", "orders-worker"])
+async def test_no_reaction_guesses_at_a_version_that_it_does_not_know(
+    users: Users, orders: Orders, reader: str
+) -> None:
+    """Of all that a worker cares about, for its domain and for its read models."""
+    worker, pool = (
+        (users_worker(users), users.pool)
+        if reader == "users-worker"
+        else (orders_worker(orders), orders.pool)
+    )
+    wanted = [(topic, name) for topic, names in worker.wanted.items() for name in names]
+
+    await worker.take([of_a_later_version(topic, name) for topic, name in wanted])
+
+    assert sorted(await reasons(worker, pool)) == sorted(
+        f"UnknownSchemaVersion: {name} has form 9" for _, name in wanted
+    )
+
+
+def of_a_later_version(topic: str, name: str) -> IncomingRecord:
+    """The sample of a type, said to be of version 9, on a stream of its own."""
+    [path] = (ROOT / "samples" / topic).glob(f"{name}.v*.json")
+    good = record(new_id(), 1, type_=name, schema_version=9, value=path.read_bytes())
+    return replace(good, topic=topic)
