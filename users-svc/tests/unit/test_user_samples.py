@@ -1,5 +1,6 @@
 """Events that were stored once are read for ever: a sample of each type and version."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -28,3 +29,14 @@ def test_a_sample_is_read_for_ever_and_can_be_published(path: Path) -> None:
 
     assert CODEC.name_of(event) == name
     assert contract.publish(event).key == str(event.user_id)
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+def test_no_field_of_todays_form_is_dropped_in_silence(path: Path) -> None:
+    """It takes a new version to do without one."""
+    name, _, version = path.stem.rpartition(".v")
+
+    if int(version) == CODEC.version_of(name):
+        event = CODEC.decode(name, path.read_bytes(), int(version))
+        sample, again = json.loads(path.read_text()), json.loads(CODEC.encode(event))
+        assert sample == {field: again.get(field) for field in sample}
