@@ -6,7 +6,8 @@ export
 PYTHON ?= python3
 VENV_PYTHON := .venv/bin/python
 EMBEDDED := $(VENV_PYTHON) -m embedded
-PARTS := shared users-svc orders-svc analytics-spark infra contracts e2e-tests scripts
+PARTS := shared/src shared/contracts shared/tests shared/stress shared/bench \
+	users-svc orders-svc analytics-spark infra e2e-tests scripts
 DEMO_JAEGER_WAIT_SECONDS ?= 60
 TEST_WORKERS ?= 2
 
@@ -66,7 +67,7 @@ audit: setup ## is all reserved credit what the orders say, to the cent?
 	@$(VENV_PYTHON) e2e-tests/audit.py
 
 saga: setup ## 20,000 random interleavings of the credit saga; args="--interleavings 500"
-	@$(VENV_PYTHON) e2e-tests/saga_campaign.py $(args)
+	@$(VENV_PYTHON) e2e-tests/saga/saga_campaign.py $(args)
 
 stress: setup ## try to make the relay lose or reorder events; args="--seeds 3"
 	@$(VENV_PYTHON) shared/stress/stress.py $(args)
@@ -89,19 +90,19 @@ imports: setup ## which room may import which
 	@.venv/bin/lint-imports
 
 contracts: setup ## write the schemas and the AsyncAPI document of what the code says
-	@$(VENV_PYTHON) contracts write
+	@$(VENV_PYTHON) shared/contracts write
 
 contracts-check: setup ## does the code keep what was promised, and do the files say it?
-	@$(VENV_PYTHON) contracts check
+	@$(VENV_PYTHON) shared/contracts check
 
 contracts-release: setup ## promise what the code says from now on
-	@$(VENV_PYTHON) contracts release
+	@$(VENV_PYTHON) shared/contracts release
 
 unit: setup ## tests that need no server
-	@$(VENV_PYTHON) -m pytest $(wildcard */tests/unit)
+	@$(VENV_PYTHON) -m pytest $(wildcard */tests/unit shared/contracts/tests/unit)
 
 integration: setup ## tests on a real PostgreSQL and a real Kafka of their own
-	@$(VENV_PYTHON) -m pytest $(wildcard */tests/integration)
+	@$(VENV_PYTHON) -m pytest $(wildcard */tests/integration shared/contracts/tests/integration)
 
 e2e: setup ## tests on a whole stack of their own
 	@$(VENV_PYTHON) -m pytest e2e-tests

@@ -30,9 +30,11 @@ REQUESTS_PER_SECOND_MAX = 1_000_000
 """More than a test can ask for."""
 
 
-def shared_by(path: str) -> str:
-    """What a test file shares its servers with: its folder, or only itself."""
-    return next((folder for folder in SHARED_BY if path.startswith(folder)), path)
+def shared_by(test: str) -> str:
+    """What a test's file shares its servers with: its folder, or only itself."""
+    path = test.partition("::")[0]
+    folder = path.rpartition("/")[0]
+    return folder if folder in SHARED_BY else path
 
 
 @pytest.hookimpl(trylast=True)
@@ -47,7 +49,7 @@ class Scheduler(LoadScopeScheduling):  # type: ignore[misc]
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        return shared_by(nodeid.partition("::")[0])
+        return shared_by(nodeid)
 
 
 @pytest.hookimpl(optionalhook=True)

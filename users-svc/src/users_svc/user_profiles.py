@@ -80,7 +80,7 @@ class UserProfile:
 
 async def project(connection: Connection, message: Message) -> None:
     """Take one message of users.v1; twice is once, late is nothing."""
-    event, version = CODEC.decode(message.type, message.data), message.stream_version
+    event, version = CODEC.read(message), message.stream_version
     user = event.user_id
     match event:
         case UserRegistered():

@@ -69,7 +69,7 @@ class CatalogueEntry:
 
 async def project(connection: Connection, message: Message) -> None:
     """Take one message of items.v1; twice is once, late is nothing."""
-    event, version = CODEC.decode(message.type, message.data), message.stream_version
+    event, version = CODEC.read(message), message.stream_version
     item, since = event.item_id, event.effective_at
     match event:
         case ItemListed():

@@ -64,7 +64,7 @@ class OrderSummary:
 
 async def project(connection: Connection, message: Message) -> None:
     """Take one message of orders.v1; twice is once, late is nothing."""
-    event, version = CODEC.decode(message.type, message.data), message.stream_version
+    event, version = CODEC.read(message), message.stream_version
     match event:
         case OrderPlaced():
             await connection.execute(

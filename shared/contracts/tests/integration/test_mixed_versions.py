@@ -140,10 +140,9 @@ async def registered(users: Users) -> UUID:
     user_id = new_id()
     command = RegisterUser(
         user_id=user_id,
-        name="Jack",
+        personal_data="sealed",
         address="BJ",
         gender="male",
-        birth_year=None,
         credit_limit=Decimal("100.00"),
         effective_at=THEN,
     )

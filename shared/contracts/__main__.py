@@ -27,9 +27,9 @@ def run_write() -> int:
     promises = promises_of_the_code(released())
     for path, example in missing_samples(ROOT, promises).items():
         write_text(path, text_of(example))
-        sys.stdout.write(f"began {path.relative_to(ROOT.parent)}: give it likely values\n")
+        sys.stdout.write(f"began {path.relative_to(ROOT.parents[1])}: give it likely values\n")
     for name in write(ROOT, generated(promises, ROOT)):
-        sys.stdout.write(f"wrote contracts/{name}\n")
+        sys.stdout.write(f"wrote shared/contracts/{name}\n")
     for sentence in [*broken_promises(released(), promises), *misreadings()]:
         sys.stdout.write(f"this cannot stay: {sentence}\n")
     return 0
@@ -37,9 +37,11 @@ def run_write() -> int:
 
 def not_written(root: Path, promises: Promises) -> list[str]:
     """Which files are not what the code says; what to do about it."""
-    missing = [str(path.relative_to(root.parent)) for path in missing_samples(root, promises)]
+    missing = [str(path.relative_to(root.parents[1])) for path in missing_samples(root, promises)]
     wrong = (
-        [] if missing else [f"contracts/{name}" for name in stale(root, generated(promises, root))]
+        []
+        if missing
+        else [f"shared/contracts/{name}" for name in stale(root, generated(promises, root))]
     )
     return [f"{name}: not what the code says: run `make contracts`" for name in missing + wrong]
 

@@ -1,14 +1,23 @@
 """Both services, each over a database of its own, as its worker sees it."""
 
+import os
 from collections.abc import AsyncIterator, Iterator
 
+import httpx
 import pytest
+from fastapi import FastAPI
 
+import orders_svc.api
 import orders_svc.bootstrap
+import users_svc.api
 import users_svc.bootstrap
 from embedded.pytest_plugin import new_database
+from embedded.run_folder import RunFolder
+from embedded.testing import bearer
 from orders_svc.settings import OrdersSettings
 from shared import postgres
+from shared.auth import Door
+from users_svc.personal_data import KEY_BYTES, Vault
 from users_svc.settings import UsersSettings
 
 
@@ -32,3 +41,30 @@ async def orders(other_database: str) -> AsyncIterator[orders_svc.bootstrap.Reso
     settings = OrdersSettings(database_url=other_database)
     async with orders_svc.bootstrap.open_resources(settings, "test") as resources:
         yield resources
+
+
+def clerk_of(app: FastAPI, issuing: RunFolder) -> httpx.AsyncClient:
+    return httpx.AsyncClient(
+        transport=httpx.ASGITransport(app),
+        base_url="http://test",
+        headers=bearer(issuing, "clerk"),
+    )
+
+
+@pytest.fixture
+async def at_users(
+    users: users_svc.bootstrap.Resources, door: Door, issuing: RunFolder
+) -> AsyncIterator[httpx.AsyncClient]:
+    """A clerk at users-svc."""
+    vault = Vault(users.pool, os.urandom(KEY_BYTES))
+    async with clerk_of(users_svc.api.create_app(users, vault, door), issuing) as client:
+        yield client
+
+
+@pytest.fixture
+async def at_orders(
+    orders: orders_svc.bootstrap.Resources, door: Door, issuing: RunFolder
+) -> AsyncIterator[httpx.AsyncClient]:
+    """A clerk at orders-svc."""
+    async with clerk_of(orders_svc.api.create_app(orders, door), issuing) as client:
+        yield client

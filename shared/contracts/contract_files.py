@@ -106,7 +106,7 @@ def missing_samples(root: Path, promises: Promises) -> dict[Path, object]:
     for contract in CONTRACTS:
         for name in contract.private.names:
             schema = schema_of(contract.topic, contract.private, name)
-            wanted[private_sample_path(root.parent, contract, name)] = example_of(schema)
+            wanted[private_sample_path(root.parents[1], contract, name)] = example_of(schema)
     return {path: example for path, example in wanted.items() if not path.exists()}
 
 

@@ -83,7 +83,7 @@ USERS_WORKER, ORDERS_WORKER = users_svc.worker.NAME, orders_svc.worker.NAME
 
 VIEWS = (
     view(USERS_WORKER, users_svc.order_messages.TOPIC, users_svc.order_messages.PLACED),
-    view(USERS_WORKER, users_svc.order_messages.TOPIC, users_svc.order_messages.CLOSED),
+    view(USERS_WORKER, users_svc.order_messages.TOPIC, users_svc.order_messages.DECIDED),
     view(ORDERS_WORKER, orders_svc.user_messages.TOPIC, orders_svc.user_messages.CODEC),
     *(own_view(USERS_WORKER, model) for model in users_svc.read_models.READ_MODELS),
     *(own_view(ORDERS_WORKER, model) for model in orders_svc.read_models.READ_MODELS),

@@ -214,7 +214,7 @@ def refuse_unknown(schema: Schema, where: str) -> None:
     """Look at a schema and all within it. Raises UnknownKeyword."""
     for keyword in schema.keys() - KNOWN:
         raise UnknownKeyword(
-            f"{where}: `{keyword}`: teach contracts/compatibility.py what a change of it breaks"
+            f"{where}: `{keyword}`: teach compatibility.py what a change of it breaks"
         )
     fields = schema.get("properties", {})
     for name, field in fields.items():

@@ -39,7 +39,7 @@ def promises() -> Promises:
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     """The files of the contracts, to be changed."""
-    root = tmp_path / "contracts"
+    root = tmp_path / "shared" / "contracts"
     shutil.copytree(ROOT, root, ignore=shutil.ignore_patterns("__pycache__", "tests", "vendor"))
     return root
 
@@ -82,8 +82,8 @@ def test_the_same_code_gives_the_same_files(promises: Promises) -> None:
 def test_a_sample_that_is_missing_is_begun(copy: Path, promises: Promises) -> None:
     path = copy / "samples/orders.v1/order-placed.v1.json"
     path.unlink()
-    shutil.copytree(ROOT.parent / "users-svc/tests", copy.parent / "users-svc/tests")
-    shutil.copytree(ROOT.parent / "orders-svc/tests", copy.parent / "orders-svc/tests")
+    shutil.copytree(ROOT.parents[1] / "users-svc/tests", copy.parents[1] / "users-svc/tests")
+    shutil.copytree(ROOT.parents[1] / "orders-svc/tests", copy.parents[1] / "orders-svc/tests")
 
     [(missing, example)] = missing_samples(copy, promises).items()
 
