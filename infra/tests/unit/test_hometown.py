@@ -48,6 +48,8 @@ def test_a_service_is_told_where_everything_is(process: Process, whole_site: Sit
     assert variables["DATABASE_URL"] == f"postgresql://{role}:{password}@127.0.0.1:15432/{role}"
     assert variables["KAFKA_BOOTSTRAP_SERVERS"] == "127.0.0.1:19092"
     assert variables["OTEL_EXPORTER_OTLP_ENDPOINT"] == "http://127.0.0.1:4318"
+    assert variables["ENVIRONMENT"] == "development"
+    assert variables["AUTH_JWKS_URL"] == (whole_site.folder / "issuer-jwks.json").as_uri()
     assert variables["HTTP_HOST"] == "127.0.0.1"
     assert variables["HTTP_PORT"] == str(process.ports[0].default)
 

@@ -73,7 +73,7 @@ def test_a_command_of_no_service_is_one_line(
 
 
 @pytest.mark.parametrize(
-    "verb", ["up", "down", "status", "logs", "run", "clean", "footprint", "fetch"]
+    "verb", ["up", "down", "status", "logs", "run", "token", "clean", "footprint", "fetch"]
 )
 def test_every_verb_explains_itself(
     verb: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -1,0 +1,122 @@
+"""The issuer of a checkout: one key, kept to itself; tokens on standard output and nothing else."""
+
+import json
+import stat
+import sys
+from uuid import UUID
+
+import jwt
+import pytest
+
+from embedded import issuer
+from embedded.__main__ import main
+from embedded.composition import Composition
+from embedded.errors import Failure
+from embedded.run_folder import RunFolder
+from shared.settings import DEVELOPMENT_ISSUER
+
+NOTHING = Composition(processes=())
+
+
+@pytest.fixture
+def established(folder: RunFolder) -> RunFolder:
+    issuer.establish(folder)
+    return folder
+
+
+def claims_of(token: str) -> dict[str, object]:
+    return dict(jwt.decode(token, options={"verify_signature": False}))
+
+
+def run(monkeypatch: pytest.MonkeyPatch, folder: RunFolder, *arguments: str) -> int:
+    monkeypatch.setenv("HOMETOWN_RUN_DIR", str(folder.path))
+    monkeypatch.setattr(sys, "argv", ["embedded", "token", *arguments])
+    return main(NOTHING)
+
+
+def test_the_key_is_made_once_and_nobody_else_can_read_it(established: RunFolder) -> None:
+    key = issuer.private_key(established)
+    before = key.read_bytes()
+    issuer.public_keys(established).unlink()
+
+    issuer.establish(established)
+
+    assert key.read_bytes() == before
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    [public] = json.loads(issuer.public_keys(established).read_text())["keys"]
+    assert "d" not in public
+
+
+def test_two_checkouts_have_two_keys(established: RunFolder, issuing: RunFolder) -> None:
+    keys = [issuer.public_keys(folder).read_text() for folder in (established, issuing)]
+
+    assert len(set(keys)) == 2
+
+
+@pytest.mark.parametrize("role", ["clerk", "analyst"])
+def test_a_token_says_what_its_role_may_do(established: RunFolder, role: str) -> None:
+    claims = claims_of(issuer.token(established, role))
+
+    assert (claims["sub"], claims["iss"]) == (role, DEVELOPMENT_ISSUER)
+    assert claims["scope"] == " ".join(issuer.ROLES[role])
+
+
+def test_nothing_but_the_token_is_on_standard_output(
+    established: RunFolder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, established, "user") == 0
+
+    printed = capsys.readouterr()
+    [token] = printed.out.splitlines()
+    subject = str(claims_of(token)["sub"])
+    assert UUID(subject).version == 7
+    assert printed.err == f"hometown: a user who has yet to register: {subject}\n"
+
+
+def test_a_user_with_an_id_is_that_user(
+    established: RunFolder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, established, "user", "--subject", "me", "--hours", "1") == 0
+
+    printed = capsys.readouterr()
+    assert claims_of(printed.out.strip())["sub"] == "me"
+    assert printed.err == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "nobody is called nothing here: as=user, as=clerk, as=analyst"),
+        (["king"], "nobody is called king here: as=user, as=clerk, as=analyst"),
+        (["clerk", "--hours", "0"], "a token is valid for more than 0 and at most 8760 hours"),
+        (["clerk", "--hours", "nan"], "a token is valid for more than 0 and at most 8760 hours"),
+    ],
+)
+def test_what_cannot_be_issued_is_one_line(
+    established: RunFolder,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    words: str,
+) -> None:
+    assert run(monkeypatch, established, *arguments) == 1
+
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("", f"hometown: {words}\n")
+
+
+def test_before_the_first_start_nobody_issues(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, folder, "clerk") == 1
+    assert (
+        capsys.readouterr().err
+        == "hometown: nobody issues tokens here yet: `make up`, then again\n"
+    )
+
+
+def test_a_broken_key_is_one_line(established: RunFolder) -> None:
+    issuer.private_key(established).write_text("broken")
+
+    with pytest.raises(Failure, match="is no key of ours: remove it"):
+        issuer.token(established, "clerk")
