@@ -86,6 +86,9 @@ class Hometown:
     def cancel_order(self, order_id: str, reason: str = "changed my mind") -> Json:
         return self._post("orders-api", f"/v1/orders/{order_id}/cancel", {"reason": reason}, None)
 
+    def journey(self, order_id: str) -> Json:
+        return self._get("orders-api", f"/v1/orders/{order_id}/journey")
+
     def hour(self, hour: datetime, by: str = "origin") -> Json:
         return self._get("analytics-api", f"/v1/hours/{rfc3339(hour)}", by=by)
 

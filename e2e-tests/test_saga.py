@@ -1,15 +1,13 @@
 """Money: credit is reserved, refused and released to the cent, whatever is repeated or killed."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-import psutil
 import pytest
 
 from clients import Hometown, Json
-from embedded import supervision
+from disturbing import kill, stopped
 from eventually import eventually
 from stack import ORDER_TIMEOUT_SECONDS, Stack
 
@@ -54,32 +52,6 @@ def shop(hometown: Hometown, hour: datetime) -> Shop:
         for price in (DEAR, CHEAP)
     ]
     return Shop(hometown, hour, user["user_id"], *items)
-
-
-@contextmanager
-def stopped(stack: Stack, *names: str) -> Iterator[None]:
-    """The processes are down inside."""
-    folder = stack.folder
-
-    def states() -> set[str]:
-        programs = supervision.programs(folder) or {}
-        return {programs[name].state for name in names}
-
-    for name in names:
-        supervision.stop(folder, name)
-    eventually(states, lambda seen: seen <= {"STOPPED", "EXITED"}, what=f"{names} stopped")
-    try:
-        yield
-    finally:
-        for name in names:
-            supervision.start(folder, name)
-
-
-def kill(stack: Stack, name: str) -> None:
-    """kill -9; the supervisor starts it again."""
-    programs = supervision.programs(stack.folder) or {}
-    if programs[name].pid:
-        psutil.Process(programs[name].pid).kill()
 
 
 def leave_alone(stack: Stack) -> None:

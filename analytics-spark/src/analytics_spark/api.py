@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Annotated, Any
+from uuid import UUID
 
 from fastapi import APIRouter, Depends, FastAPI, Query, Request
 from pydantic import AfterValidator, BaseModel, Field
@@ -13,11 +14,15 @@ from analytics_spark.bootstrap import Resources
 from analytics_spark.checkpoint import Offsets
 from analytics_spark.hours import Epoch, Split, Totals
 from shared import http
-from shared.auth import Caller, Door, may
+from shared.auth import NOT_YOURS, Caller, Door, may
+from shared.errors import NotFound
 from shared.forms import Instant
 from shared.openapi import refusals
 
 PAGE_MAX = 1_000
+PARTITION_MAX = 2**31 - 1
+OFFSET_MAX = 2**63 - 1
+NOT_READ = "not-read"
 HOUR = timedelta(hours=1)
 
 
@@ -75,6 +80,28 @@ class StatusResponse(BaseModel):
     bad_records: int
 
 
+class ReadingResponse(BaseModel):
+    """An order at or before the batch's `watermark` came too late, and was not counted."""
+
+    batch_id: int
+    committed_at: datetime
+    trace_id: str
+    watermark: datetime | None
+
+
+class UserCellResponse(BaseModel):
+    item_id: str
+    address: str
+    purchases: int
+    quantity: int
+    amount: Decimal
+
+
+class UserHourResponse(BaseModel):
+    hour: datetime
+    cells: Sequence[UserCellResponse]
+
+
 def resources_of(request: Request) -> Resources:
     resources: Resources = request.app.state.resources
     return resources
@@ -83,6 +110,8 @@ def resources_of(request: Request) -> Resources:
 Service = Annotated[Resources, Depends(resources_of)]
 
 Reader = Annotated[Caller, may("hours:read")]
+Asker = Annotated[Caller, may("orders:read")]
+"""Who may see an order may see how it was counted."""
 
 router = APIRouter(tags=["hours"], responses=refusals())
 
@@ -134,6 +163,51 @@ async def get_status(caller: Reader, service: Service) -> StatusResponse:
         late_orders=epoch.late if epoch else 0,
         duplicate_orders=epoch.duplicates if epoch else 0,
         bad_records=epoch.bad if epoch else 0,
+    )
+
+
+@router.get("/v1/readings", responses=refusals(missing=[NOT_READ]))
+async def get_reading(
+    caller: Asker,
+    service: Service,
+    topic: str,
+    partition: Annotated[int, Query(ge=0, le=PARTITION_MAX)],
+    offset: Annotated[int, Query(ge=0, le=OFFSET_MAX)],
+    recorded_at: Instant,
+) -> ReadingResponse:
+    """Which batch read a record of a topic."""
+    reading = await hours.find_reading(
+        service.pool, topic, partition, offset, recorded_at=recorded_at
+    )
+    if reading is None:
+        raise NotFound(NOT_READ, "no batch that is remembered has read this record")
+    return ReadingResponse(
+        batch_id=reading.batch_id,
+        committed_at=reading.committed_at,
+        trace_id=reading.trace_id,
+        watermark=reading.watermark,
+    )
+
+
+@router.get("/v1/hours/{hour}/users/{user_id}", responses=refusals(forbidden=[NOT_YOURS]))
+async def get_user_hour(
+    caller: Asker, hour: Hour, user_id: UUID, service: Service
+) -> UserHourResponse:
+    """What is counted of one user in an hour: purchases of what comes from where they lived."""
+    caller.demand_own(user_id)
+    cells = await hours.cells_of_user(service.pool, hour, str(user_id))
+    return UserHourResponse(
+        hour=hour,
+        cells=[
+            UserCellResponse(
+                item_id=cell.item_id,
+                address=cell.address,
+                purchases=cell.purchases,
+                quantity=cell.quantity,
+                amount=Decimal(cell.cents).scaleb(-2),
+            )
+            for cell in cells
+        ],
     )
 
 

@@ -62,6 +62,45 @@ LATEST_EPOCH = """
 """
 
 
+# A batch commits after its records were recorded, and ends behind what it read: the first of those
+# that end behind the record is the one that read it.
+READING = """
+    SELECT batch_id, committed_at, trace_id, watermark
+    FROM batches
+    WHERE committed_at >= $4 AND (offsets->$1->$2->>1)::bigint > $3
+    ORDER BY committed_at
+    LIMIT 1
+"""
+
+CELLS_OF_USER = """
+    SELECT item_id, address, purchases, quantity, cents
+    FROM cells
+    WHERE hour = $1 AND user_id = $2
+    ORDER BY item_id, address
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """The batch that read a record; what is at or before its watermark came too late to count."""
+
+    batch_id: int
+    committed_at: datetime
+    trace_id: str
+    watermark: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserCell:
+    """What one user bought of one item in one hour while living where it comes from."""
+
+    item_id: str
+    address: str
+    purchases: int
+    quantity: int
+    cents: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
     local_buyers: int
@@ -138,6 +177,19 @@ async def split_hour(
         hour,
     )
     return [(row["value"], totals_of(row)) for row in rows]
+
+
+async def find_reading(
+    pool: asyncpg.Pool, topic: str, partition: int, offset: int, *, recorded_at: datetime
+) -> Reading | None:
+    """Which batch read a record; None when none has yet, or it is too long ago."""
+    row = await pool.fetchrow(READING, topic, str(partition), offset, recorded_at)
+    return Reading(**row) if row else None
+
+
+async def cells_of_user(pool: asyncpg.Pool, hour: datetime, user_id: str) -> Sequence[UserCell]:
+    """All that is counted of a user in an hour."""
+    return [UserCell(**row) for row in await pool.fetch(CELLS_OF_USER, hour, user_id)]
 
 
 async def watermark(connection: Connection) -> datetime | None:

@@ -93,6 +93,15 @@ def users_api_variables(site: Site) -> Mapping[str, str]:
     }
 
 
+def orders_api_variables(site: Site) -> Mapping[str, str]:
+    """Where the journey of an order asks."""
+    return {
+        **rings("orders-relay")(site),
+        "USERS_URL": f"http://{site.address('users-api')}",
+        "ANALYTICS_URL": f"http://{site.address('analytics-api')}",
+    }
+
+
 def spark_files(site: Site) -> None:
     """The connector jars, and the folder that Spark writes to.
 
@@ -150,7 +159,7 @@ HOMETOWN = Composition(
         service("users-api", package="users_svc", port=8001, variables=users_api_variables),
         service("users-relay", package="users_svc", port=8011),
         service("users-worker", package="users_svc", port=8021, variables=rings("users-relay")),
-        service("orders-api", package="orders_svc", port=8002, variables=rings("orders-relay")),
+        service("orders-api", package="orders_svc", port=8002, variables=orders_api_variables),
         service("orders-relay", package="orders_svc", port=8012),
         service("orders-worker", package="orders_svc", port=8022, variables=rings("orders-relay")),
         service("analytics-api", package="analytics_spark", port=8003),

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from orders_svc import api, worker
 from orders_svc.bootstrap import open_resources
+from orders_svc.neighbours import open_neighbours
 from orders_svc.read_models import READ_MODELS
 from orders_svc.settings import OrdersSettings
 from shared import (
@@ -22,8 +23,11 @@ from shared import (
 
 async def run_api(settings: OrdersSettings) -> None:
     with telemetry.configured("orders-api", settings.otel_exporter_otlp_endpoint):
-        async with open_resources(settings, "orders-api") as resources:
-            app = api.create_app(resources, processes.door_of(settings))
+        async with (
+            open_resources(settings, "orders-api") as resources,
+            open_neighbours(settings.users_url, settings.analytics_url) as neighbours,
+        ):
+            app = api.create_app(resources, processes.door_of(settings), neighbours)
             await processes.serve_api(app, settings)
 
 

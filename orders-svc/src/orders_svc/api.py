@@ -5,13 +5,16 @@ from fastapi import FastAPI
 import orders_svc.item.api
 import orders_svc.order.api
 from orders_svc.bootstrap import Resources
+from orders_svc.neighbours import Neighbours
 from shared import http
 from shared.auth import Door
 
 
-def create_app(resources: Resources, door: Door) -> FastAPI:
+def create_app(resources: Resources, door: Door, neighbours: Neighbours) -> FastAPI:
     """The HTTP application over opened resources."""
     routers = [orders_svc.item.api.router, orders_svc.order.api.router]
-    return http.create_app(
+    app = http.create_app(
         "orders-svc", routers, pool=resources.pool, resources=resources, door=door
     )
+    app.state.neighbours = neighbours
+    return app

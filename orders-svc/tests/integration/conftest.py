@@ -9,6 +9,7 @@ from embedded.run_folder import RunFolder
 from embedded.testing import bearer
 from orders_svc import api
 from orders_svc.bootstrap import Resources, open_resources
+from orders_svc.neighbours import open_neighbours
 from orders_svc.settings import OrdersSettings
 from shared import postgres
 from shared.auth import Door
@@ -22,9 +23,11 @@ async def resources(database: str) -> AsyncIterator[Resources]:
 
 
 @pytest.fixture
-def transport(resources: Resources, door: Door) -> httpx.ASGITransport:
-    """The application as any client reaches it."""
-    return httpx.ASGITransport(api.create_app(resources, door), raise_app_exceptions=False)
+async def transport(resources: Resources, door: Door) -> AsyncIterator[httpx.ASGITransport]:
+    """The application as any client reaches it; it has no neighbours."""
+    async with open_neighbours(users_url=None, analytics_url=None) as neighbours:
+        app = api.create_app(resources, door, neighbours)
+        yield httpx.ASGITransport(app, raise_app_exceptions=False)
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ class EventPage(BaseModel):
 
 
 async def read_page(
-    pool: asyncpg.Pool, stream_id: UUID, *, after: int, limit: int, unknown: str
+    pool: asyncpg.Pool, stream_id: UUID, *, after: int, limit: int, unknown: str = "unknown-stream"
 ) -> EventPage:
     """The events of a stream behind version `after`, oldest first.
 

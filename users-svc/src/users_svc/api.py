@@ -18,9 +18,10 @@ from shared.http import AnyCall, HttpProblem, answer_of, no_content, response
 from shared.identifiers import new_id
 from shared.messages import Answer
 from shared.openapi import refusals
-from users_svc import confirmed_orders, user_profiles
+from users_svc import confirmed_orders, order_credit, user_profiles
 from users_svc.bootstrap import Resources
 from users_svc.commands import ChangeCreditLimit, DeleteUser, MoveUser, RegisterUser
+from users_svc.order_credit import OrderCreditResponse
 from users_svc.personal_data import PersonalData, Vault
 from users_svc.user import (
     ALREADY_REGISTERED,
@@ -299,6 +300,15 @@ async def list_user_events(
             event.data["name"] = person.name if person else None
             event.data["birth_year"] = person.birth_year if person else None
     return page
+
+
+@router.get("/v1/users/{user_id}/credits/{order_id}", responses=refusals(forbidden=[NOT_YOURS]))
+async def get_order_credit(
+    caller: Reader, user_id: UUID, order_id: UUID, service: Service
+) -> OrderCreditResponse:
+    """What was decided about the credit of one order, and whether its messages wait."""
+    caller.demand_own(user_id)
+    return await order_credit.read(service.pool, user_id, order_id)
 
 
 def changed(outcome: Outcome[User]) -> Answer:

@@ -9,13 +9,13 @@ from shared.consumer import Consumer, Reactions, SetAside, reactions_of
 from shared.handler import react
 from shared.messages import Message
 from shared.postgres import Connection
-from users_svc import confirmed_orders, order_messages
+from users_svc import confirmed_orders, order_credit, order_messages
 from users_svc.bootstrap import Resources
 from users_svc.commands import ReleaseCredit, ReserveCredit, UserCommand
 from users_svc.read_models import READ_MODELS
 from users_svc.user import USER
 
-NAME = "users-worker"
+NAME = order_credit.CONSUMER
 
 
 def create_consumer(resources: Resources, set_aside: SetAside) -> Consumer:

@@ -49,3 +49,4 @@ CREATE TABLE batches (
     bad bigint NOT NULL,
     PRIMARY KEY (query_id, batch_id)
 );
+CREATE INDEX batches_by_time ON batches (committed_at);

@@ -7,14 +7,16 @@ from decimal import Decimal
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from opentelemetry import trace
 from pydantic import BaseModel, ConfigDict, Field
 
 from orders_svc.item.item import ITEM, ITEM_DELISTED, UNKNOWN_ITEM, Item, on_offer
-from orders_svc.order import summaries
+from orders_svc.neighbours import Neighbours
+from orders_svc.order import journey, summaries
 from orders_svc.order.commands import CancelOrder, PlaceOrder
 from orders_svc.order.events import OrderLine
+from orders_svc.order.journey import JourneyResponse
 from orders_svc.order.order import (
     ALREADY_CANCELLED,
     ORDER,
@@ -103,6 +105,14 @@ class OrderPage(BaseModel):
 
 Reader = Annotated[Caller, may("orders:read")]
 Writer = Annotated[Caller, may("orders:write")]
+
+
+def neighbours_of(request: Request) -> Neighbours:
+    neighbours: Neighbours = request.app.state.neighbours
+    return neighbours
+
+
+Asked = Annotated[Neighbours, Depends(neighbours_of)]
 
 router = APIRouter(tags=["orders"])
 
@@ -263,6 +273,22 @@ async def list_order_events(
     return await event_log.read_page(
         service.pool, order_id, after=after, limit=limit, unknown=UNKNOWN_ORDER
     )
+
+
+@router.get("/v1/orders/{order_id}/journey", responses=refusals(missing=[UNKNOWN_ORDER]))
+async def get_order_journey(
+    caller: Reader,
+    order_id: UUID,
+    service: Service,
+    neighbours: Asked,
+    authorization: Annotated[str, Header(include_in_schema=False)],
+) -> JourneyResponse:
+    """Every hop of an order: recorded, published, its credit decided, counted; or parked, and why.
+
+    True whether traces are recorded or not. `unknown` says who could not be asked now.
+    """
+    outcome = await own_order(service, caller, order_id)
+    return await journey.read_journey(service.pool, neighbours, outcome.state, authorization)
 
 
 def order_response(order: Order | None) -> OrderResponse:

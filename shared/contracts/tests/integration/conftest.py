@@ -14,6 +14,7 @@ import users_svc.bootstrap
 from embedded.pytest_plugin import new_database
 from embedded.run_folder import RunFolder
 from embedded.testing import bearer
+from orders_svc.neighbours import open_neighbours
 from orders_svc.settings import OrdersSettings
 from shared import postgres
 from shared.auth import Door
@@ -66,5 +67,7 @@ async def at_orders(
     orders: orders_svc.bootstrap.Resources, door: Door, issuing: RunFolder
 ) -> AsyncIterator[httpx.AsyncClient]:
     """A clerk at orders-svc."""
-    async with clerk_of(orders_svc.api.create_app(orders, door), issuing) as client:
-        yield client
+    async with open_neighbours(users_url=None, analytics_url=None) as neighbours:
+        app = orders_svc.api.create_app(orders, door, neighbours)
+        async with clerk_of(app, issuing) as client:
+            yield client

@@ -1,0 +1,147 @@
+"""What other services know of an order, asked only for a journey: nothing is decided on it."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import TypeVar
+from uuid import UUID
+
+import httpx
+from pydantic import TypeAdapter, ValidationError
+
+from shared.event_store import rfc3339
+
+ANSWER_SECONDS_MAX = 2.0
+
+T = TypeVar("T")
+
+
+@dataclass(eq=False)
+class CannotSay(Exception):
+    """A neighbour is away, or does not answer as it should."""
+
+    service: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.service} cannot be asked: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreditDecision:
+    type: str
+    recorded_at: datetime
+    trace_id: str | None
+    data: Mapping[str, str]
+    """The fields of the event; a refusal has a `reason`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parked:
+    reason: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credit:
+    """What users-svc did with an order."""
+
+    decisions: Sequence[CreditDecision]
+    parked: Parked | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """The batch of analytics that read a record."""
+
+    batch_id: int
+    committed_at: datetime
+    trace_id: str
+    watermark: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """What is counted of one user and item in an hour."""
+
+    item_id: UUID
+    address: str
+    purchases: int
+    quantity: int
+    amount: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserHour:
+    cells: Sequence[Cell]
+
+
+class Neighbours:
+    """Asks with the token of who asked us: nobody sees more than they may see there."""
+
+    def __init__(
+        self, client: httpx.AsyncClient, *, users_url: str | None, analytics_url: str | None
+    ) -> None:
+        self._client = client
+        self._users_url = users_url
+        self._analytics_url = analytics_url
+
+    async def credit(self, user_id: UUID, order_id: UUID, authorization: str) -> Credit:
+        """Raises CannotSay."""
+        path = f"/v1/users/{user_id}/credits/{order_id}"
+        answer = await self._ask("users-svc", self._users_url, path, {}, authorization)
+        return parsed("users-svc", Credit, answer)
+
+    async def reading(
+        self, topic: str, partition: int, offset: int, recorded_at: datetime, authorization: str
+    ) -> Reading | None:
+        """None while no batch has read the record. Raises CannotSay."""
+        query = {
+            "topic": topic,
+            "partition": str(partition),
+            "offset": str(offset),
+            "recorded_at": rfc3339(recorded_at),
+        }
+        answer = await self._ask(
+            "analytics", self._analytics_url, "/v1/readings", query, authorization
+        )
+        missing = answer.status_code == httpx.codes.NOT_FOUND
+        return None if missing else parsed("analytics", Reading, answer)
+
+    async def cells(self, hour: datetime, user_id: UUID, authorization: str) -> Sequence[Cell]:
+        """Raises CannotSay."""
+        path = f"/v1/hours/{rfc3339(hour)}/users/{user_id}"
+        answer = await self._ask("analytics", self._analytics_url, path, {}, authorization)
+        return parsed("analytics", UserHour, answer).cells
+
+    async def _ask(
+        self, service: str, url: str | None, path: str, query: dict[str, str], authorization: str
+    ) -> httpx.Response:
+        if url is None:
+            raise CannotSay(service, "its address is not set")
+        try:
+            return await self._client.get(
+                url + path, params=query, headers={"Authorization": authorization}
+            )
+        except httpx.HTTPError as error:
+            raise CannotSay(service, type(error).__name__) from error
+
+
+def parsed(service: str, form: type[T], answer: httpx.Response) -> T:
+    """Raises CannotSay for another answer than the documented one."""
+    if not answer.is_success:
+        raise CannotSay(service, f"it answered {answer.status_code}")
+    try:
+        return TypeAdapter(form).validate_json(answer.content)
+    except ValidationError as error:
+        raise CannotSay(service, f"{error.error_count()} fields are not as expected") from error
+
+
+@asynccontextmanager
+async def open_neighbours(
+    users_url: str | None, analytics_url: str | None
+) -> AsyncIterator[Neighbours]:
+    async with httpx.AsyncClient(timeout=ANSWER_SECONDS_MAX) as client:
+        yield Neighbours(client, users_url=users_url, analytics_url=analytics_url)

@@ -1,0 +1,222 @@
+"""The way of one order through the system: each hop that is known, and what cannot be known now.
+
+Made of what was recorded, never of traces: it is true without any tracing, and after any crash. A
+hop is told once it has happened and was seen; one that is missing has not, unless `unknown` says
+who could not be asked.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Literal
+from uuid import UUID
+
+import asyncpg
+from pydantic import BaseModel
+
+from orders_svc.neighbours import CannotSay, Neighbours, Reading
+from orders_svc.order import publications
+from orders_svc.order.contract import TOPIC
+from orders_svc.order.order import Order, Status
+from orders_svc.order.publications import Publication
+from shared import event_log
+from shared.event_log import EventResponse
+
+CONSUMER = "orders-worker"
+EVENTS_MAX = 100
+"""More than an order can have."""
+HOUR = timedelta(hours=1)
+COUNTED_TYPES = ("order-confirmed", "order-cancelled")
+
+# The answer about the credit comes in the user's stream.
+PARKED = """
+    SELECT reason, parked_at AS at
+    FROM parked_streams
+    WHERE consumer = $3 AND stream_id IN ($1, $2)
+"""
+
+
+class CellResponse(BaseModel):
+    """All that is counted of the user and an item of the order, in the order's hour."""
+
+    item_id: UUID
+    address: str
+    purchases: int
+    quantity: int
+    amount: Decimal
+
+
+class HopResponse(BaseModel):
+    """One step, with what is known of it: `type` is the event's, `process` is where a stream waits.
+
+    `at` of a published event is when it was seen in its topic. An order that was counted in no cell
+    was not bought at home; `too-late` says that its hour was final already.
+    """
+
+    hop: Literal["recorded", "published", "credit-decided", "counted", "too-late", "parked"]
+    at: datetime
+    trace_id: str | None = None
+    type: str | None = None
+    topic: str | None = None
+    partition: int | None = None
+    offset: int | None = None
+    process: str | None = None
+    reason: str | None = None
+    batch_id: int | None = None
+    hour: datetime | None = None
+    cells: Sequence[CellResponse] | None = None
+
+
+class JourneyResponse(BaseModel):
+    """`hops` in the order of time; `unknown` says who could not be asked now."""
+
+    order_id: UUID
+    status: Status
+    hops: Sequence[HopResponse]
+    unknown: Sequence[str]
+
+
+async def read_journey(
+    pool: asyncpg.Pool, neighbours: Neighbours, order: Order, authorization: str
+) -> JourneyResponse:
+    """Put together what we know of an order, and what our neighbours answer with this token."""
+    page = await event_log.read_page(pool, order.order_id, after=0, limit=EVENTS_MAX)
+    published = await publications.of_order(pool, order.order_id)
+    hops, unknown = await gathered(
+        recorded(page.events, published),
+        parked_here(pool, order),
+        credit_decided(neighbours, order, authorization),
+        counted(neighbours, order, page.events, published, authorization),
+    )
+    return JourneyResponse(
+        order_id=order.order_id,
+        status=order.status,
+        hops=sorted(hops, key=lambda hop: hop.at),
+        unknown=unknown,
+    )
+
+
+async def gathered(*asked: Awaitable[list[HopResponse]]) -> tuple[list[HopResponse], list[str]]:
+    """All hops that are known, and why others are not."""
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    hops: list[HopResponse] = []
+    unknown: list[str] = []
+    for answer in answers:
+        if isinstance(answer, CannotSay):
+            unknown.append(str(answer))
+        elif isinstance(answer, BaseException):
+            raise answer
+        else:
+            hops += answer
+    return hops, unknown
+
+
+async def recorded(
+    events: Sequence[EventResponse], published: dict[int, Publication]
+) -> list[HopResponse]:
+    """Each event of the order, here and in its topic."""
+    here = [
+        HopResponse(hop="recorded", type=event.type, at=event.recorded_at, trace_id=event.trace_id)
+        for event in events
+    ]
+    there = [
+        HopResponse(
+            hop="published",
+            type=event.type,
+            at=where.seen_at,
+            trace_id=event.trace_id,
+            topic=TOPIC,
+            partition=where.partition,
+            offset=where.record_offset,
+        )
+        for event in events
+        if (where := published.get(event.version))
+    ]
+    return here + there
+
+
+async def parked_here(pool: asyncpg.Pool, order: Order) -> list[HopResponse]:
+    rows = await pool.fetch(PARKED, order.order_id, order.user_id, CONSUMER)
+    return [
+        HopResponse(hop="parked", at=row["at"], process=CONSUMER, reason=row["reason"])
+        for row in rows
+    ]
+
+
+async def credit_decided(
+    neighbours: Neighbours, order: Order, authorization: str
+) -> list[HopResponse]:
+    """Raises CannotSay."""
+    credit = await neighbours.credit(order.user_id, order.order_id, authorization)
+    hops = [
+        HopResponse(
+            hop="credit-decided",
+            type=decision.type,
+            at=decision.recorded_at,
+            trace_id=decision.trace_id,
+            reason=decision.data.get("reason"),
+        )
+        for decision in credit.decisions
+    ]
+    if credit.parked:
+        hops.append(
+            HopResponse(
+                hop="parked",
+                at=credit.parked.at,
+                process="users-worker",
+                reason=credit.parked.reason,
+            )
+        )
+    return hops
+
+
+async def counted(
+    neighbours: Neighbours,
+    order: Order,
+    events: Sequence[EventResponse],
+    published: dict[int, Publication],
+    authorization: str,
+) -> list[HopResponse]:
+    """What analytics made of a confirmation, and of a cancellation after it. Raises CannotSay."""
+    hour = datetime.fromtimestamp(
+        order.ordered_at.timestamp() // HOUR.total_seconds() * HOUR.total_seconds(),
+        order.ordered_at.tzinfo,
+    )
+    hops = []
+    for event in events:
+        where = published.get(event.version)
+        if where is None or event.type not in COUNTED_TYPES:
+            continue
+        reading = await neighbours.reading(
+            TOPIC, where.partition, where.record_offset, event.recorded_at, authorization
+        )
+        if reading is not None:
+            hops.append(counted_in(reading, event, order, hour))
+    if any(hop.hop == "counted" for hop in hops):
+        cells = await neighbours.cells(hour, order.user_id, authorization)
+        bought = {line.item_id for line in order.lines}
+        hops[-1].cells = [
+            CellResponse(
+                item_id=cell.item_id,
+                address=cell.address,
+                purchases=cell.purchases,
+                quantity=cell.quantity,
+                amount=cell.amount,
+            )
+            for cell in cells
+            if cell.item_id in bought
+        ]
+    return hops
+
+
+def counted_in(reading: Reading, event: EventResponse, order: Order, hour: datetime) -> HopResponse:
+    late = reading.watermark is not None and order.ordered_at <= reading.watermark
+    return HopResponse(
+        hop="too-late" if late else "counted",
+        type=event.type,
+        at=reading.committed_at,
+        trace_id=reading.trace_id,
+        batch_id=reading.batch_id,
+        hour=hour,
+    )

@@ -1,0 +1,44 @@
+"""Where the events of an order lie in orders.v1, noted by who reads them there: seen, not hoped."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+import asyncpg
+
+from shared.messages import Message
+from shared.postgres import Connection
+
+NOTE = """
+    INSERT INTO publications (stream_id, version, partition, record_offset)
+    VALUES ($1, $2, $3, $4)
+    ON CONFLICT DO NOTHING
+"""
+
+OF_ORDER = """
+    SELECT version, partition, record_offset, seen_at
+    FROM publications
+    WHERE stream_id = $1
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publication:
+    """One record of orders.v1, and when it was seen there."""
+
+    version: int
+    partition: int
+    record_offset: int
+    seen_at: datetime
+
+
+async def note(connection: Connection, message: Message) -> None:
+    await connection.execute(
+        NOTE, message.stream_id, message.stream_version, message.partition, message.offset
+    )
+
+
+async def of_order(pool: asyncpg.Pool, order_id: UUID) -> dict[int, Publication]:
+    """By the version of the event."""
+    rows = await pool.fetch(OF_ORDER, order_id)
+    return {row["version"]: Publication(**row) for row in rows}
