@@ -72,6 +72,6 @@ async def reader(servers: str) -> AsyncIterator[Reader]:
 
 
 def delivery_of(record: ConsumerRecord) -> Delivery:
-    event = CODEC.decode("linked", record.value)
+    event = CODEC.decode("linked", record.value, 1)
     entry = Entry(stream_id=event.stream_id, version=event.version, digest=digest(record.value))
     return Delivery(entry=entry, predecessor=event.predecessor, at=record.timestamp / 1000)

@@ -165,7 +165,7 @@ async def entries_of(database: str) -> list[tuple[Entry, str]]:
                 version=row["version"],
                 digest=ledger.digest(row["data"].encode()),
             ),
-            ledger.CODEC.decode("linked", row["data"]).predecessor,
+            ledger.CODEC.decode("linked", row["data"], 1).predecessor,
         )
         for row in rows
     ]

@@ -71,7 +71,7 @@ class Codec(Generic[E]):
             schema_version=self.version_of(name),
         )
 
-    def decode(self, name: str, data: bytes | str, version: int = FIRST_VERSION) -> E:
+    def decode(self, name: str, data: bytes | str, version: int) -> E:
         """The event that was encoded under `name` when its version was `version`.
 
         Raises:

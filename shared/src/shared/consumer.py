@@ -11,7 +11,6 @@ import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 
 import asyncpg
@@ -19,14 +18,13 @@ from aiokafka.errors import KafkaError
 from opentelemetry.trace import Span, SpanKind
 
 from shared import consumed, faults, parked, postgres, telemetry, wire
-from shared.codec import FIRST_VERSION, UnknownSchemaVersion
 from shared.consumed import ConsumedElsewhere
 from shared.doorbell import Doorbell
 from shared.errors import VersionConflict
 from shared.faults import FaultPoint
 from shared.messages import Message
 from shared.postgres import Connection
-from shared.read_models import Projection, ReadModel
+from shared.read_models import ReadModel
 from shared.records import IncomingRecord, Malformed, message_of
 from shared.topics import TOPICS
 from shared.wire import OutgoingRecord
@@ -282,18 +280,6 @@ def reason_of(error: Exception) -> str:
     return text.encode(errors="backslashreplace").decode()[:REASON_CHARACTERS_MAX]
 
 
-@dataclass(frozen=True, slots=True)
-class FirstVersion:
-    """A projection that reads the first version of its events only."""
-
-    project: Projection
-
-    async def __call__(self, connection: Connection, message: Message) -> None:
-        if message.schema_version != FIRST_VERSION:
-            raise UnknownSchemaVersion(f"{message.type} has form {message.schema_version}")
-        await self.project(connection, message)
-
-
 def reactions_of(domain: Reactions, read_models: Iterable[ReadModel]) -> Reactions:
     """All reactions of a service: those of its domain, and the read models that follow."""
     found: dict[str, dict[str, list[Reaction]]] = defaultdict(dict)
@@ -302,5 +288,5 @@ def reactions_of(domain: Reactions, read_models: Iterable[ReadModel]) -> Reactio
             found[topic].setdefault(type_, []).extend(reactions)
     for model in read_models:
         for type_ in model.types:
-            found[model.topic].setdefault(type_, []).append(FirstVersion(model.project))
+            found[model.topic].setdefault(type_, []).append(model.project)
     return dict(found)

@@ -218,7 +218,7 @@ async def taken_over(pool: asyncpg.Pool) -> list[OutboxRow]:
 
 
 def numbers_in(rows: Sequence[OutboxRow]) -> list[int]:
-    return [CODEC.decode("counted", row.value).number for row in rows]
+    return [CODEC.decode("counted", row.value, 1).number for row in rows]
 
 
 async def test_what_was_not_published_yet_is_published_once(

@@ -279,7 +279,7 @@ class Stage:
                 batches = await self._consumer.getmany(timeout_ms=100)
                 for record in (each for records in batches.values() for each in records):
                     stream = UUID(record.key.decode())
-                    consumed[stream].append(CODEC.decode("counted", record.value).number)
+                    consumed[stream].append(CODEC.decode("counted", record.value, 1).number)
                     partitions[stream].add(record.partition)
         assert all(len(each) == 1 for each in partitions.values())
         return consumed

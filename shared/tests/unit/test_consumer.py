@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from counted_records import record
-from shared.consumer import REASON_CHARACTERS_MAX, FirstVersion, Reaction, reactions_of, reason_of
+from shared.consumer import REASON_CHARACTERS_MAX, Reaction, reactions_of, reason_of
 from shared.identifiers import new_id
 from shared.messages import Message
 from shared.postgres import Connection
@@ -79,8 +79,7 @@ async def test_read_models_follow_after_the_domain_has_decided() -> None:
 
     reactions = reactions_of({"users.v1": {"counted": [decide]}}, [model])
 
-    projection = FirstVersion(project)
-    assert reactions == {"users.v1": {"counted": [decide, projection], "moved": [projection]}}
+    assert reactions == {"users.v1": {"counted": [decide, project], "moved": [project]}}
 
 
 def test_ids_of_records_differ() -> None:
