@@ -12,7 +12,7 @@ DEMO_JAEGER_WAIT_SECONDS ?= 60
 TEST_WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fetch up down status logs token clean footprint demo \
+.PHONY: help setup fetch up down status logs token clean footprint demo load \
 	rebuild-check rebuild replay audit stress saga bench \
 	contracts contracts-check contracts-release \
 	test check fmt lint types imports unit integration e2e
@@ -52,6 +52,10 @@ footprint: setup ## resident memory per process and in all
 demo: setup ## start everything, load the sample, show the answer
 	@HOMETOWN_JAEGER_WAIT_SECONDS=$(DEMO_JAEGER_WAIT_SECONDS) $(EMBEDDED) up
 	@$(VENV_PYTHON) e2e-tests/demo.py
+
+load: setup ## believable load, its totals checked: rate=50 seconds=60 users=200 items=40 seed=1
+	@$(VENV_PYTHON) e2e-tests/load.py $(foreach option,seed rate seconds users items late gap, \
+		$(if $($(option)),--$(option) $($(option)))) $(args)
 
 rebuild-check: setup ## compare the read models with what the events make them
 	@failed=0; for service in users orders; do \

@@ -48,6 +48,9 @@ class Hometown:
     def get_user(self, user_id: str) -> Json:
         return self._get("users-api", f"/v1/users/{user_id}")
 
+    def list_users(self, **query: object) -> Json:
+        return self._get("users-api", "/v1/users", **query)
+
     def move_user(self, user_id: str, *, key: str | None = None, **move: object) -> Json:
         return self._post("users-api", f"/v1/users/{user_id}/moves", move, key)
 
@@ -91,6 +94,9 @@ class Hometown:
 
     def hour(self, hour: datetime, by: str = "origin") -> Json:
         return self._get("analytics-api", f"/v1/hours/{rfc3339(hour)}", by=by)
+
+    def list_hours(self, **query: object) -> Json:
+        return self._get("analytics-api", "/v1/hours", **query)
 
     def status(self) -> Json:
         return self._get("analytics-api", "/v1/status")

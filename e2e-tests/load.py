@@ -1,0 +1,247 @@
+"""Believable load at a given rate, and at the end the comparison of all totals with those expected.
+
+make load rate=50 seconds=60
+"""
+
+import argparse
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import httpx
+import uvloop
+
+from clients import Hometown, Json
+from embedded import figures, progress
+from embedded.errors import Failure
+from embedded.run_folder import RunFolder
+from embedded.settings import Settings
+from shared.identifiers import new_id
+from traffic import compare, report
+from traffic.actions import Planned
+from traffic.driver import Run, drive
+from traffic.ledger import ledger_of
+from traffic.plan import Plan, Scale, plan_of
+from traffic.sender import open_sender
+from traffic.settle import (
+    NotSettled,
+    Settled,
+    wait_until_idle,
+    wait_until_late,
+    wait_until_settled,
+)
+from traffic.window import HOUR, NoWindow, Window, window_after
+
+SHOWN_MAX = 40
+"""Differences that are listed; the others are only counted."""
+TERMINAL_SECONDS, LOG_SECONDS = 0.5, 10.0
+"""Between two lines of progress, where the next replaces the last and where it does not."""
+LATENESS_SECONDS = 7200
+ENOUGH = Scale(seed=1, rate=50, seconds=60, users=200, items=40, late=20)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """A run, what was true before it, and what was seen when all was quiet."""
+
+    plan: Plan
+    window: Window
+    run: Run
+    before: Json
+    settled: Settled
+    quiet_seconds: float
+
+
+def main() -> None:
+    arguments = parser().parse_args()
+    scale = scale_of(arguments)
+    folder = Settings().run_dir
+    try:
+        hometown = Hometown.of_run_folder(folder)
+        story = load(hometown, scale, gap=arguments.gap, lateness=arguments.lateness)
+    except FileNotFoundError:
+        sys.exit("hometown: nothing runs here; start it with: make up")
+    except (Failure, NoWindow, NotSettled) as failure:
+        sys.exit(f"hometown: {failure}")
+    except httpx.HTTPError as error:
+        sys.exit(f"hometown: the load did not begin: {error} (see: make status, make logs)")
+    show(story, scale, folder)
+    sys.exit(1 if story.settled.differences else 0)
+
+
+def load(
+    hometown: Hometown,
+    scale: Scale,
+    *,
+    gap: datetime | None = None,
+    lateness: timedelta = timedelta(seconds=LATENESS_SECONDS),
+) -> Story:
+    """Run a plan and wait until all of it is counted.
+
+    Raises:
+        NoWindow: there is no past hour left in which nobody has ordered yet.
+        NotSettled: the system does not come to rest.
+        httpx.HTTPError: it was not there at the beginning.
+    """
+    before = wait_until_idle(hometown)
+    newest = newest_order(hometown, before, lateness)
+    window = (
+        window_after(newest, lateness, datetime.now(UTC))
+        if gap is None
+        else Window(gap=gap, lateness=lateness)
+    )
+    plan = plan_of(scale, window)
+    progress.tell(
+        f"{len(plan.actions)} actions, {scale.rate} a second, seed {scale.seed};"
+        f" orders of {window.begins_at:%Y-%m-%d %H:%M} to {window.ends_at:%H:%M}"
+    )
+    run = Run(keys=f"load/{new_id()}")
+    uvloop.run(drive_shown(hometown, run, plan.actions))
+    if plan.late:
+        wait_until_late(hometown, window.gap + HOUR / 2)
+        uvloop.run(drive_shown(hometown, run, plan.late))
+    answered_at = time.monotonic()
+    settled = wait_until_settled(hometown, run, window, before, progress.tell_in_place)
+    return Story(
+        plan=plan,
+        window=window,
+        run=run,
+        before=before,
+        settled=settled,
+        quiet_seconds=settled.quiet_at - answered_at,
+    )
+
+
+def newest_order(hometown: Hometown, status: Json, lateness: timedelta) -> datetime | None:
+    """No order that is counted is newer; None when there is none."""
+    newest = [datetime.fromisoformat(hour) + HOUR for hour in hours_used(hometown)]
+    if status["watermark"] is not None:
+        newest.append(datetime.fromisoformat(status["watermark"]) + lateness)
+    return max(newest, default=None)
+
+
+def hours_used(hometown: Hometown) -> list[str]:
+    """All hours with local purchases."""
+    used: list[str] = []
+    query: dict[str, object] = {}
+    while True:
+        page = hometown.list_hours(**query)
+        used += [hour["hour"] for hour in page["hours"]]
+        if page["next"] is None:
+            return used
+        query = {"after": page["next"]}
+
+
+async def drive_shown(hometown: Hometown, run: Run, planned: Sequence[Planned]) -> None:
+    """`drive`, with a line now and then."""
+    async with open_sender(hometown) as sender:
+        showing = asyncio.create_task(show_progress(run, len(run.outcomes) + len(planned)))
+        try:
+            await drive(run, sender, planned)
+        finally:
+            showing.cancel()
+
+
+async def show_progress(run: Run, count: int) -> None:
+    on_terminal = progress.is_terminal()
+    tell = progress.tell_in_place if on_terminal else progress.tell
+    while True:
+        await asyncio.sleep(TERMINAL_SECONDS if on_terminal else LOG_SECONDS)
+        begun, answered = len(run.requests), len(run.outcomes)
+        late = sum(outcome.was_begun_late for outcome in run.outcomes)
+        text = f"{begun} of {count} begun, {answered} answered, {begun - answered} under way"
+        tell(f"{text}, {late} begun late" if late else text)
+
+
+def show(story: Story, scale: Scale, folder: Path) -> None:
+    """The tables, the differences if there are any, and the figures in the run folder."""
+    outcomes, wrong = story.run.outcomes, story.settled.differences
+    planned = {action.number for action in story.plan.actions}
+    kinds = report.kinds_of(outcomes)
+    pace = report.pace_of([each for each in outcomes if each.planned.number in planned], scale.rate)
+    progress.tell("")
+    progress.tell(report.table(kinds))
+    progress.tell("")
+    progress.tell(pace.words, progress.Tone.PLAIN if pace.was_kept else progress.Tone.BAD)
+    for line in summary(story):
+        progress.tell(line)
+    for difference in wrong[:SHOWN_MAX]:
+        progress.tell(f"  {difference}", progress.Tone.BAD)
+    found = list(report.figures_of(kinds, pace, story.quiet_seconds, len(wrong)))
+    figures.write(RunFolder(folder), "load", found)
+
+
+def summary(story: Story) -> list[str]:
+    seen = story.settled.observation
+    ledger = ledger_of(story.run, seen.orders, story.window.begins_at)
+    ended = report.endings(ledger)
+    alike, repeated = report.repeats(story.run.outcomes)
+    hours = compare.concerned(story.window.hours, ledger)
+    late = seen.status["late_orders"] - story.before["late_orders"]
+    wrong = len(story.settled.differences)
+    return [
+        f"orders: {', '.join(f'{count} {status}' for status, count in sorted(ended.items()))};"
+        f" {late} came too late to be counted",
+        f"repeats: {alike} of {repeated} answered as the first time",
+        f"quiet {story.quiet_seconds:.1f} s after the last answer",
+        f"compared: {hours} hours with purchases in 5 splits, credit of {len(seen.users)} users,"
+        f" {len(seen.orders)} orders; differences: {wrong}",
+    ]
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    for name, what in {
+        "seed": "the same seed makes the same plan",
+        "rate": "actions a second",
+        "seconds": "how long they go on",
+        "users": "how many there are at the beginning",
+        "items": "how many there are at the beginning",
+        "late": "orders placed at the end that must not be counted",
+    }.items():
+        least = 0 if name in ("seed", "late") else 1
+        value = getattr(ENOUGH, name)
+        made.add_argument(
+            f"--{name}", type=at_least(least), default=value, help=f"{what} ({value})"
+        )
+    made.add_argument("--gap", type=whole_hour, help="the unused hour before those of the orders")
+    made.set_defaults(
+        lateness=timedelta(seconds=float(os.environ.get("LATENESS_SECONDS", LATENESS_SECONDS)))
+    )
+    return made
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        if int(text) < least:
+            raise argparse.ArgumentTypeError(f"is less than {least}")
+        return int(text)
+
+    return number
+
+
+def whole_hour(text: str) -> datetime:
+    instant = datetime.fromisoformat(text)
+    if instant.tzinfo is None or instant.timestamp() % HOUR.total_seconds():
+        raise argparse.ArgumentTypeError("is not an hour such as 2016-11-12T00:00Z")
+    return instant.astimezone(UTC)
+
+
+def scale_of(arguments: argparse.Namespace) -> Scale:
+    return Scale(
+        seed=arguments.seed,
+        rate=arguments.rate,
+        seconds=arguments.seconds,
+        users=arguments.users,
+        items=arguments.items,
+        late=arguments.late,
+    )
+
+
+if __name__ == "__main__":
+    main()

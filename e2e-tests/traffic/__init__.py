@@ -1,0 +1,1 @@
+"""Believable load: planned by a seed, sent by a clock, compared with totals computed apart."""

@@ -1,0 +1,158 @@
+"""What analytics and credit must be: computed from the answers, slowly and obviously.
+
+Nothing here knows how the services do it: plain Python over what clients were told.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Literal
+
+By = Literal["origin", "item", "address", "gender", "type"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Since:
+    """A value that holds from `effective_at` on. Of two at one instant the higher version holds."""
+
+    effective_at: datetime
+    version: int
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    item_id: str
+    quantity: int
+    unit_price: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """An order as it ended; `was_confirmed` also if it was cancelled after that."""
+
+    order_id: str
+    user_id: str
+    lines: tuple[Line, ...]
+    ordered_at: datetime
+    status: str
+    was_confirmed: bool
+
+    @property
+    def amount(self) -> Decimal:
+        return sum((line.quantity * line.unit_price for line in self.lines), Decimal(0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """All that was answered. Orders of before `late_before` came too late to be counted."""
+
+    addresses: Mapping[str, Sequence[Since]]
+    genders: Mapping[str, str]
+    origins: Mapping[str, Sequence[Since]]
+    types: Mapping[str, str]
+    orders: Sequence[Order]
+    late_before: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purchase:
+    """A line of a confirmed order whose user lived where the item came from."""
+
+    hour: datetime
+    user: str
+    item: str
+    type: str
+    place: str
+    gender: str
+    quantity: int
+    amount: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    local_buyers: int
+    purchases: int
+    quantity: int
+    amount: Decimal
+
+
+def as_of(values: Iterable[Since], instant: datetime) -> str | None:
+    """What held at an instant; None when nothing did yet."""
+    held = [each for each in values if each.effective_at <= instant]
+    newest = max(held, key=lambda each: (each.effective_at, each.version), default=None)
+    return newest.value if newest else None
+
+
+def local_purchases(ledger: Ledger) -> Iterator[Purchase]:
+    """Every purchase that counts: of its hour, which begins with the full one."""
+    for order in ledger.orders:
+        if order.status != "confirmed" or order.ordered_at < ledger.late_before:
+            continue
+        address = as_of(ledger.addresses.get(order.user_id, ()), order.ordered_at)
+        for line in order.lines:
+            origin = as_of(ledger.origins.get(line.item_id, ()), order.ordered_at)
+            if address is not None and address == origin:
+                yield Purchase(
+                    hour=order.ordered_at.replace(minute=0, second=0, microsecond=0),
+                    user=order.user_id,
+                    item=line.item_id,
+                    type=ledger.types[line.item_id],
+                    place=address,
+                    gender=ledger.genders[order.user_id],
+                    quantity=line.quantity,
+                    amount=line.quantity * line.unit_price,
+                )
+
+
+def totals_of(purchases: Sequence[Purchase]) -> Totals:
+    return Totals(
+        local_buyers=len({each.user for each in purchases}),
+        purchases=len(purchases),
+        quantity=sum(each.quantity for each in purchases),
+        amount=sum((each.amount for each in purchases), Decimal(0)),
+    )
+
+
+def split(purchases: Sequence[Purchase], by: By) -> dict[str, Totals]:
+    """The totals of each value that has some."""
+
+    def value(purchase: Purchase) -> str:
+        place = purchase.place
+        return {
+            "origin": place,
+            "address": place,
+            "item": purchase.item,
+            "gender": purchase.gender,
+            "type": purchase.type,
+        }[by]
+
+    values = {value(each) for each in purchases}
+    return {
+        each: totals_of([purchase for purchase in purchases if value(purchase) == each])
+        for each in values
+    }
+
+
+def reserved_credit(ledger: Ledger) -> dict[str, Decimal]:
+    """For each user the sum of their open and confirmed orders, late ones among them."""
+    reserved = dict.fromkeys(ledger.genders, Decimal(0))
+    for order in ledger.orders:
+        if order.status in ("pending", "confirmed"):
+            reserved[order.user_id] += order.amount
+    return reserved
+
+
+def counted(ledger: Ledger) -> int:
+    """Orders that analytics took in, whether or not they were cancelled later."""
+    return sum(
+        order.was_confirmed and order.ordered_at >= ledger.late_before for order in ledger.orders
+    )
+
+
+def late(ledger: Ledger) -> int:
+    """Orders that were confirmed and came too late."""
+    return sum(
+        order.was_confirmed and order.ordered_at < ledger.late_before for order in ledger.orders
+    )

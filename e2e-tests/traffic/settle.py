@@ -1,0 +1,102 @@
+"""Waits until nothing is under way any more, and looks whether all is as it must be."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+import httpx
+
+from clients import Hometown, Json
+from traffic.compare import Observation, differences, lag_of, observe
+from traffic.driver import Run
+from traffic.window import Window
+
+LOOK_SECONDS = 0.5
+SURE_SECONDS = 2.0
+"""Analytics knows the ends of the topics as of a second ago, so one look is not enough."""
+UNCHANGED_SECONDS_MAX = 45
+"""Nothing has changed for so long: what differs now will differ for ever. Longer than an order
+waits for its credit, and than a killed process is away."""
+SETTLE_SECONDS_MAX = 600
+
+
+class NotSettled(Exception):
+    """The system did not come to rest, or did not answer; the message says what was seen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """`quiet_at` is when all was right for the first time, on the monotonic clock."""
+
+    observation: Observation
+    differences: list[str]
+    quiet_at: float
+
+
+def wait_until_settled(
+    hometown: Hometown, run: Run, window: Window, before: Json, told: Callable[[str], None]
+) -> Settled:
+    """As soon as all is right and stays so, or as soon as nothing changes any more.
+
+    Raises:
+        NotSettled: neither within SETTLE_SECONDS_MAX.
+    """
+    began_at = changed_at = time.monotonic()
+    right_since: float | None = None
+    last: Observation | None = None
+    while time.monotonic() < began_at + SETTLE_SECONDS_MAX:
+        try:
+            seen = observe(hometown, run, window)
+        except httpx.HTTPError as error:
+            told(f"waiting: {error!r}")
+            right_since, changed_at = None, time.monotonic()
+            time.sleep(LOOK_SECONDS)
+            continue
+        now = time.monotonic()
+        found = list(dict.fromkeys(differences(run, window, before, seen)))
+        if seen != last:
+            changed_at = now
+        last = seen
+        is_right = not found and seen.lag == 0
+        right_since = (right_since or now) if is_right else None
+        if right_since is not None and now >= right_since + SURE_SECONDS:
+            return Settled(observation=seen, differences=[], quiet_at=right_since)
+        if not is_right and now >= changed_at + UNCHANGED_SECONDS_MAX:
+            return Settled(observation=seen, differences=found, quiet_at=changed_at)
+        told(f"waiting: {seen.pending} orders pending, lag {seen.lag}, {len(found)} differences")
+        time.sleep(LOOK_SECONDS)
+    raise NotSettled(f"not at rest within {SETTLE_SECONDS_MAX} s: {last and last.status}")
+
+
+def wait_until_idle(hometown: Hometown) -> Json:
+    """The status as soon as analytics has counted all there is. Raises NotSettled."""
+    return wait_for_status(hometown, lambda status: lag_of(status) == 0, "analytics is behind")
+
+
+def wait_until_late(hometown: Hometown, instant: datetime) -> None:
+    """As soon as orders of that time are late. Raises NotSettled."""
+
+    def is_past(status: Json) -> bool:
+        watermark = status["watermark"]
+        return watermark is not None and datetime.fromisoformat(watermark) >= instant
+
+    wait_for_status(hometown, is_past, f"the watermark is not at {instant}")
+
+
+def wait_for_status(hometown: Hometown, is_right: Callable[[Json], bool], why_not: str) -> Json:
+    """The first right status that is the same SURE_SECONDS later."""
+    deadline = time.monotonic() + SETTLE_SECONDS_MAX
+    right_since: float | None = None
+    while time.monotonic() < deadline:
+        try:
+            status = hometown.status()
+        except httpx.HTTPError:
+            right_since = None
+        else:
+            now = time.monotonic()
+            right_since = (right_since or now) if is_right(status) else None
+            if right_since is not None and now >= right_since + SURE_SECONDS:
+                return status
+        time.sleep(LOOK_SECONDS)
+    raise NotSettled(f"{why_not} for {SETTLE_SECONDS_MAX} s")
