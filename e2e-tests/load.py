@@ -31,16 +31,16 @@ from traffic.sender import open_sender
 from traffic.settle import (
     NotSettled,
     Settled,
+    is_late,
     wait_until_idle,
-    wait_until_late,
     wait_until_settled,
 )
+from traffic.telling import Line
 from traffic.window import HOUR, NoWindow, Window, window_after
 
 SHOWN_MAX = 40
 """Differences that are listed; the others are only counted."""
-TERMINAL_SECONDS, LOG_SECONDS = 0.5, 10.0
-"""Between two lines of progress, where the next replaces the last and where it does not."""
+LOOK_SECONDS = 0.5
 LATENESS_SECONDS = 7200
 ENOUGH = Scale(seed=1, rate=50, seconds=60, users=200, items=40, late=20)
 
@@ -103,10 +103,10 @@ def load(
     run = Run(keys=f"load/{new_id()}")
     uvloop.run(drive_shown(hometown, run, plan.actions))
     if plan.late:
-        wait_until_late(hometown, window.gap + HOUR / 2)
+        pass_by(hometown, run, plan, window)
         uvloop.run(drive_shown(hometown, run, plan.late))
     answered_at = time.monotonic()
-    settled = wait_until_settled(hometown, run, window, before, progress.tell_in_place)
+    settled = wait_until_settled(hometown, run, window, before, Line().tell)
     return Story(
         plan=plan,
         window=window,
@@ -115,6 +115,20 @@ def load(
         settled=settled,
         quiet_seconds=settled.quiet_at - answered_at,
     )
+
+
+def pass_by(hometown: Hometown, run: Run, plan: Plan, window: Window) -> None:
+    """Until orders of the gap are late. The watermark moves with the batch after its orders, so
+    something may have to happen still.
+
+    Raises:
+        NotSettled: the watermark stays where it is.
+    """
+    for nudge in plan.nudges:
+        if is_late(wait_until_idle(hometown), window.late_before):
+            return
+        uvloop.run(drive_shown(hometown, run, [nudge]))
+    raise NotSettled(f"the watermark does not move on to {window.late_before}")
 
 
 def newest_order(hometown: Hometown, status: Json, lateness: timedelta) -> datetime | None:
@@ -148,14 +162,13 @@ async def drive_shown(hometown: Hometown, run: Run, planned: Sequence[Planned]) 
 
 
 async def show_progress(run: Run, count: int) -> None:
-    on_terminal = progress.is_terminal()
-    tell = progress.tell_in_place if on_terminal else progress.tell
+    line = Line()
     while True:
-        await asyncio.sleep(TERMINAL_SECONDS if on_terminal else LOG_SECONDS)
+        await asyncio.sleep(LOOK_SECONDS)
         begun, answered = len(run.requests), len(run.outcomes)
         late = sum(outcome.was_begun_late for outcome in run.outcomes)
         text = f"{begun} of {count} begun, {answered} answered, {begun - answered} under way"
-        tell(f"{text}, {late} begun late" if late else text)
+        line.tell(f"{text}, {late} begun late" if late else text)
 
 
 def show(story: Story, scale: Scale, folder: Path) -> None:

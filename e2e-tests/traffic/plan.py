@@ -42,6 +42,7 @@ CREDIT_CENTS = (500_000, 20_000_000)
 CANCELLED_AFTER_ORDERS = 15
 REPEATED_AFTER_ACTIONS = 10
 """On average."""
+NUDGES = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,9 +60,11 @@ class Scale:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """`actions` by their number, which is their order; `late` comes when they are all counted."""
+    """`actions` by their number, which is their order; `late` comes when they are all counted, and
+    `nudges`, of which any number does, in between."""
 
     actions: Sequence[Planned]
+    nudges: Sequence[Planned]
     late: Sequence[Planned]
 
 
@@ -76,13 +79,16 @@ def plan_of(scale: Scale, window: Window) -> Plan:
     for number in range(count):
         planner.add(planner.any(number / count))
     made = len(planner.actions)
+    for _ in range(NUDGES):
+        planner.add(planner.list_item(1.0))
     for _ in range(scale.late):
         planner.add(planner.place_late_order())
     planned = [
         Planned(number=number, due_seconds=number / scale.rate, action=action)
         for number, action in enumerate(planner.actions)
     ]
-    return Plan(actions=planned[:made], late=planned[made:])
+    nudged = made + NUDGES
+    return Plan(actions=planned[:made], nudges=planned[made:nudged], late=planned[nudged:])
 
 
 class Planner:

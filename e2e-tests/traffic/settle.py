@@ -70,33 +70,33 @@ def wait_until_settled(
 
 
 def wait_until_idle(hometown: Hometown) -> Json:
-    """The status as soon as analytics has counted all there is. Raises NotSettled."""
-    return wait_for_status(hometown, lambda status: lag_of(status) == 0, "analytics is behind")
+    """The status when analytics has counted all there is for SURE_SECONDS.
 
-
-def wait_until_late(hometown: Hometown, instant: datetime) -> None:
-    """As soon as orders of that time are late. Raises NotSettled."""
-
-    def is_past(status: Json) -> bool:
-        watermark = status["watermark"]
-        return watermark is not None and datetime.fromisoformat(watermark) >= instant
-
-    wait_for_status(hometown, is_past, f"the watermark is not at {instant}")
-
-
-def wait_for_status(hometown: Hometown, is_right: Callable[[Json], bool], why_not: str) -> Json:
-    """The first right status that is the same SURE_SECONDS later."""
+    Raises:
+        NotSettled: it has not within SETTLE_SECONDS_MAX.
+    """
     deadline = time.monotonic() + SETTLE_SECONDS_MAX
-    right_since: float | None = None
+    idle_since: float | None = None
     while time.monotonic() < deadline:
-        try:
-            status = hometown.status()
-        except httpx.HTTPError:
-            right_since = None
-        else:
-            now = time.monotonic()
-            right_since = (right_since or now) if is_right(status) else None
-            if right_since is not None and now >= right_since + SURE_SECONDS:
-                return status
+        status = status_now(hometown)
+        now = time.monotonic()
+        is_idle = status is not None and lag_of(status) == 0
+        idle_since = (idle_since or now) if is_idle else None
+        if status is not None and idle_since is not None and now >= idle_since + SURE_SECONDS:
+            return status
         time.sleep(LOOK_SECONDS)
-    raise NotSettled(f"{why_not} for {SETTLE_SECONDS_MAX} s")
+    raise NotSettled(f"analytics is behind for {SETTLE_SECONDS_MAX} s (see: make status)")
+
+
+def status_now(hometown: Hometown) -> Json | None:
+    """None when nobody answers."""
+    try:
+        return hometown.status()
+    except httpx.HTTPError:
+        return None
+
+
+def is_late(status: Json, before: datetime) -> bool:
+    """Whether all orders of before that time would be late."""
+    watermark = status["watermark"]
+    return watermark is not None and datetime.fromisoformat(watermark) >= before

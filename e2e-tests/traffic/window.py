@@ -45,6 +45,10 @@ class Window:
         return self.begins_at + self.lateness - SLACK
 
     @property
+    def late_before(self) -> datetime:
+        return self.gap + HOUR / 2
+
+    @property
     def hours(self) -> list[datetime]:
         """All hours that the run may concern, and the gap, which must stay empty."""
         count = -(-(self.ends_at - self.gap) // HOUR)
@@ -79,7 +83,7 @@ class Window:
 
     def too_late(self, rng: Random) -> datetime:
         """A time in the gap at which orders are late once the window is counted."""
-        return self.between(rng, self.gap, self.gap + HOUR / 2)
+        return self.between(rng, self.gap, self.late_before)
 
     @staticmethod
     def between(rng: Random, first: datetime, last: datetime) -> datetime:
