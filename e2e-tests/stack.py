@@ -3,16 +3,21 @@
 import asyncio
 import os
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import asyncpg
+import psutil
 
 from clients import Hometown
+from embedded import supervision
 from embedded.postgres import dsn
 from embedded.run_folder import RunFolder
 from embedded.settings import Settings
 from embedded.status import as_found
+from eventually import eventually
 
 CHECKOUT = Path(__file__).parent.parent
 
@@ -60,6 +65,30 @@ class Stack:
     @property
     def hometown(self) -> Hometown:
         return Hometown.of_run_folder(self.folder.path)
+
+    def kill(self, name: str) -> None:
+        """kill -9; the supervisor starts it again."""
+        programs = supervision.programs(self.folder) or {}
+        if programs[name].pid:
+            with suppress(psutil.NoSuchProcess):  # it has just ended by itself
+                psutil.Process(programs[name].pid).kill()
+
+    @contextmanager
+    def stopped(self, *names: str) -> Iterator[None]:
+        """The processes are down inside."""
+
+        def states() -> set[str]:
+            programs = supervision.programs(self.folder) or {}
+            return {programs[name].state for name in names}
+
+        for name in names:
+            supervision.stop(self.folder, name)
+        eventually(states, lambda seen: seen <= {"STOPPED", "EXITED"}, what=f"{names} stopped")
+        try:
+            yield
+        finally:
+            for name in names:
+                supervision.start(self.folder, name)
 
     def fetch(self, database: str, sql: str, *values: object) -> list[asyncpg.Record]:
         """What a statement gives in the database of one service."""

@@ -26,6 +26,7 @@ DOCUMENTS = [
 ]
 
 RUN_BY_TESTS = {"demo", "up", "down", "status", "logs", "clean", "footprint", "help"} | {
+    "load",
     "rebuild-check",
     "rebuild",
     "replay",
@@ -34,7 +35,7 @@ RUN_BY_TESTS = {"demo", "up", "down", "status", "logs", "clean", "footprint", "h
     "contracts-release",
     "audit",
 }
-"""Verbs that tests call: test_demo.py, test_rebuild.py, test_contract_files.py and below."""
+"""Verbs that tests call: test_demo.py, test_load.py, test_rebuild.py and below."""
 RUN_BY_CI = {"test", "e2e", "imports", "contracts-check"}
 """Verbs that are parts of `make test`, or are it."""
 RUN_SHORTLY = {"stress", "saga", "bench"}

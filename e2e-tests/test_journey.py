@@ -5,7 +5,6 @@ from datetime import datetime
 import pytest
 
 from clients import Hometown, Json
-from disturbing import kill, stopped
 from eventually import eventually
 from stack import Stack
 
@@ -124,7 +123,7 @@ def test_it_tells_what_has_happened_and_no_more_wherever_the_order_stands_still(
     process: str,
     known: set[Step],
 ) -> None:
-    with stopped(stack, process):
+    with stack.stopped(process):
         order = hometown.place_order(user, [(item, 1)], hour)["order_id"]
         assert steps(journey_with(hometown, order, known)) == known
 
@@ -137,7 +136,7 @@ def test_it_tells_what_has_happened_and_no_more_wherever_the_order_stands_still(
 def test_after_a_crash_anywhere_it_is_whole_and_has_no_step_twice(
     hometown: Hometown, stack: Stack, order: Order, process: str
 ) -> None:
-    kill(stack, process)
+    stack.kill(process)
 
     journey = journey_with(hometown, order, ALL_OF_A_CONFIRMED_ORDER)
 
@@ -148,7 +147,7 @@ def test_after_a_crash_anywhere_it_is_whole_and_has_no_step_twice(
 def test_who_cannot_be_asked_is_named(hometown: Hometown, stack: Stack, order: Order) -> None:
     journey_with(hometown, order, ALL_OF_A_CONFIRMED_ORDER)
 
-    with stopped(stack, "users-api", "analytics-api"):
+    with stack.stopped("users-api", "analytics-api"):
         journey = hometown.journey(order)
 
     assert [line.split(" cannot ")[0] for line in journey["unknown"]] == ["users-svc", "analytics"]

@@ -7,7 +7,6 @@ from datetime import datetime
 import pytest
 
 from clients import Hometown, Json
-from disturbing import kill, stopped
 from eventually import eventually
 from stack import ORDER_TIMEOUT_SECONDS, Stack
 
@@ -60,19 +59,19 @@ def leave_alone(stack: Stack) -> None:
 
 def deliver_all_again(stack: Stack) -> None:
     """Every message since the beginning is published once more, as after a lost checkpoint."""
-    with stopped(stack, "users-relay", "orders-relay"):
+    with stack.stopped("users-relay", "orders-relay"):
         stack.fetch("users", PUBLISH_ALL_AGAIN)
         stack.fetch("orders", PUBLISH_ALL_AGAIN)
 
 
 def kill_workers(stack: Stack) -> None:
-    kill(stack, "users-worker")
-    kill(stack, "orders-worker")
+    stack.kill("users-worker")
+    stack.kill("orders-worker")
 
 
 def kill_relays(stack: Stack) -> None:
-    kill(stack, "users-relay")
-    kill(stack, "orders-relay")
+    stack.kill("users-relay")
+    stack.kill("orders-relay")
 
 
 @pytest.mark.parametrize("disturb", [leave_alone, deliver_all_again, kill_workers, kill_relays])
@@ -108,7 +107,7 @@ def test_an_order_of_an_unknown_user_is_rejected(shop: Shop) -> None:
 def test_an_order_without_an_answer_times_out_and_its_late_credit_is_released(
     shop: Shop, stack: Stack
 ) -> None:
-    with stopped(stack, "users-worker"):
+    with stack.stopped("users-worker"):
         order = shop.order(shop.dear)
         decided = eventually(
             lambda: shop.hometown.decided_order(order),
@@ -123,7 +122,7 @@ def test_an_order_without_an_answer_times_out_and_its_late_credit_is_released(
 
 
 def test_an_order_cancelled_before_its_answer_keeps_no_credit(shop: Shop, stack: Stack) -> None:
-    with stopped(stack, "users-worker"):
+    with stack.stopped("users-worker"):
         order = shop.order(shop.dear)
         assert shop.hometown.cancel_order(order)["status"] == "cancelled"
 

@@ -161,6 +161,7 @@ def figures_of(
         )
     for kind in kinds:
         yield Figure(name=f"{kind.name}: sent", value=len(kind.outcomes), unit="1")
+        yield Figure(name=f"{kind.name}: sent again", value=kind.sent_again, unit="1")
         for part in (50, 99):
             if kind.milliseconds:
                 value = round(percentile(kind.milliseconds, part / 100), 1)

@@ -1,0 +1,112 @@
+"""Load with totals that are known: it is counted to the cent, also around kills; and what is wrong
+is found."""
+
+import json
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from clients import Hometown, rfc3339
+from eventually import eventually
+from load import Story, load
+from sample import HOUR
+from stack import Stack
+from traffic.actions import NAMES, PlaceOrder
+from traffic.compare import differences, observe
+from traffic.plan import Scale
+
+SMALL = ("rate=30", "seconds=10", "users=40", "items=15", "late=10")
+KILLED = ("users-worker", "orders-relay", "orders-api")
+BEGUN_EVENTS = 60
+"""So many have been recorded: the load is in the middle."""
+
+EVENTS = "SELECT count(*) AS count FROM events"
+MORE_BY_A_CENT = """
+    UPDATE cells
+    SET cents = cents + $1
+    WHERE (hour, user_id, item_id) = (
+        SELECT hour, user_id, item_id
+        FROM cells
+        WHERE hour >= $2
+        ORDER BY hour, user_id, item_id
+        LIMIT 1
+    )
+"""
+
+
+@pytest.fixture
+def gap(hours_later: Iterator[timedelta]) -> datetime:
+    """The hour before the orders of this test, which reach into the hours of the next one."""
+    first, _ = next(hours_later), next(hours_later)
+    return HOUR + first
+
+
+def figures_of(stack: Stack) -> Mapping[str, float]:
+    written = json.loads((stack.folder / "bench" / "load.json").read_text())
+    return {figure["name"]: figure["value"] for figure in written}
+
+
+def recorded(stack: Stack) -> int:
+    """Events of orders-svc."""
+    [row] = stack.fetch("orders", EVENTS)
+    return int(row["count"])
+
+
+def test_all_kinds_of_load_are_counted_to_the_cent(stack: Stack, gap: datetime) -> None:
+    printed = stack.made("load", f"gap={rfc3339(gap)}", *SMALL)
+
+    figures = figures_of(stack)
+    assert "differences: 0" in printed
+    assert figures["differences"] == 0
+    assert all(figures[f"{kind}: sent"] > 0 for kind in NAMES.values())
+    assert "0 came too late" not in printed
+
+
+def test_load_is_counted_to_the_cent_around_kills(stack: Stack, gap: datetime) -> None:
+    before = recorded(stack)
+    with ThreadPoolExecutor(max_workers=1) as others:
+        loading = others.submit(stack.made, "load", f"gap={rfc3339(gap)}", *SMALL)
+        eventually(
+            lambda: recorded(stack), lambda seen: seen >= before + BEGUN_EVENTS, what="load begun"
+        )
+        for name in KILLED:
+            stack.kill(name)
+        printed = loading.result()
+
+    assert "differences: 0" in printed
+    assert figures_of(stack)["all: sent again"] > 0
+
+
+@pytest.fixture
+def loaded(hometown: Hometown, gap: datetime) -> Story:
+    return load(hometown, Scale(seed=2, rate=30, seconds=3, users=20, items=10), gap=gap)
+
+
+def test_what_is_not_as_it_must_be_is_found(
+    loaded: Story, stack: Stack, hometown: Hometown
+) -> None:
+    """The negative control: one order less in the log, and one cent more in the table."""
+    run, window, before = loaded.run, loaded.window, loaded.before
+    seen = loaded.settled.observation
+    assert loaded.settled.differences == []
+
+    confirmed = next(
+        outcome
+        for outcome in run.outcomes
+        if isinstance(outcome.planned.action, PlaceOrder)
+        and outcome.answer is not None
+        and seen.orders[outcome.answer.body["order_id"]]["status"] == "confirmed"
+    )
+    forgetful = replace(run, outcomes=[each for each in run.outcomes if each is not confirmed])
+    forgotten = differences(forgetful, window, before, seen)
+    assert any(difference.startswith("status: orders_counted") for difference in forgotten)
+    assert any(difference.startswith("user ") for difference in forgotten)
+
+    stack.fetch("analytics", MORE_BY_A_CENT, 1, window.gap)
+    tampered = differences(run, window, before, observe(hometown, run, window))
+    stack.fetch("analytics", MORE_BY_A_CENT, -1, window.gap)
+    assert tampered
+    assert all(difference.startswith("hour ") for difference in tampered)
