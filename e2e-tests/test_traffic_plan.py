@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from traffic.actions import NAMES, CancelOrder, PlaceOrder, Repeat
+from traffic.actions import NAMES, CancelOrder, ListItem, PlaceOrder, Repeat
 from traffic.plan import Plan, Scale, plan_of
 from traffic.window import HOUR, NoWindow, Window, window_after
 
@@ -114,3 +114,11 @@ def test_after_an_order_of_today_there_is_no_window() -> None:
 def test_a_lateness_that_leaves_no_room_is_refused() -> None:
     with pytest.raises(NoWindow, match="too short"):
         window_after(None, timedelta(minutes=10), NOW)
+
+
+def test_what_may_be_left_out_is_needed_by_nobody(plan: Plan) -> None:
+    listed = {each.action.item for each in plan.nudges if isinstance(each.action, ListItem)}
+    late = [each.action for each in plan.late if isinstance(each.action, PlaceOrder)]
+
+    assert listed
+    assert not listed & {item for order in [*orders(plan), *late] for item, _ in order.lines}

@@ -3,6 +3,9 @@
 import asyncio
 from collections import defaultdict
 
+WAIT_SECONDS_MAX = 300
+"""For something to be made; longer than its own request is sent again and again."""
+
 
 class Unanswered(Exception):
     """A request had no answer within its time, so nobody knows what it did."""
@@ -20,7 +23,11 @@ class Ids:
 
     async def id_of(self, number: int) -> str:
         """Raises Unanswered when there will not be one."""
-        id_ = await asyncio.shield(self._futures[number])
+        try:
+            async with asyncio.timeout(WAIT_SECONDS_MAX):
+                id_ = await asyncio.shield(self._futures[number])
+        except TimeoutError:
+            id_ = None
         if id_ is None:
             raise Unanswered(f"number {number} was never made")
         return id_

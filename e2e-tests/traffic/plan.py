@@ -60,12 +60,12 @@ class Scale:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """`actions` by their number, which is their order; `late` comes when they are all counted, and
-    `nudges`, of which any number does, in between."""
+    """`actions` by their number, which is their order; `late` comes when they are all counted.
+    Before that any number of `nudges` may come, so nothing else is about the items they list."""
 
     actions: Sequence[Planned]
-    nudges: Sequence[Planned]
     late: Sequence[Planned]
+    nudges: Sequence[Planned]
 
 
 def plan_of(scale: Scale, window: Window) -> Plan:
@@ -79,16 +79,16 @@ def plan_of(scale: Scale, window: Window) -> Plan:
     for number in range(count):
         planner.add(planner.any(number / count))
     made = len(planner.actions)
-    for _ in range(NUDGES):
-        planner.add(planner.list_item(1.0))
     for _ in range(scale.late):
         planner.add(planner.place_late_order())
+    for _ in range(NUDGES):
+        planner.add(planner.list_item(1.0))
     planned = [
         Planned(number=number, due_seconds=number / scale.rate, action=action)
         for number, action in enumerate(planner.actions)
     ]
-    nudged = made + NUDGES
-    return Plan(actions=planned[:made], nudges=planned[made:nudged], late=planned[nudged:])
+    late = made + scale.late
+    return Plan(actions=planned[:made], late=planned[made:late], nudges=planned[late:])
 
 
 class Planner:

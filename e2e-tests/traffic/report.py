@@ -119,7 +119,7 @@ class Pace:
         if self.was_kept:
             return f"the rate was kept: {rates}"
         late = f"{self.begun_late} of {self.count} actions begun more than {LATE_SECONDS} s late"
-        return f"THE RATE IS BEYOND THIS MACHINE: {rates}; {late}"
+        return f"THE RATE WAS NOT KEPT: {rates}; {late}"
 
 
 def pace_of(outcomes: Sequence[Outcome], rate: int) -> Pace:
