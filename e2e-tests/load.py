@@ -19,6 +19,7 @@ import uvloop
 from clients import Hometown, Json
 from embedded import figures, progress
 from embedded.errors import Failure
+from embedded.figures import Figure
 from embedded.run_folder import RunFolder
 from embedded.settings import Settings
 from shared.identifiers import new_id
@@ -56,6 +57,12 @@ class Story:
     settled: Settled
     quiet_seconds: float
 
+    @property
+    def too_late(self) -> int:
+        """Orders that analytics did not count, because they came too late."""
+        after = self.settled.observation.status
+        return int(after["late_orders"] - self.before["late_orders"])
+
 
 def main() -> None:
     arguments = parser().parse_args()
@@ -89,12 +96,7 @@ def load(
         httpx.HTTPError: it was not there at the beginning.
     """
     before = wait_until_idle(hometown)
-    newest = newest_order(hometown, before, lateness)
-    window = (
-        window_after(newest, lateness, datetime.now(UTC))
-        if gap is None
-        else Window(gap=gap, lateness=lateness)
-    )
+    window = Window(gap=gap, lateness=lateness) if gap else free_window(hometown, before, lateness)
     plan = plan_of(scale, window)
     progress.tell(
         f"{len(plan.actions)} actions, {scale.rate} a second, seed {scale.seed};"
@@ -129,6 +131,11 @@ def pass_by(hometown: Hometown, run: Run, plan: Plan, window: Window) -> None:
             return
         uvloop.run(drive_shown(hometown, run, [nudge]))
     raise NotSettled(f"the watermark does not move on to {window.late_before}")
+
+
+def free_window(hometown: Hometown, status: Json, lateness: timedelta) -> Window:
+    """The first one after all orders that are counted. Raises NoWindow."""
+    return window_after(newest_order(hometown, status, lateness), lateness, datetime.now(UTC))
 
 
 def newest_order(hometown: Hometown, status: Json, lateness: timedelta) -> datetime | None:
@@ -185,8 +192,16 @@ def show(story: Story, scale: Scale, folder: Path) -> None:
         progress.tell(line)
     for difference in wrong[:SHOWN_MAX]:
         progress.tell(f"  {difference}", progress.Tone.BAD)
-    found = list(report.figures_of(kinds, pace, story.quiet_seconds, len(wrong)))
-    figures.write(RunFolder(folder), "load", found)
+    figures.write(
+        RunFolder(folder),
+        "load",
+        [
+            *report.figures_of(kinds, pace),
+            Figure(name="last answer until quiet", value=round(story.quiet_seconds, 2), unit="s"),
+            Figure(name="orders too late", value=story.too_late, unit="1"),
+            Figure(name="differences", value=len(wrong), unit="1"),
+        ],
+    )
 
 
 def summary(story: Story) -> list[str]:
@@ -195,11 +210,10 @@ def summary(story: Story) -> list[str]:
     ended = report.endings(ledger)
     alike, repeated = report.repeats(story.run.outcomes)
     hours = compare.concerned(story.window.hours, ledger)
-    late = seen.status["late_orders"] - story.before["late_orders"]
     wrong = len(story.settled.differences)
     return [
         f"orders: {', '.join(f'{count} {status}' for status, count in sorted(ended.items()))};"
-        f" {late} came too late to be counted",
+        f" {story.too_late} came too late to be counted",
         f"repeats: {alike} of {repeated} answered as the first time",
         f"quiet {story.quiet_seconds:.1f} s after the last answer",
         f"compared: {hours} hours with purchases in 5 splits, credit of {len(seen.users)} users,"

@@ -150,9 +150,7 @@ def repeats(outcomes: Sequence[Outcome]) -> tuple[int, int]:
     return sum(sent), len(sent)
 
 
-def figures_of(
-    kinds: Sequence[Kind], pace: Pace, quiet_seconds: float, wrong: int
-) -> Iterator[Figure]:
+def figures_of(kinds: Sequence[Kind], pace: Pace) -> Iterator[Figure]:
     yield Figure(name="rate planned", value=pace.planned, unit="1/s")
     for name, rate in {"rate begun": pace.begun, "rate answered": pace.answered}.items():
         ratio = round(rate / pace.planned, 3)
@@ -166,5 +164,3 @@ def figures_of(
             if kind.milliseconds:
                 value = round(percentile(kind.milliseconds, part / 100), 1)
                 yield Figure(name=f"{kind.name}: p{part}", value=value, unit="ms")
-    yield Figure(name="last answer until quiet", value=round(quiet_seconds, 2), unit="s")
-    yield Figure(name="differences", value=wrong, unit="1")

@@ -1,8 +1,8 @@
 """Waits until nothing is under way any more, and looks whether all is as it must be."""
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import httpx
@@ -34,6 +34,31 @@ class Settled:
     quiet_at: float
 
 
+@dataclass(slots=True)
+class Rest:
+    """Since when what is seen has been right, and since when it has been the same."""
+
+    right_since: float | None = None
+    same_since: float = field(default_factory=time.monotonic)
+    last: Observation | None = None
+
+    def note(self, seen: Observation | None, found: Sequence[str]) -> None:
+        """`seen` is None when somebody did not answer."""
+        now = time.monotonic()
+        if seen is None or seen != self.last:
+            self.same_since = now
+        self.last = seen
+        is_right = seen is not None and seen.lag == 0 and not found
+        self.right_since = (self.right_since or now) if is_right else None
+
+    @property
+    def is_over(self) -> bool:
+        """Right for long enough to be sure, or wrong for long enough."""
+        if self.right_since is not None:
+            return time.monotonic() >= self.right_since + SURE_SECONDS
+        return time.monotonic() >= self.same_since + UNCHANGED_SECONDS_MAX
+
+
 def wait_until_settled(
     hometown: Hometown, run: Run, window: Window, before: Json, told: Callable[[str], None]
 ) -> Settled:
@@ -42,31 +67,35 @@ def wait_until_settled(
     Raises:
         NotSettled: neither within SETTLE_SECONDS_MAX.
     """
-    began_at = changed_at = time.monotonic()
-    right_since: float | None = None
-    last: Observation | None = None
-    while time.monotonic() < began_at + SETTLE_SECONDS_MAX:
-        try:
-            seen = observe(hometown, run, window)
-        except httpx.HTTPError as error:
-            told(f"waiting: {error!r}")
-            right_since, changed_at = None, time.monotonic()
-            time.sleep(LOOK_SECONDS)
-            continue
-        now = time.monotonic()
-        found = list(dict.fromkeys(differences(run, window, before, seen)))
-        if seen != last:
-            changed_at = now
-        last = seen
-        is_right = not found and seen.lag == 0
-        right_since = (right_since or now) if is_right else None
-        if right_since is not None and now >= right_since + SURE_SECONDS:
-            return Settled(observation=seen, differences=[], quiet_at=right_since)
-        if not is_right and now >= changed_at + UNCHANGED_SECONDS_MAX:
-            return Settled(observation=seen, differences=found, quiet_at=changed_at)
-        told(f"waiting: {seen.pending} orders pending, lag {seen.lag}, {len(found)} differences")
+    deadline = time.monotonic() + SETTLE_SECONDS_MAX
+    rest = Rest()
+    while time.monotonic() < deadline:
+        seen = observed(hometown, run, window)
+        found = [] if seen is None else unique(differences(run, window, before, seen))
+        rest.note(seen, found)
+        if seen is None:
+            told("waiting: somebody does not answer")
+        elif rest.is_over:
+            quiet_at = rest.right_since or rest.same_since
+            return Settled(observation=seen, differences=found, quiet_at=quiet_at)
+        else:
+            told(f"waiting: {seen.pending} pending, lag {seen.lag}, {len(found)} differences")
         time.sleep(LOOK_SECONDS)
-    raise NotSettled(f"not at rest within {SETTLE_SECONDS_MAX} s: {last and last.status}")
+    status = rest.last.status if rest.last else "no answer"
+    raise NotSettled(f"not at rest within {SETTLE_SECONDS_MAX} s: {status}")
+
+
+def observed(hometown: Hometown, run: Run, window: Window) -> Observation | None:
+    """None when somebody does not answer."""
+    try:
+        return observe(hometown, run, window)
+    except httpx.HTTPError:
+        return None
+
+
+def unique(found: Sequence[str]) -> list[str]:
+    """An hour is asked for once for each split, so that its total may differ as often."""
+    return list(dict.fromkeys(found))
 
 
 def wait_until_idle(hometown: Hometown) -> Json:
