@@ -16,7 +16,7 @@ Schema = dict[str, Any]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 NO_REFERENCE = {"$schema", "$id"}
 """What a schema says of itself as a file."""
-MONEY: Schema = {"type": "string", "pattern": f"^{MONEY_FORM.pattern}$"}
+MONEY: Schema = {"type": "string", "pattern": f"^{MONEY_FORM}$"}
 
 
 class MoneyAsText(GenerateJsonSchema):

@@ -1,13 +1,12 @@
 """HTTP over the results: hours, their splits, and how far the job has come."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Annotated, Any
-from uuid import UUID
 
 from fastapi import APIRouter, Depends, FastAPI, Query, Request
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from analytics_spark import hours
 from analytics_spark.bootstrap import Resources
@@ -16,8 +15,8 @@ from analytics_spark.hours import Epoch, Split, Totals
 from shared import http
 from shared.auth import NOT_YOURS, Caller, Door, may
 from shared.errors import NotFound
-from shared.forms import Instant
-from shared.openapi import refusals
+from shared.forms import Amount, Hour, Id, Instant
+from shared.openapi import NOT_FOUND, refusals
 
 PAGE_MAX = 1_000
 PARTITION_MAX = 2**31 - 1
@@ -26,36 +25,56 @@ NOT_READ = "not-read"
 HOUR = timedelta(hours=1)
 
 
-def whole_hour(instant: datetime) -> datetime:
-    if instant.timestamp() % HOUR.total_seconds():
-        raise ValueError("is not the beginning of an hour")
-    return instant
+TOTALS: dict[str, Any] = {
+    "local_buyers": 4,
+    "purchases": 4,
+    "quantity": 12,
+    "amount": "44506.56",
+}
+A_CELL = {"origin": "BJ", **TOTALS}
+AN_HOUR = {"hour": "2016-11-11T00:00:00Z", **TOTALS, "final": True}
 
 
-Hour = Annotated[Instant, AfterValidator(whole_hour)]
-
-
-class HourResponse(BaseModel):
-    """A final hour changes no more: the watermark has passed its end."""
-
-    hour: datetime
+class TotalsResponse(BaseModel):
     local_buyers: int
     purchases: int
     quantity: int
-    amount: Decimal
+    amount: Amount
+
+
+class HourResponse(TotalsResponse):
+    """A final hour changes no more: the watermark has passed its end."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [AN_HOUR]})
+
+    hour: datetime
     final: bool
 
 
+class CellResponse(TotalsResponse):
+    """The value of the split stands beside the totals, under the split's own name."""
+
+    model_config = ConfigDict(extra="allow", json_schema_extra={"examples": [A_CELL]})
+
+
 class HourPage(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"hours": [AN_HOUR], "next": AN_HOUR["hour"]}]}
+    )
+
     hours: Sequence[HourResponse]
     next: datetime | None
 
 
 class SplitHourResponse(HourResponse):
-    """`cells` have the value of the split under its own name, e.g. {"origin": "BJ", ...}."""
+    """`by` and `cells` are null when no split was asked for."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [AN_HOUR | {"by": "origin", "cells": [A_CELL]}]}
+    )
 
     by: Split | None
-    cells: Sequence[dict[str, Any]] | None
+    cells: Sequence[CellResponse] | None
 
 
 class BatchResponse(BaseModel):
@@ -65,8 +84,26 @@ class BatchResponse(BaseModel):
     orders: int
 
 
+A_STATUS: dict[str, Any] = {
+    "watermark": "2016-11-11T00:30:00Z",
+    "last_batch": {
+        "id": 3,
+        "committed_at": "2016-11-11T00:31:00Z",
+        "trace_id": "0af7651916cd43dd8448eb211c80319c",
+        "orders": 16,
+    },
+    "lag": {"orders.v1": {"0": 2, "1": 0}},
+    "orders_counted": 16,
+    "late_orders": 0,
+    "duplicate_orders": 0,
+    "bad_records": 0,
+}
+
+
 class StatusResponse(BaseModel):
     """`lag` is null while Kafka does not say where its topics end."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [A_STATUS]})
 
     watermark: datetime | None
     last_batch: BatchResponse | None
@@ -94,7 +131,7 @@ class UserCellResponse(BaseModel):
     address: str
     purchases: int
     quantity: int
-    amount: Decimal
+    amount: Amount
 
 
 class UserHourResponse(BaseModel):
@@ -133,20 +170,18 @@ async def list_hours(
     return HourPage(hours=page, next=page[-1].hour if len(page) == limit else None)
 
 
-@router.get("/v1/hours/{hour}", response_model_exclude_none=True)
+@router.get("/v1/hours/{hour}", responses=refusals(missing=[NOT_FOUND]))
 async def get_hour(
     caller: Reader, hour: Hour, service: Service, by: Split | None = None
 ) -> SplitHourResponse:
     """One hour, and on request its split; buyers of several cells are counted in each of them."""
     async with hours.snapshot(service.pool) as connection:
         totals = await hours.get_hour(connection, hour)
-        cells = await hours.split_hour(connection, hour, by) if by else None
+        cells = await hours.split_hour(connection, hour, by) if by else []
         watermark = await hours.watermark(connection)
     whole = hour_response(hour, totals, watermark)
     return SplitHourResponse(
-        **whole.model_dump(),
-        by=by,
-        cells=None if cells is None else [{by: value, **amounts(cell)} for value, cell in cells],
+        **whole.model_dump(), by=by, cells=None if by is None else cell_responses(by, cells)
     )
 
 
@@ -191,7 +226,7 @@ async def get_reading(
 
 @router.get("/v1/hours/{hour}/users/{user_id}", responses=refusals(forbidden=[NOT_YOURS]))
 async def get_user_hour(
-    caller: Asker, hour: Hour, user_id: UUID, service: Service
+    caller: Asker, hour: Hour, user_id: Id, service: Service
 ) -> UserHourResponse:
     """What is counted of one user in an hour: purchases of what comes from where they lived."""
     caller.demand_own(user_id)
@@ -234,6 +269,10 @@ def amounts(totals: Totals) -> dict[str, Any]:
 def hour_response(hour: datetime, totals: Totals, watermark: datetime | None) -> HourResponse:
     final = watermark is not None and hour + HOUR <= watermark
     return HourResponse(hour=hour, final=final, **amounts(totals))
+
+
+def cell_responses(by: Split, cells: Iterable[tuple[str, Totals]]) -> Sequence[CellResponse]:
+    return [CellResponse.model_validate({by: value, **amounts(cell)}) for value, cell in cells]
 
 
 def batch_response(epoch: Epoch) -> BatchResponse:

@@ -94,6 +94,13 @@ async def test_a_malformed_order_is_refused(
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
 
 
+@pytest.mark.parametrize("seconds", ["nan", "inf", "-1", "31"])
+async def test_a_wait_has_bounds(client: httpx.AsyncClient, order: str, seconds: str) -> None:
+    answer = await client.get(order, params={"wait": seconds})
+
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
+
+
 async def test_a_wait_ends_as_soon_as_the_order_is_decided(
     client: httpx.AsyncClient, resources: Resources, order: str
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import asyncpg
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from shared.errors import NotFound
 
@@ -20,6 +20,17 @@ READ = """
 """
 
 EXISTS = "SELECT EXISTS (SELECT FROM streams WHERE stream_id = $1)"
+
+AN_EVENT: dict[str, Any] = {
+    "version": 1,
+    "event_id": "01936f2a-7b00-7000-8000-000000000004",
+    "type": "something-happened",
+    "recorded_at": "2016-11-11T00:00:01Z",
+    "correlation_id": "01936f2a-7b00-7000-8000-000000000005",
+    "causation_id": "01936f2a-7b00-7000-8000-000000000005",
+    "trace_id": "0af7651916cd43dd8448eb211c80319c",
+    "data": {},
+}
 
 
 class EventResponse(BaseModel):
@@ -38,6 +49,8 @@ class EventResponse(BaseModel):
 
 class EventPage(BaseModel):
     """`next` is the `after` of the next page, null on the last one."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"events": [AN_EVENT], "next": 1}]})
 
     events: Sequence[EventResponse]
     next: int | None

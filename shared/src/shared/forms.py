@@ -1,9 +1,15 @@
-"""The forms that values have in requests, the same at every service: money, places, instants."""
+"""The forms that values have in requests, the same at every service: money, places, instants.
+
+Each says in JSON Schema what it accepts, neither more nor less. Patterns are those of ECMA 262,
+Rust and Python alike.
+"""
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Annotated
+from uuid import UUID
 
 from pydantic import (
     AfterValidator,
@@ -14,40 +20,63 @@ from pydantic import (
     WithJsonSchema,
 )
 
-INSTANT_MIN = datetime(1970, 1, 1, tzinfo=UTC)
-INSTANT_MAX = datetime(2200, 1, 1, tzinfo=UTC)
 FUTURE_MAX = timedelta(minutes=5)
 """How far a client's clock may be ahead of ours."""
 VERSION_MAX = 2**31 - 1
+PLACE_CHARACTERS_MAX = 32
+LABEL_CHARACTERS_MAX = 200
+
+MONEY_FORM = r"[0-9]{1,10}(\.[0-9]{1,2})?"
+MONEY_CHARACTERS_MAX = 13
+AMOUNT_FORM = r"[0-9]+\.[0-9]{2}"
+
+# Far from 1 and 9999, an instant in UTC or an hour after it is a date still.
+DATE_FORM = r"(19[7-9][0-9]|2[01][0-9]{2})-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+OFFSET_FORM = r"(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
+INSTANT_FORM = (
+    rf"{DATE_FORM}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{{1,9}})?{OFFSET_FORM}"
+)
+HOUR_FORM = rf"{DATE_FORM}T([01][0-9]|2[0-3]):00:00(\.0{{1,9}})?(Z|[+-]([01][0-9]|2[0-3]):00)"
+
+ID_FORM = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+
+CONTROLS = r"\x00-\x1f\x7f-\x9f"
+BLANKS = r" \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+VISIBLE = f"^[^{CONTROLS}]*[^{CONTROLS}{BLANKS}][^{CONTROLS}]*$"
+"""Not only blanks, which are cut off at both ends. PostgreSQL's text cannot hold U+0000, and nobody
+means the other control characters."""
 
 
-DATE_FORM = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T")
-MONEY_FORM = re.compile(r"[0-9]{1,10}(\.[0-9]{1,2})?")
+def written_as(form: str, example: str) -> Callable[[object], object]:
+    """What a text must be before anything is read from it.
+
+    JSON's numbers are binary floats to most clients, which hold no cents, and would be taken for
+    seconds or milliseconds; libraries read more spellings than a document can list.
+    """
+    pattern = re.compile(form)
+
+    def check(value: object) -> object:
+        if not isinstance(value, str) or not pattern.fullmatch(value):
+            raise ValueError(f"is a string such as '{example}'")
+        return value
+
+    return check
 
 
-def money_text(amount: object) -> object:
-    """A JSON number is a binary float to most clients, which cannot hold cents exactly."""
-    if not isinstance(amount, str) or not MONEY_FORM.fullmatch(amount):
-        raise ValueError("is a string with at most two decimals, such as '5388.88'")
-    return amount
+def whole(number: object) -> object:
+    """JSON Schema and many a client take 2.0 for an integer; a text or a truth is none."""
+    return int(number) if isinstance(number, float) and number.is_integer() else number
 
 
-def instant_text(instant: object) -> object:
-    """A number would be taken for seconds, or for milliseconds if it is large."""
-    if not isinstance(instant, str) or not DATE_FORM.match(instant):
-        raise ValueError("is a string such as '2016-11-11T00:00:00Z'")
-    return instant
-
-
-def in_bounds(instant: datetime) -> datetime:
-    """Beyond these, an instant in UTC or an hour after it may be no date at all."""
-    if not INSTANT_MIN <= instant <= INSTANT_MAX:
-        raise ValueError(f"is not between {INSTANT_MIN:%Y} and {INSTANT_MAX:%Y}")
-    return instant.astimezone(UTC)
+WHOLE = BeforeValidator(whole)
 
 
 def two_decimals(amount: Decimal) -> Decimal:
     return amount.quantize(Decimal("0.01"))
+
+
+def in_utc(instant: datetime) -> datetime:
+    return instant.astimezone(UTC)
 
 
 def not_in_the_future(instant: datetime) -> datetime:
@@ -56,25 +85,67 @@ def not_in_the_future(instant: datetime) -> datetime:
     return instant
 
 
+def place_name(text: str) -> str:
+    return text.strip().upper()
+
+
+def instant_schema(form: str, description: str) -> WithJsonSchema:
+    return WithJsonSchema(
+        {
+            "type": "string",
+            "format": "date-time",
+            "pattern": f"^{form}$",
+            "description": description,
+        }
+    )
+
+
 Money = Annotated[
     Decimal,
-    BeforeValidator(money_text),
+    BeforeValidator(written_as(MONEY_FORM, "5388.88")),
     AfterValidator(two_decimals),
-    WithJsonSchema({"type": "string", "pattern": f"^{MONEY_FORM.pattern}$"}),
+    WithJsonSchema(
+        {"type": "string", "pattern": f"^{MONEY_FORM}$", "maxLength": MONEY_CHARACTERS_MAX}
+    ),
 ]
-NO_CONTROL_CHARACTER = r"^[^\x00-\x1f\x7f]+$"
-"""PostgreSQL's text cannot hold U+0000, and nobody means the others."""
+Amount = Annotated[Decimal, WithJsonSchema({"type": "string", "pattern": f"^{AMOUNT_FORM}$"})]
+"""Money in an answer."""
 
 Place = Annotated[
     str,
-    StringConstraints(
-        strip_whitespace=True, to_upper=True, max_length=32, pattern=NO_CONTROL_CHARACTER
-    ),
+    StringConstraints(min_length=1, max_length=PLACE_CHARACTERS_MAX, pattern=VISIBLE),
+    AfterValidator(place_name),
+    Field(description="Kept in capital letters, without blanks around it."),
 ]
 Label = Annotated[
-    str, StringConstraints(strip_whitespace=True, max_length=200, pattern=NO_CONTROL_CHARACTER)
+    str,
+    StringConstraints(min_length=1, max_length=LABEL_CHARACTERS_MAX, pattern=VISIBLE),
+    AfterValidator(str.strip),
+    Field(description="Kept without blanks around it."),
 ]
-Instant = Annotated[AwareDatetime, BeforeValidator(instant_text), AfterValidator(in_bounds)]
-PastInstant = Annotated[Instant, AfterValidator(not_in_the_future)]
+Id = Annotated[
+    UUID,
+    BeforeValidator(written_as(ID_FORM, "01936f2a-7b00-7000-8000-000000000001")),
+    WithJsonSchema({"type": "string", "format": "uuid"}),
+]
+Instant = Annotated[
+    AwareDatetime,
+    BeforeValidator(written_as(INSTANT_FORM, "2016-11-11T00:00:00Z")),
+    AfterValidator(in_utc),
+    instant_schema(INSTANT_FORM, "In the years 1970 to 2199."),
+]
+PastInstant = Annotated[
+    Instant,
+    AfterValidator(not_in_the_future),
+    instant_schema(
+        INSTANT_FORM,
+        f"From 1970 on; at most {FUTURE_MAX.seconds // 60} minutes ahead of the service's clock.",
+    ),
+]
+Hour = Annotated[
+    Instant,
+    BeforeValidator(written_as(HOUR_FORM, "2016-11-11T00:00:00Z")),
+    instant_schema(HOUR_FORM, "The beginning of an hour, in the years 1970 to 2199."),
+]
 Version = Annotated[int, Field(ge=0, le=VERSION_MAX)]
 """The version of a stream; 0 before its first event."""

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -14,7 +14,8 @@ import asyncpg
 from fastapi import APIRouter, Depends, FastAPI, Header, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from pydantic import BaseModel
+from fastapi_offline import FastAPIOffline
+from pydantic import BaseModel, WithJsonSchema
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as AsgiScope
@@ -29,7 +30,7 @@ from shared.health import database_check, health_routes
 from shared.identifiers import new_id
 from shared.limits import BODY_TOO_LARGE, AnswerTime, BodySize
 from shared.messages import Answer, IdempotencyKey, Metadata
-from shared.openapi import document
+from shared.openapi import ENTITY_TAG, document, methods_of, routes_of
 from shared.problems import HttpProblem as HttpProblem
 from shared.problems import problem, problem_of
 
@@ -37,8 +38,10 @@ C = TypeVar("C")
 S = TypeVar("S")
 E = TypeVar("E")
 
+PAGE_FILES = "/static-offline-docs"
 OPEN_PATHS = frozenset(
     {"/health/live", "/health/ready", "/docs", "/docs/oauth2-redirect", "/openapi.json"}
+    | {f"{PAGE_FILES}/{name}" for name in ("swagger-ui-bundle.js", "swagger-ui.css", "favicon.png")}
 )
 """All that is answered without a token."""
 
@@ -46,8 +49,22 @@ CODES = {413: BODY_TOO_LARGE}
 """Of what is refused in HTTP itself; the others are called as in its standard."""
 
 REPLAYED = "Idempotency-Replayed"
-KEY_FORM = re.compile(r"[\x21-\x7e]{1,255}")
-ENTITY_TAG_FORM = re.compile(r'"(\d{1,9})"')
+KEY_FORM = r"[\x21-\x7e]{1,255}"
+IF_MATCH_FORM = rf"(\*|{ENTITY_TAG})"
+
+KeyHeader = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        description="Any name for this request, such as a UUID; the same for its repetitions.",
+    ),
+    WithJsonSchema({"type": "string", "pattern": f"^{KEY_FORM}$"}),
+]
+IfMatchHeader = Annotated[
+    str | None,
+    Header(alias="If-Match", description="The `ETag` of what is to be changed, or `*` for any."),
+    WithJsonSchema({"type": "string", "format": "entity-tag", "pattern": f"^{IF_MATCH_FORM}$"}),
+]
 
 LOOK_UP = """
     SELECT fingerprint, status, headers, body
@@ -69,7 +86,7 @@ class OpenRoute(Exception):
 
 def create_app(
     title: str,
-    routers: Iterable[APIRouter],
+    routers: Sequence[APIRouter],
     *,
     pool: asyncpg.Pool,
     resources: object,
@@ -82,10 +99,12 @@ def create_app(
     Raises:
         OpenRoute: a route does not say first which scope it needs.
     """
-    app = FastAPI(
+    app = FastAPIOffline(
         title=title,
         redoc_url=None,
+        static_url=PAGE_FILES,
         redirect_slashes=False,
+        generate_unique_id_function=lambda route: route.name,
         telemetry={
             "operation_spans": False,
             "metrics": False,
@@ -93,14 +112,14 @@ def create_app(
             "exclude": lambda scope: scope["path"].startswith("/health/"),
         },
     )
-    app.openapi = partial(document, app)  # type: ignore[method-assign]
+    app.openapi = partial(document, app, routers)  # type: ignore[method-assign]
     app.state.pool = pool
     app.state.resources = resources
     for router in routers:
         demand_scopes(router)
         app.include_router(router)
     app.router.routes.extend(health_routes({"database": database_check(pool)}))
-    answer_problems(app)
+    answer_problems(app, routers)
     app.add_middleware(BodySize)
     app.add_middleware(AnswerTime)
     app.add_middleware(Authentication, door=door)
@@ -136,7 +155,7 @@ class Authentication:
         return await self.app(scope, receive, send)
 
 
-def answer_problems(app: FastAPI) -> None:
+def answer_problems(app: FastAPI, routers: Sequence[APIRouter]) -> None:
     """Turn what a request can raise into problem details. All else is a bug: 500, logged once."""
 
     @app.exception_handler(HttpProblem)
@@ -179,11 +198,19 @@ def answer_problems(app: FastAPI) -> None:
         code = CODES.get(error.status_code, phrase)
         answer = problem(error.status_code, code, str(error.detail))
         answer.headers.update(error.headers or {})
+        if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            answer.headers["Allow"] = ", ".join(methods_at(request.url.path, routers))
         return answer
 
     @app.exception_handler(Exception)
     async def bug(request: Request, error: Exception) -> Response:
         return problem(500, "internal-error", "this should not have happened; it was logged")
+
+
+def methods_at(path: str, routers: Sequence[APIRouter]) -> Sequence[str]:
+    """All methods of a path. The framework names only those of the first route that has it."""
+    routes = [route for route in routes_of(routers) if route.path_regex.match(path)]
+    return sorted({method for route in routes for method in methods_of(route)})
 
 
 def etag(version: int) -> str:
@@ -255,14 +282,15 @@ class Call:
 
 async def call_of(
     request: Request,
-    idempotency_key: Annotated[str | None, Header()] = None,
-    if_match: Annotated[str | None, Header()] = None,
+    idempotency_key: KeyHeader = None,
+    if_match: IfMatchHeader = None,
 ) -> Call:
     """A dependency that reads the `Call`; a request answered before ends here with Replay.
 
     The app keeps its pool in `app.state.pool`.
     """
     pool: asyncpg.Pool = request.app.state.pool
+    expected_version = version_of(if_match)
     key = None
     if idempotency_key is not None:
         key = await key_of(request, idempotency_key)
@@ -270,7 +298,7 @@ async def call_of(
     request_id = new_id()
     return Call(
         pool=pool,
-        expected_version=version_of(if_match),
+        expected_version=expected_version,
         key=key,
         metadata=Metadata(correlation_id=request_id, causation_id=request_id),
     )
@@ -283,10 +311,9 @@ def version_of(if_match: str | None) -> int | None:
     """The version that `If-Match` names, None for any."""
     if if_match is None or if_match == "*":
         return None
-    form = ENTITY_TAG_FORM.fullmatch(if_match)
-    if form is None:
+    if not re.fullmatch(IF_MATCH_FORM, if_match):
         raise HttpProblem(400, "malformed-if-match", 'If-Match has the form "<version>"')
-    return int(form[1])
+    return int(if_match.strip('"'))
 
 
 async def key_of(request: Request, text: str) -> IdempotencyKey:
@@ -294,7 +321,7 @@ async def key_of(request: Request, text: str) -> IdempotencyKey:
 
     Each caller has their own: what another one was answered is nobody else's business.
     """
-    if not KEY_FORM.fullmatch(text):
+    if not re.fullmatch(KEY_FORM, text):
         raise HttpProblem(
             400, "malformed-idempotency-key", "a key is 1 to 255 visible ASCII characters"
         )

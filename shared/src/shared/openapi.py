@@ -1,18 +1,32 @@
-"""What a service's OpenAPI document says of refusals: each status, and the codes under it."""
+"""A service's OpenAPI document, exact to the code of each refusal and the header of each answer."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from http import HTTPStatus
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 
+from shared.auth import May
 from shared.problems import PROBLEM, Problem, details
 
 PROBLEM_REFERENCE = {"$ref": "#/components/schemas/Problem"}
 
 Responses = dict[int | str, dict[str, Any]]
+Json = dict[str, Any]
+
+ABOUT = """
+Whoever calls shows a bearer token, and each operation says which scope it must have.
+
+Every refusal is a problem (RFC 9457), whose `code` is stable and meant for programs. Beside those
+that are listed at each operation, `404 not-found` and `405 method-not-allowed` answer what is no
+operation, and `500 internal-error` says that there is a bug.
+
+A change can be repeated safely under an `Idempotency-Key`: it has one effect and the same answer.
+With `If-Match` it is made only if nobody has made another one since that `ETag`.
+"""
 
 ANY_CODES = {
     401: ["unauthenticated", "invalid-token"],
@@ -25,15 +39,40 @@ ANY_CODES = {
 """What any request may be answered, whatever it is about."""
 
 WRITE_CODES = {
-    400: ["malformed-idempotency-key", "malformed-if-match"],
+    400: ["bad-request", "malformed-idempotency-key", "malformed-if-match"],
     408: ["body-too-slow"],
-    409: ["request-in-progress", "version-conflict"],
+    409: ["request-in-progress", "version-conflict", "event-too-large"],
     412: ["version-conflict"],
     413: ["body-too-large"],
     422: ["idempotency-key-reused"],
     503: ["busy"],
 }
 """What any change may be answered besides."""
+
+NOT_FOUND = "not-found"
+"""What is answered when an id in a path has a slash in it, and so names no operation."""
+
+TEXT = {"type": "string"}
+ENTITY_TAG = r'"[0-9]{1,9}"'
+
+ETAG = {"ETag": {"schema": TEXT | {"pattern": f"^{ENTITY_TAG}$"}, "required": True}}
+LOCATION = {"Location": {"schema": TEXT | {"pattern": "^/v1/"}, "required": True}}
+REPLAYED = {
+    "Idempotency-Replayed": {
+        "schema": TEXT | {"enum": ["true"]},
+        "description": "The answer to an earlier request under this key.",
+    }
+}
+PROBLEM_HEADERS: Mapping[int, Json] = {
+    401: {"WWW-Authenticate": {"schema": TEXT | {"pattern": "^Bearer"}, "required": True}},
+    403: {"WWW-Authenticate": {"schema": TEXT | {"pattern": "^Bearer"}}},
+    429: {"Retry-After": {"schema": TEXT | {"pattern": "^[0-9]+$"}, "required": True}},
+}
+
+
+def answered(status: int, *headers: Json) -> Responses:
+    """The headers of a success, for a route's `responses`."""
+    return {status: {"headers": {name: form for each in headers for name, form in each.items()}}}
 
 
 def refusals(
@@ -46,7 +85,8 @@ def refusals(
     writes: bool = False,
 ) -> Responses:
     """The refusals of one route by their codes, for its `responses`."""
-    own = {403: forbidden, 404: missing, 409: conflicts, 410: gone, 422: invalid}
+    not_found = [*missing, NOT_FOUND] if missing else []
+    own = {403: forbidden, 404: not_found, 409: conflicts, 410: gone, 422: invalid}
     codes: defaultdict[int, list[str]] = defaultdict(list)
     for part in (own, ANY_CODES, WRITE_CODES if writes else {}):
         for status, named in part.items():
@@ -54,23 +94,60 @@ def refusals(
     return {status: described(status, codes[status]) for status in sorted(codes) if codes[status]}
 
 
-def described(status: int, codes: Iterable[str]) -> dict[str, Any]:
+def described(status: int, codes: Iterable[str]) -> Json:
     """One status of a route, with an example for each code."""
     examples = {
         code: {"value": details(status, code, "why, in words").model_dump(exclude_none=True)}
         for code in codes
     }
-    return {
+    own = {"properties": {"status": {"const": status}, "code": {"enum": list(examples)}}}
+    headers = {"headers": PROBLEM_HEADERS[status]} if status in PROBLEM_HEADERS else {}
+    return headers | {
         "description": f"{HTTPStatus(status).phrase}: {', '.join(examples)}",
-        "content": {PROBLEM: {"schema": PROBLEM_REFERENCE, "examples": examples}},
+        "content": {PROBLEM: {"schema": {"allOf": [PROBLEM_REFERENCE, own]}, "examples": examples}},
     }
 
 
-def document(app: FastAPI) -> dict[str, Any]:
+def document(app: FastAPI, routers: Sequence[APIRouter]) -> Json:
     """The OpenAPI document, made once."""
     if app.openapi_schema is None:
-        made = get_openapi(title=app.title, version=app.version, routes=app.routes)
-        schemas = made.setdefault("components", {}).setdefault("schemas", {})
-        schemas["Problem"] = Problem.model_json_schema()
+        made = get_openapi(
+            title=app.title,
+            version=app.version,
+            description=ABOUT,
+            routes=app.routes,
+            servers=[{"url": "/", "description": "The service that shows this document."}],
+        )
+        made["components"]["schemas"]["Problem"] = Problem.model_json_schema(mode="serialization")
+        for route in routes_of(routers):
+            for method in methods_of(route):
+                complete(made["paths"][route.path_format][method.lower()], route)
         app.openapi_schema = made
     return app.openapi_schema
+
+
+def routes_of(routers: Iterable[APIRouter]) -> Iterator[APIRoute]:
+    for router in routers:
+        yield from (route for route in router.routes if isinstance(route, APIRoute))
+
+
+def methods_of(route: APIRoute) -> Set[str]:
+    return route.methods or set()
+
+
+def complete(operation: Json, route: APIRoute) -> None:
+    """Add what FastAPI does not know of an operation."""
+    scope = route.dependant.dependencies[0].call
+    assert isinstance(scope, May)
+    operation["description"] += f"\n\nScope: `{scope.scope}`."
+    operation["security"] = [{scope.scheme_name: [scope.scope]}]
+    for parameter in operation.get("parameters", []):
+        parameter["schema"] = without_null(parameter["schema"])
+
+
+def without_null(schema: Json) -> Json:
+    """A parameter can be left out, but nothing in an address or a header is null."""
+    choices: list[Json] = [each for each in schema.get("anyOf", []) if each != {"type": "null"}]
+    if len(choices) != 1:
+        return schema
+    return {name: value for name, value in schema.items() if name != "anyOf"} | choices[0]

@@ -2,23 +2,40 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from starlette.responses import Response
 
 PROBLEM = "application/problem+json"
 
 
+FIELD_ERRORS = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {"field": {"type": "string"}, "message": {"type": "string"}},
+        "required": ["field", "message"],
+    },
+}
+
+
 class Problem(BaseModel):
-    """`code` is stable and meant for programs."""
+    """`code` is stable and meant for programs; `errors` is there when fields are malformed."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"required": ["type", "title", "status", "code", "detail"]}
+    )
 
     type: str = "about:blank"
     title: str
     status: int
     code: str
     detail: str
-    errors: list[dict[str, Any]] | None = None
+    # A factory, as a default would be documented, and null is not among what is.
+    errors: Annotated[list[dict[str, Any]] | None, WithJsonSchema(FIELD_ERRORS)] = Field(
+        default_factory=lambda: None
+    )
 
 
 @dataclass(eq=False)

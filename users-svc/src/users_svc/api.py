@@ -12,12 +12,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from shared import event_log, http
 from shared.auth import NOT_YOURS, Caller, Door, may
 from shared.event_log import EventPage
-from shared.forms import Label, Money, PastInstant, Place, Version
+from shared.forms import WHOLE, Amount, Id, Label, Money, PastInstant, Place, Version
 from shared.handler import Outcome, load
 from shared.http import AnyCall, HttpProblem, answer_of, no_content, response
 from shared.identifiers import new_id
 from shared.messages import Answer
-from shared.openapi import refusals
+from shared.openapi import ETAG, LOCATION, REPLAYED, answered, refusals
 from users_svc import confirmed_orders, order_credit, user_profiles
 from users_svc.bootstrap import Resources
 from users_svc.commands import ChangeCreditLimit, DeleteUser, MoveUser, RegisterUser
@@ -49,6 +49,14 @@ JACK: dict[str, Any] = {
     "credit_limit": "10000.00",
     "effective_at": "2015-12-11T00:00:00Z",
 }
+JACK_NOW: dict[str, Any] = {
+    "user_id": "01936f2a-7b00-7000-8000-000000000002",
+    "address": "BJ",
+    "gender": "male",
+    "credit_limit": "10000.00",
+    "reserved_credit": "5388.88",
+    "available_credit": "4611.12",
+}
 
 
 class RegisterUserRequest(BaseModel):
@@ -57,7 +65,7 @@ class RegisterUserRequest(BaseModel):
     name: Label
     address: Place
     gender: Gender
-    birth_year: Annotated[int, Field(strict=True, ge=1900, le=2100)] | None = None
+    birth_year: Annotated[int, Field(strict=True, ge=1900, le=2100), WHOLE] | None = None
     credit_limit: Money
     effective_at: PastInstant | None = None
 
@@ -83,16 +91,22 @@ class ChangeCreditLimitRequest(BaseModel):
 class UserResponse(BaseModel):
     """What answers to changes say. They are kept to be repeated, so no personal data is in them."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [JACK_NOW]})
+
     user_id: UUID
     address: str
     gender: Gender
-    credit_limit: Decimal
-    reserved_credit: Decimal
-    available_credit: Decimal
+    credit_limit: Amount
+    reserved_credit: Amount
+    available_credit: Amount
 
 
 class UserProfileResponse(UserResponse):
     """`name` and `birth_year` are null when they cannot be opened any more."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [JACK_NOW | {"name": "Jack", "birth_year": 1993}]}
+    )
 
     name: str | None
     birth_year: int | None
@@ -100,6 +114,10 @@ class UserProfileResponse(UserResponse):
 
 class UserPage(BaseModel):
     """`next` is the `after` of the next page, null on the last one."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"users": [JACK_NOW], "next": JACK_NOW["user_id"]}]}
+    )
 
     users: Sequence[UserResponse]
     next: UUID | None
@@ -128,7 +146,8 @@ router = APIRouter(tags=["users"])
     "/v1/users",
     status_code=201,
     response_model=UserResponse,
-    responses=refusals(
+    responses=answered(201, ETAG, LOCATION, REPLAYED)
+    | refusals(
         forbidden=[NOT_YOURS, CREDIT_LIMIT_TOO_HIGH], conflicts=[ALREADY_REGISTERED], writes=True
     ),
 )
@@ -169,10 +188,11 @@ async def register_user(
 @router.get(
     "/v1/users/{user_id}",
     response_model=UserProfileResponse,
-    responses=refusals(forbidden=[NOT_YOURS], missing=[UNKNOWN_USER], gone=[USER_DELETED]),
+    responses=answered(200, ETAG)
+    | refusals(forbidden=[NOT_YOURS], missing=[UNKNOWN_USER], gone=[USER_DELETED]),
 )
 async def get_user(
-    caller: Reader, user_id: UUID, service: Service, vault: PersonalDataVault
+    caller: Reader, user_id: Id, service: Service, vault: PersonalDataVault
 ) -> Response:
     """A user with the credit that is reserved and available now."""
     caller.demand_own(user_id)
@@ -192,7 +212,7 @@ async def list_users(
     caller: Reader,
     service: Service,
     address: Annotated[Place | None, Query()] = None,
-    after: UUID | None = None,
+    after: Id | None = None,
     limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
 ) -> UserPage:
     """Users by id, with their credit as of a moment ago."""
@@ -217,7 +237,8 @@ async def list_users(
 @router.post(
     "/v1/users/{user_id}/moves",
     response_model=UserResponse,
-    responses=refusals(
+    responses=answered(200, ETAG, REPLAYED)
+    | refusals(
         forbidden=[NOT_YOURS],
         missing=[UNKNOWN_USER],
         gone=[USER_DELETED],
@@ -226,7 +247,7 @@ async def list_users(
     ),
 )
 async def move_user(
-    caller: Writer, user_id: UUID, body: MoveUserRequest, call: AnyCall, service: Service
+    caller: Writer, user_id: Id, body: MoveUserRequest, call: AnyCall, service: Service
 ) -> Response:
     """Move a user. A move may be announced late: it holds from `effective_at` on."""
     caller.demand_own(user_id)
@@ -237,12 +258,13 @@ async def move_user(
 @router.put(
     "/v1/users/{user_id}/credit-limit",
     response_model=UserResponse,
-    responses=refusals(
+    responses=answered(200, ETAG, REPLAYED)
+    | refusals(
         missing=[UNKNOWN_USER], gone=[USER_DELETED], conflicts=[LIMIT_BELOW_RESERVED], writes=True
     ),
 )
 async def change_credit_limit(
-    caller: Writer, user_id: UUID, body: ChangeCreditLimitRequest, call: AnyCall, service: Service
+    caller: Writer, user_id: Id, body: ChangeCreditLimitRequest, call: AnyCall, service: Service
 ) -> Response:
     """Change how much a user's open and confirmed orders may be worth; nobody changes their own."""
     caller.demand_all()
@@ -253,7 +275,8 @@ async def change_credit_limit(
 @router.delete(
     "/v1/users/{user_id}",
     status_code=204,
-    responses=refusals(
+    responses=answered(204, ETAG, REPLAYED)
+    | refusals(
         forbidden=[NOT_YOURS],
         missing=[UNKNOWN_USER],
         gone=[USER_DELETED],
@@ -261,7 +284,7 @@ async def change_credit_limit(
         writes=True,
     ),
 )
-async def delete_user(caller: Writer, user_id: UUID, call: AnyCall, service: Service) -> Response:
+async def delete_user(caller: Writer, user_id: Id, call: AnyCall, service: Service) -> Response:
     """Delete a user and destroy the key to their name and birth year, at once and for ever.
 
     Orders that were confirmed stay counted.
@@ -283,7 +306,7 @@ async def delete_user(caller: Writer, user_id: UUID, call: AnyCall, service: Ser
 )
 async def list_user_events(
     caller: Reader,
-    user_id: UUID,
+    user_id: Id,
     service: Service,
     vault: PersonalDataVault,
     after: Version = 0,
@@ -304,7 +327,7 @@ async def list_user_events(
 
 @router.get("/v1/users/{user_id}/credits/{order_id}", responses=refusals(forbidden=[NOT_YOURS]))
 async def get_order_credit(
-    caller: Reader, user_id: UUID, order_id: UUID, service: Service
+    caller: Reader, user_id: Id, order_id: Id, service: Service
 ) -> OrderCreditResponse:
     """What was decided about the credit of one order, and whether its messages wait."""
     caller.demand_own(user_id)

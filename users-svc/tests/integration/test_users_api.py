@@ -70,6 +70,10 @@ FUTURE = "2999-01-01T00:00:00Z"
         {"effective_at": FUTURE},
         {"name": ""},
         {"name": "Ja\x00ck"},
+        {"name": "Ja\x85ck"},
+        {"name": "\u3000"},
+        {"effective_at": "2015-12-11 00:00Z"},
+        {"birth_year": 1993.5},
         {"address": "B\x00J"},
         {"surprise": 1},
     ],
@@ -89,7 +93,21 @@ async def test_an_unknown_path_or_method_is_a_problem_too(client: httpx.AsyncCli
 
     assert (path.status_code, path.json()["code"]) == (404, "not-found")
     assert (method.status_code, method.json()["code"]) == (405, "method-not-allowed")
-    assert "POST" in method.headers["Allow"]
+    assert method.headers["Allow"] == "GET, POST"
+
+
+async def test_a_path_is_not_corrected(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/v1/users/")
+
+    assert (answer.status_code, answer.json()["code"]) == (404, "not-found")
+
+
+async def test_a_body_that_is_no_text_is_refused(client: httpx.AsyncClient) -> None:
+    json = {"Content-Type": "application/json"}
+
+    answer = await client.post("/v1/users", content=b"\xff", headers=json)
+
+    assert (answer.status_code, answer.json()["code"]) == (400, "bad-request")
 
 
 async def test_a_list_by_a_malformed_place_is_refused(client: httpx.AsyncClient) -> None:
@@ -198,6 +216,26 @@ async def test_a_request_whose_first_copy_is_still_recorded_is_told_so(
         answer = await client.post("/v1/users", json=JACK, headers=headers)
 
     assert (answer.status_code, answer.json()["code"]) == (409, "request-in-progress")
+
+
+async def test_a_malformed_if_match_is_refused_even_if_the_rest_was_answered_before(
+    client: httpx.AsyncClient, jack: str
+) -> None:
+    key = {"Idempotency-Key": "move"}
+    await client.post(f"{jack}/moves", json={"address": "SH"}, headers=key)
+
+    answer = await client.post(
+        f"{jack}/moves", json={"address": "SH"}, headers=key | {"If-Match": ""}
+    )
+
+    assert (answer.status_code, answer.json()["code"]) == (400, "malformed-if-match")
+
+
+async def test_a_whole_number_may_be_written_with_a_point(client: httpx.AsyncClient) -> None:
+    registered = await client.post("/v1/users", json=JACK | {"birth_year": 1993.0})
+
+    profile = await client.get(registered.headers["Location"])
+    assert profile.json()["birth_year"] == 1993
 
 
 async def test_a_malformed_key_is_refused(client: httpx.AsyncClient) -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from decimal import Decimal
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -22,12 +21,12 @@ from orders_svc.item.item import (
 from orders_svc.service import PAGE_MAX, Service
 from shared.auth import Caller, may
 from shared.errors import NotFound
-from shared.forms import Label, Money, PastInstant, Place
+from shared.forms import Amount, Id, Label, Money, PastInstant, Place
 from shared.handler import Outcome, load
 from shared.http import AnyCall, answer_of, no_content, response
 from shared.identifiers import new_id
 from shared.messages import Answer
-from shared.openapi import refusals
+from shared.openapi import ETAG, LOCATION, REPLAYED, answered, refusals
 
 IPHONE: dict[str, Any] = {
     "name": "iphone",
@@ -35,6 +34,13 @@ IPHONE: dict[str, Any] = {
     "origin": "BJ",
     "price": "5388.88",
     "effective_at": "2015-12-11T00:00:00Z",
+}
+IPHONE_NOW: dict[str, Any] = {
+    "item_id": "01936f2a-7b00-7000-8000-000000000001",
+    "name": "iphone",
+    "type": "phone",
+    "origin": "BJ",
+    "price": "5388.88",
 }
 
 
@@ -68,21 +74,29 @@ class CorrectItemOriginRequest(BaseModel):
 
 
 class CatalogueEntryResponse(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [IPHONE_NOW]})
+
     item_id: UUID
     name: str
     type: str
     origin: str
-    price: Decimal
+    price: Amount
 
 
 class ItemResponse(CatalogueEntryResponse):
     """A delisted item stays readable: past orders refer to it."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [IPHONE_NOW | {"delisted": False}]})
 
     delisted: bool
 
 
 class ItemPage(BaseModel):
     """`next` is the `after` of the next page, null on the last one."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"items": [IPHONE_NOW], "next": IPHONE_NOW["item_id"]}]}
+    )
 
     items: Sequence[CatalogueEntryResponse]
     next: UUID | None
@@ -95,7 +109,10 @@ router = APIRouter(tags=["items"])
 
 
 @router.post(
-    "/v1/items", status_code=201, response_model=ItemResponse, responses=refusals(writes=True)
+    "/v1/items",
+    status_code=201,
+    response_model=ItemResponse,
+    responses=answered(201, ETAG, LOCATION, REPLAYED) | refusals(writes=True),
 )
 async def list_item(
     caller: Writer, body: ListItemRequest, call: AnyCall, service: Service
@@ -122,9 +139,9 @@ async def list_item(
 @router.get(
     "/v1/items/{item_id}",
     response_model=ItemResponse,
-    responses=refusals(missing=[UNKNOWN_ITEM]),
+    responses=answered(200, ETAG) | refusals(missing=[UNKNOWN_ITEM]),
 )
-async def get_item(caller: Reader, item_id: UUID, service: Service) -> Response:
+async def get_item(caller: Reader, item_id: Id, service: Service) -> Response:
     """An item as it is now."""
     outcome = await load(service.items, ITEM, item_id)
     if outcome.state is None:
@@ -136,7 +153,7 @@ async def get_item(caller: Reader, item_id: UUID, service: Service) -> Response:
 async def list_items(
     caller: Reader,
     service: Service,
-    after: UUID | None = None,
+    after: Id | None = None,
     limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
 ) -> ItemPage:
     """The catalogue: all items on offer, as of a moment ago."""
@@ -157,10 +174,11 @@ async def list_items(
 @router.post(
     "/v1/items/{item_id}/price-changes",
     response_model=ItemResponse,
-    responses=refusals(missing=[UNKNOWN_ITEM], conflicts=[ITEM_DELISTED, SAME_PRICE], writes=True),
+    responses=answered(200, ETAG, REPLAYED)
+    | refusals(missing=[UNKNOWN_ITEM], conflicts=[ITEM_DELISTED, SAME_PRICE], writes=True),
 )
 async def reprice_item(
-    caller: Writer, item_id: UUID, body: RepriceItemRequest, call: AnyCall, service: Service
+    caller: Writer, item_id: Id, body: RepriceItemRequest, call: AnyCall, service: Service
 ) -> Response:
     """Change what an item costs. Orders keep the price at which they were placed."""
     command = RepriceItem(price=body.price, effective_at=body.effective_at or datetime.now(UTC))
@@ -170,10 +188,11 @@ async def reprice_item(
 @router.post(
     "/v1/items/{item_id}/origin-corrections",
     response_model=ItemResponse,
-    responses=refusals(missing=[UNKNOWN_ITEM], conflicts=[ITEM_DELISTED, SAME_ORIGIN], writes=True),
+    responses=answered(200, ETAG, REPLAYED)
+    | refusals(missing=[UNKNOWN_ITEM], conflicts=[ITEM_DELISTED, SAME_ORIGIN], writes=True),
 )
 async def correct_item_origin(
-    caller: Writer, item_id: UUID, body: CorrectItemOriginRequest, call: AnyCall, service: Service
+    caller: Writer, item_id: Id, body: CorrectItemOriginRequest, call: AnyCall, service: Service
 ) -> Response:
     """Correct where an item comes from, from `effective_at` on, which may lie in the past."""
     command = CorrectItemOrigin(
@@ -185,9 +204,10 @@ async def correct_item_origin(
 @router.delete(
     "/v1/items/{item_id}",
     status_code=204,
-    responses=refusals(missing=[UNKNOWN_ITEM], conflicts=[ITEM_DELISTED], writes=True),
+    responses=answered(204, ETAG, REPLAYED)
+    | refusals(missing=[UNKNOWN_ITEM], conflicts=[ITEM_DELISTED], writes=True),
 )
-async def delist_item(caller: Writer, item_id: UUID, call: AnyCall, service: Service) -> Response:
+async def delist_item(caller: Writer, item_id: Id, call: AnyCall, service: Service) -> Response:
     """Take an item off the offer. Orders that were placed before are confirmed as ever."""
 
     def delisted(outcome: Outcome[Item | None]) -> Answer:

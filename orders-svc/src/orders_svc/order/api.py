@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
@@ -31,12 +31,12 @@ from shared import event_log, telemetry
 from shared.auth import NOT_YOURS, Caller, may
 from shared.errors import NotFound
 from shared.event_log import EventPage
-from shared.forms import Label, PastInstant, Version
+from shared.forms import WHOLE, Amount, Id, Label, PastInstant, Version
 from shared.handler import Outcome, load
 from shared.http import AnyCall, HttpProblem, answer_of, response
 from shared.identifiers import new_id
 from shared.messages import Answer
-from shared.openapi import refusals
+from shared.openapi import ETAG, LOCATION, REPLAYED, answered, refusals
 
 LINES_MAX = 100
 QUANTITY_MAX = 1_000_000
@@ -44,25 +44,35 @@ WAIT_SECONDS_MAX = 30.0
 AMOUNT_MAX = Decimal("9999999999.99")
 AMOUNT_TOO_LARGE = "amount-too-large"
 
-SOME_ID = "01936f2a-7b00-7000-8000-000000000001"
+AN_ITEM_ID = "01936f2a-7b00-7000-8000-000000000001"
+A_USER_ID = "01936f2a-7b00-7000-8000-000000000002"
+LINES = [{"item_id": AN_ITEM_ID, "quantity": 2, "unit_price": "5388.88"}]
+AN_ORDER: dict[str, Any] = {
+    "order_id": "01936f2a-7b00-7000-8000-000000000003",
+    "user_id": A_USER_ID,
+    "status": "cancelled",
+    "reason": "changed my mind",
+    "amount": "10777.76",
+    "ordered_at": "2016-11-11T00:00:01Z",
+}
 
 
 class OrderLineRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    item_id: UUID
-    quantity: Annotated[int, Field(strict=True, ge=1, le=QUANTITY_MAX)]
+    item_id: Id
+    quantity: Annotated[int, Field(strict=True, ge=1, le=QUANTITY_MAX), WHOLE]
 
 
 class PlaceOrderRequest(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
         json_schema_extra={
-            "examples": [{"user_id": SOME_ID, "lines": [{"item_id": SOME_ID, "quantity": 2}]}]
+            "examples": [{"user_id": A_USER_ID, "lines": [{"item_id": AN_ITEM_ID, "quantity": 2}]}]
         },
     )
 
-    user_id: UUID
+    user_id: Id
     lines: Annotated[list[OrderLineRequest], Field(min_length=1, max_length=LINES_MAX)]
     ordered_at: PastInstant | None = None
 
@@ -78,26 +88,34 @@ class CancelOrderRequest(BaseModel):
 class OrderLineResponse(BaseModel):
     item_id: UUID
     quantity: int
-    unit_price: Decimal
+    unit_price: Amount
 
 
 class OrderSummaryResponse(BaseModel):
     """`reason` says why the order was rejected or cancelled, else it is null."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [AN_ORDER]})
+
     order_id: UUID
     user_id: UUID
     status: Status
     reason: str | None
-    amount: Decimal
+    amount: Amount
     ordered_at: datetime
 
 
 class OrderResponse(OrderSummaryResponse):
+    model_config = ConfigDict(json_schema_extra={"examples": [AN_ORDER | {"lines": LINES}]})
+
     lines: Sequence[OrderLineResponse]
 
 
 class OrderPage(BaseModel):
     """`next` is the `after` of the next page, null on the last one."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"orders": [AN_ORDER], "next": AN_ORDER["order_id"]}]}
+    )
 
     orders: Sequence[OrderSummaryResponse]
     next: UUID | None
@@ -121,7 +139,8 @@ router = APIRouter(tags=["orders"])
     "/v1/orders",
     status_code=201,
     response_model=OrderResponse,
-    responses=refusals(
+    responses=answered(201, ETAG, LOCATION, REPLAYED)
+    | refusals(
         forbidden=[NOT_YOURS],
         missing=[UNKNOWN_ITEM],
         conflicts=[ITEM_DELISTED],
@@ -176,13 +195,13 @@ async def items_on_offer(service: Service, item_ids: set[UUID]) -> dict[UUID, It
 @router.get(
     "/v1/orders/{order_id}",
     response_model=OrderResponse,
-    responses=refusals(missing=[UNKNOWN_ORDER]),
+    responses=answered(200, ETAG) | refusals(missing=[UNKNOWN_ORDER]),
 )
 async def get_order(
     caller: Reader,
-    order_id: UUID,
+    order_id: Id,
     service: Service,
-    wait: Annotated[float, Query(ge=0, le=WAIT_SECONDS_MAX)] = 0,
+    wait: Annotated[float, Query(ge=0, le=WAIT_SECONDS_MAX, allow_inf_nan=False)] = 0,
 ) -> Response:
     """An order as it is now; with `wait`, as soon as it is not pending any more.
 
@@ -209,9 +228,9 @@ async def own_order(service: Service, caller: Caller, order_id: UUID) -> Outcome
 async def list_orders(
     caller: Reader,
     service: Service,
-    user_id: UUID | None = None,
+    user_id: Id | None = None,
     status: Status | None = None,
-    after: UUID | None = None,
+    after: Id | None = None,
     limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
 ) -> OrderPage:
     """Orders in the order of their placement, as of a moment ago.
@@ -241,12 +260,11 @@ async def list_orders(
 @router.post(
     "/v1/orders/{order_id}/cancel",
     response_model=OrderResponse,
-    responses=refusals(
-        missing=[UNKNOWN_ORDER], conflicts=[ALREADY_CANCELLED, REJECTED], writes=True
-    ),
+    responses=answered(200, ETAG, REPLAYED)
+    | refusals(missing=[UNKNOWN_ORDER], conflicts=[ALREADY_CANCELLED, REJECTED], writes=True),
 )
 async def cancel_order(
-    caller: Writer, order_id: UUID, body: CancelOrderRequest, call: AnyCall, service: Service
+    caller: Writer, order_id: Id, body: CancelOrderRequest, call: AnyCall, service: Service
 ) -> Response:
     """Cancel an order: it counts no more, and the credit it reserved is released."""
     trace.get_current_span().set_attribute(telemetry.ORDER_ID, str(order_id))
@@ -263,7 +281,7 @@ async def cancel_order(
 @router.get("/v1/orders/{order_id}/events", responses=refusals(missing=[UNKNOWN_ORDER]))
 async def list_order_events(
     caller: Reader,
-    order_id: UUID,
+    order_id: Id,
     service: Service,
     after: Version = 0,
     limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
@@ -278,7 +296,7 @@ async def list_order_events(
 @router.get("/v1/orders/{order_id}/journey", responses=refusals(missing=[UNKNOWN_ORDER]))
 async def get_order_journey(
     caller: Reader,
-    order_id: UUID,
+    order_id: Id,
     service: Service,
     neighbours: Asked,
     authorization: Annotated[str, Header(include_in_schema=False)],

@@ -8,7 +8,6 @@ who could not be asked.
 import asyncio
 from collections.abc import Awaitable, Sequence
 from datetime import datetime, timedelta
-from decimal import Decimal
 from typing import Literal
 from uuid import UUID
 
@@ -22,6 +21,7 @@ from orders_svc.order.order import Order, Status
 from orders_svc.order.publications import Publication
 from shared import event_log
 from shared.event_log import EventResponse
+from shared.forms import Amount
 
 CONSUMER = "orders-worker"
 EVENTS_MAX = 100
@@ -44,7 +44,7 @@ class CellResponse(BaseModel):
     address: str
     purchases: int
     quantity: int
-    amount: Decimal
+    amount: Amount
 
 
 class HopResponse(BaseModel):
