@@ -13,7 +13,7 @@ TEST_WORKERS ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help setup fetch up down status logs token clean footprint demo load \
-	rebuild-check rebuild replay audit stress saga bench \
+	rebuild-check rebuild replay audit stress saga fuzz bench \
 	contracts contracts-check contracts-release \
 	test check fmt lint types imports unit integration e2e
 
@@ -75,6 +75,9 @@ saga: setup ## 20,000 random interleavings of the credit saga; args="--interleav
 
 stress: setup ## try to make the relay lose or reorder events; args="--seeds 3"
 	@$(VENV_PYTHON) shared/stress/stress.py $(args)
+
+fuzz: setup ## call the APIs as their documents allow, and not, 10 000 times; args="--seed 2"
+	@$(VENV_PYTHON) e2e-tests/fuzz.py $(args)
 
 bench: setup ## measure beside limits and peers, 40 minutes; args="--quick"
 	@$(VENV_PYTHON) shared/bench/delivery.py $(args)

@@ -44,11 +44,18 @@ def connections(role: str) -> Variables:
             "ENVIRONMENT": "development",
             "DATABASE_URL": dsn(site, role),
             "KAFKA_BOOTSTRAP_SERVERS": site.address("kafka"),
-            "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{site.address('otlp')}",
+            **traced(site),
             **issuer.variables(site.folder),
         }
 
     return of
+
+
+def traced(site: Site) -> Mapping[str, str]:
+    """Where spans go; nowhere in a stack without Jaeger."""
+    if "otlp" not in site.ports:
+        return {}
+    return {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{site.address('otlp')}"}
 
 
 def service(

@@ -31,6 +31,7 @@ With `If-Match` it is made only if nobody has made another one since that `ETag`
 ANY_CODES = {
     401: ["unauthenticated", "invalid-token"],
     403: ["insufficient-scope"],
+    413: ["body-too-large"],
     422: ["invalid-request"],
     429: ["too-many-requests"],
     503: ["keys-unavailable"],
@@ -43,7 +44,6 @@ WRITE_CODES = {
     408: ["body-too-slow"],
     409: ["request-in-progress", "version-conflict", "event-too-large"],
     412: ["version-conflict"],
-    413: ["body-too-large"],
     422: ["idempotency-key-reused"],
     503: ["busy"],
 }

@@ -1,0 +1,47 @@
+"""What schemathesis cannot read from the documents; it loads this module itself, see fuzzing.py."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import schemathesis
+from hypothesis import strategies as st
+from schemathesis import Case, CheckContext, Response
+from schemathesis.openapi.checks import RejectedPositiveData
+
+MALFORMED = frozenset(
+    {"bad-request", "invalid-request", "malformed-idempotency-key", "malformed-if-match"}
+)
+"""What is said of the request's form alone, whatever holds at the moment."""
+
+HOUR = timedelta(hours=1)
+FIRST = datetime(1970, 1, 2)  # noqa: DTZ001 - the strategies want naive bounds
+LAST = datetime(2025, 1, 1)  # noqa: DTZ001
+
+# Left to itself, schemathesis tries but letters and digits in headers.
+versions = st.integers(0, 10).map(lambda version: f'"{version}"')
+schemathesis.openapi.format("entity-tag", versions | st.just("*"))
+
+past_instants = st.datetimes(FIRST, LAST, timezones=st.just(UTC))
+past_hours = past_instants.map(lambda instant: instant.replace(minute=0, second=0, microsecond=0))
+
+# JSON Schema has no word for "not in the future", and `date-time` has years of 0001 to 9999.
+schemathesis.openapi.format("date-time", (past_instants | past_hours).map(datetime.isoformat))
+
+
+@schemathesis.check
+def only_the_business_refuses(ctx: CheckContext, response: Response, case: Case[Any]) -> None:
+    """A request of the documented form is never called malformed.
+
+    `positive_data_acceptance` sees statuses alone, and 422 is a business answer as well (an order
+    that is worth too much, a key that named another request). The code tells them apart.
+    """
+    if case.meta is None or not case.meta.generation.mode.is_positive or response.status_code < 400:
+        return
+    code = response.json().get("code")
+    if code in MALFORMED:
+        raise RejectedPositiveData(
+            operation=case.operation.label,
+            message=f"A request of the documented form was answered {code}",
+            status_code=response.status_code,
+            allowed_statuses=[],
+        )
