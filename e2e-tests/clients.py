@@ -54,6 +54,13 @@ class Hometown:
     def move_user(self, user_id: str, *, key: str | None = None, **move: object) -> Json:
         return self._post("users-api", f"/v1/users/{user_id}/moves", move, key)
 
+    def delete_user(self, user_id: str) -> bool:
+        """True when the user is deleted."""
+        process = "users-api"
+        path = f"{self.addresses[process]}/v1/users/{user_id}"
+        answer = self.http.delete(path, headers=self.headers(process))
+        return answer.status_code == httpx.codes.NO_CONTENT
+
     def list_item(self, *, key: str | None = None, **item: object) -> Json:
         return self._post("orders-api", "/v1/items", item, key)
 
@@ -114,6 +121,11 @@ class Hometown:
         answer = self._get(
             "jaeger", "/api/traces", service="orders-api", tags=tags, limit=5, lookback="7d"
         )
+        return list(answer["data"] or [])
+
+    def traces_of_service(self, service: str) -> list[Json]:
+        """The newest traces in Jaeger that a service took part in."""
+        answer = self._get("jaeger", "/api/traces", service=service, limit=500, lookback="1h")
         return list(answer["data"] or [])
 
     def address_of_trace(self, trace_id: str) -> str:

@@ -16,7 +16,7 @@ from embedded.settings import Settings as StackSettings
 from orders_svc.settings import OrdersSettings
 from shared.topics import TOPICS, TopicSettings
 from stack import CHECKOUT, Stack
-from users_svc.settings import UsersSettings
+from users_svc.settings import UsersApiSettings
 
 DOCUMENTS = [
     document
@@ -49,6 +49,9 @@ SET_BY_THE_STACK = {
     "http_port",
     "otel_exporter_otlp_endpoint",
     "relay_doorbell",
+    "personal_data_key",
+    "users_url",
+    "analytics_url",
     "ports_given",
     "checkpoint_dir",
     "spark_jars_dir",
@@ -118,7 +121,7 @@ def test_every_topic_and_public_event_is_in_the_table() -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [StackSettings, TopicSettings, UsersSettings, OrdersSettings, JobSettings]
+    "settings", [StackSettings, TopicSettings, UsersApiSettings, OrdersSettings, JobSettings]
 )
 def test_every_setting_is_in_the_example(settings: type[BaseSettings]) -> None:
     prefix = settings.model_config.get("env_prefix", "")

@@ -1,0 +1,120 @@
+"""A deleted user's name is nowhere: not in a database file, a Kafka log, a log or a trace."""
+
+import base64
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+import httpx
+import pytest
+
+from clients import Hometown, Json
+from eventually import eventually
+from stack import Stack
+
+NAME = "Wolfeschlegelsteinhausenbergerdorff"
+BIRTH_YEAR = 1904
+PERSON = {"name": NAME, "birth_year": BIRTH_YEAR, "gender": "other", "credit_limit": "1000.00"}
+PLACE = "PLACE-IN-CLEAR"
+"""What may be read in clear, so that the scan shows that it finds things."""
+
+CHUNK_BYTES = 1 << 24
+
+
+def traces_of(ways: list[str]) -> list[bytes]:
+    """A text in the forms in which it could lie somewhere."""
+    forms = [text.encode(code) for text in ways for code in ("utf-8", "utf-16-le")]
+    # In base64, the letters depend on where in a group of three the text begins.
+    in_base64 = [
+        base64.b64encode(b"\0" * shift + text.encode())[4:-4] for text in ways for shift in range(3)
+    ]
+    in_hexadecimal = [text.encode().hex().encode() for text in ways]
+    return [*forms, *in_base64, *in_hexadecimal]
+
+
+PERSONAL = traces_of([NAME, NAME.upper(), NAME.lower()]) + [
+    f'"birth_year"{separator}{BIRTH_YEAR}'.encode() for separator in (":", ": ", "=")
+]
+
+
+def found_in(path: Path, wanted: list[bytes]) -> Iterator[bytes]:
+    """Which of these bytes a file holds; also across the border of two chunks."""
+    overlap = max(map(len, wanted))
+    with path.open("rb") as file:
+        before = b""
+        while chunk := file.read(CHUNK_BYTES):
+            text = before + chunk
+            yield from (each for each in wanted if each in text)
+            before = text[-overlap:]
+
+
+def files_with(folder: Path, wanted: list[bytes]) -> set[str]:
+    """The files of a run folder that hold any of these bytes."""
+    found = set()
+    for path in folder.rglob("*"):
+        try:
+            if path.is_file() and not path.is_symlink() and any(found_in(path, wanted)):
+                found.add(str(path.relative_to(folder)))
+        except FileNotFoundError:  # a server has just removed it
+            continue
+    return found
+
+
+@pytest.fixture
+def story(hometown: Hometown, hour: datetime) -> Json:
+    """A user who did everything that users do, also wrongly, and was deleted."""
+    user = hometown.register_user(**PERSON, address=PLACE, key="plant")
+    hometown.register_user(**PERSON, address=PLACE, key="plant")
+    user_id = user["user_id"]
+    assert hometown.get_user(user_id)["name"] == NAME
+    for wrong in ({"credit_limit": 5}, {"address": ""}, {"surprise": NAME}):
+        with pytest.raises(httpx.HTTPStatusError):
+            hometown.register_user(key=None, **PERSON | {"address": PLACE} | wrong)
+    item = hometown.list_item(name="thing", type="phone", origin=PLACE, price="100.00")["item_id"]
+    order = hometown.place_order(user_id, [(item, 1)], hour)["order_id"]
+    assert hometown.decided_order(order)["status"] == "confirmed"
+    hometown.move_user(user_id, address="SH", key="plant")
+    # Until users-svc has heard that the order is confirmed, it is a pending one.
+    eventually(lambda: hometown.delete_user(user_id), bool, what="the user is deleted")
+    return user
+
+
+def test_nothing_holds_the_name_of_a_deleted_user(
+    hometown: Hometown, stack: Stack, story: Json
+) -> None:
+    with pytest.raises(httpx.HTTPStatusError, match="user-deleted"):
+        hometown.get_user(story["user_id"])
+    stack.fetch("postgres", "CHECKPOINT")
+
+    holding = files_with(stack.folder.path, PERSONAL)
+
+    assert holding == set()
+    if hometown.jaeger_answers():
+        traces = eventually(
+            lambda: json.dumps(hometown.traces_of_service("users-api"), ensure_ascii=False),
+            lambda told: story["user_id"] in told,
+            what="the traces of the user",
+        )
+        assert NAME not in traces
+
+
+def test_the_scan_finds_what_lies_there_in_clear(stack: Stack, story: Json) -> None:
+    """The negative control: the place where the user lived is no secret."""
+    stack.fetch("postgres", "CHECKPOINT")
+
+    holding = files_with(stack.folder.path, traces_of([PLACE]))
+
+    assert any(path.startswith("postgres/data/base/") for path in holding)
+    assert any(path.startswith("kafka/") and path.endswith(".log") for path in holding)
+
+
+def test_the_user_is_counted_where_the_user_was(
+    hometown: Hometown, story: Json, hour: datetime
+) -> None:
+    """What was confirmed before stays counted."""
+    eventually(
+        lambda: hometown.hour(hour)["purchases"],
+        lambda purchases: purchases == 1,
+        what="the purchase of a deleted user",
+    )
