@@ -142,13 +142,6 @@ async def test_a_rejected_order_cannot_be_cancelled(
     assert (answer.status_code, answer.json()["code"]) == (409, "rejected")
 
 
-async def test_an_unknown_order_is_not_found(client: httpx.AsyncClient) -> None:
-    address = f"/v1/orders/{uuid4()}"
-
-    assert (await client.get(address)).status_code == 404
-    assert (await client.post(f"{address}/cancel", json={"reason": "x"})).status_code == 404
-
-
 async def test_a_repeated_placement_is_one_order(
     client: httpx.AsyncClient, resources: Resources, iphone: str
 ) -> None:
@@ -179,7 +172,29 @@ async def test_the_history_is_told_as_it_was_recorded(
     assert page["next"] is None
 
 
-async def test_an_unknown_order_has_no_history(client: httpx.AsyncClient) -> None:
-    answer = await client.get(f"/v1/orders/{uuid4()}/events")
+async def test_an_order_is_confirmed_though_its_item_was_repriced_and_delisted_meanwhile(
+    client: httpx.AsyncClient, resources: Resources, order: str, iphone: str
+) -> None:
+    await client.post(f"/v1/items/{iphone}/price-changes", json={"price": "1.00"})
+    await client.delete(f"/v1/items/{iphone}")
+
+    await decide(resources, order, ConfirmOrder())
+
+    confirmed = (await client.get(order)).json()
+    assert (confirmed["status"], confirmed["amount"]) == ("confirmed", "16166.64")
+
+
+@pytest.mark.parametrize("path", ["", "/events", "/journey"])
+async def test_an_unknown_order_is_not_found(client: httpx.AsyncClient, path: str) -> None:
+    answer = await client.get(f"/v1/orders/{uuid4()}{path}")
 
     assert (answer.status_code, answer.json()["code"]) == (404, "unknown-order")
+
+
+async def test_a_journey_without_neighbours_tells_what_is_known_here(
+    client: httpx.AsyncClient, order: str
+) -> None:
+    journey = (await client.get(f"{order}/journey")).json()
+
+    assert [hop["hop"] for hop in journey["hops"]] == ["recorded"]
+    assert len(journey["unknown"]) == 1

@@ -127,6 +127,14 @@ async def test_a_move_to_the_same_place_is_refused(client: httpx.AsyncClient, ja
     assert (answer.status_code, answer.json()["code"]) == (409, "same-address")
 
 
+async def test_a_move_in_the_future_is_refused(client: httpx.AsyncClient, jack: str) -> None:
+    move = {"address": "SH", "effective_at": FUTURE}
+
+    answer = await client.post(f"{jack}/moves", json=move)
+
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
+
+
 async def test_a_change_of_a_stale_version_is_refused(client: httpx.AsyncClient, jack: str) -> None:
     await client.post(f"{jack}/moves", json={"address": "SH"})
 
