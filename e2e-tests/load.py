@@ -26,6 +26,7 @@ from shared.identifiers import new_id
 from traffic import compare, report
 from traffic.actions import Planned
 from traffic.driver import Run, drive
+from traffic.free_hours import free_window
 from traffic.ledger import ledger_of
 from traffic.plan import Plan, Scale, plan_of
 from traffic.sender import open_sender
@@ -37,7 +38,7 @@ from traffic.settle import (
     wait_until_settled,
 )
 from traffic.telling import Line
-from traffic.window import HOUR, NoWindow, Window, window_after
+from traffic.window import HOUR, NoWindow, Window
 
 SHOWN_MAX = 40
 """Differences that are listed; the others are only counted."""
@@ -77,6 +78,8 @@ def main() -> None:
         sys.exit(f"hometown: {failure}")
     except httpx.HTTPError as error:
         sys.exit(f"hometown: the load did not begin: {error} (see: make status, make logs)")
+    except KeyboardInterrupt:
+        sys.exit("hometown: stopped; what was sent stays, and nothing was compared")
     show(story, scale, folder)
     sys.exit(1 if story.settled.differences else 0)
 
@@ -131,31 +134,6 @@ def pass_by(hometown: Hometown, run: Run, plan: Plan, window: Window) -> None:
             return
         uvloop.run(drive_shown(hometown, run, [nudge]))
     raise NotSettled(f"the watermark does not move on to {window.late_before}")
-
-
-def free_window(hometown: Hometown, status: Json, lateness: timedelta) -> Window:
-    """The first one after all orders that are counted. Raises NoWindow."""
-    return window_after(newest_order(hometown, status, lateness), lateness, datetime.now(UTC))
-
-
-def newest_order(hometown: Hometown, status: Json, lateness: timedelta) -> datetime | None:
-    """No order that is counted is newer; None when there is none."""
-    newest = [datetime.fromisoformat(hour) + HOUR for hour in hours_used(hometown)]
-    if status["watermark"] is not None:
-        newest.append(datetime.fromisoformat(status["watermark"]) + lateness)
-    return max(newest, default=None)
-
-
-def hours_used(hometown: Hometown) -> list[str]:
-    """All hours with local purchases."""
-    used: list[str] = []
-    query: dict[str, object] = {}
-    while True:
-        page = hometown.list_hours(**query)
-        used += [hour["hour"] for hour in page["hours"]]
-        if page["next"] is None:
-            return used
-        query = {"after": page["next"]}
 
 
 async def drive_shown(hometown: Hometown, run: Run, planned: Sequence[Planned]) -> None:
