@@ -191,6 +191,12 @@ async def test_an_unknown_order_is_not_found(client: httpx.AsyncClient, path: st
     assert (answer.status_code, answer.json()["code"]) == (404, "unknown-order")
 
 
+async def test_an_unknown_order_is_not_cancelled(client: httpx.AsyncClient) -> None:
+    answer = await client.post(f"/v1/orders/{uuid4()}/cancel", json={"reason": "x"})
+
+    assert (answer.status_code, answer.json()["code"]) == (404, "unknown-order")
+
+
 async def test_a_journey_without_neighbours_tells_what_is_known_here(
     client: httpx.AsyncClient, order: str
 ) -> None:
