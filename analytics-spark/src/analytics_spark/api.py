@@ -15,7 +15,7 @@ from analytics_spark.hours import Epoch, Split, Totals
 from shared import http
 from shared.auth import NOT_YOURS, Caller, Door, may
 from shared.errors import NotFound
-from shared.forms import Amount, Hour, Id, Instant
+from shared.forms import Amount, Hour, Id, Instant, Label
 from shared.openapi import NOT_FOUND, refusals
 
 PAGE_MAX = 1_000
@@ -120,6 +120,19 @@ class StatusResponse(BaseModel):
 class ReadingResponse(BaseModel):
     """An order at or before the batch's `watermark` came too late, and was not counted."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "batch_id": 3,
+                    "committed_at": "2016-11-11T00:31:00Z",
+                    "trace_id": "0af7651916cd43dd8448eb211c80319c",
+                    "watermark": "2016-11-11T00:30:00Z",
+                }
+            ]
+        }
+    )
+
     batch_id: int
     committed_at: datetime
     trace_id: str
@@ -135,6 +148,25 @@ class UserCellResponse(BaseModel):
 
 
 class UserHourResponse(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "hour": "2016-11-11T00:00:00Z",
+                    "cells": [
+                        {
+                            "item_id": "01936f2a-7b00-7000-8000-000000000001",
+                            "address": "BJ",
+                            "purchases": 1,
+                            "quantity": 3,
+                            "amount": "16166.64",
+                        }
+                    ],
+                }
+            ]
+        }
+    )
+
     hour: datetime
     cells: Sequence[UserCellResponse]
 
@@ -205,7 +237,7 @@ async def get_status(caller: Reader, service: Service) -> StatusResponse:
 async def get_reading(
     caller: Asker,
     service: Service,
-    topic: str,
+    topic: Label,
     partition: Annotated[int, Query(ge=0, le=PARTITION_MAX)],
     offset: Annotated[int, Query(ge=0, le=OFFSET_MAX)],
     recorded_at: Instant,
@@ -224,7 +256,10 @@ async def get_reading(
     )
 
 
-@router.get("/v1/hours/{hour}/users/{user_id}", responses=refusals(forbidden=[NOT_YOURS]))
+@router.get(
+    "/v1/hours/{hour}/users/{user_id}",
+    responses=refusals(forbidden=[NOT_YOURS], missing=[NOT_FOUND]),
+)
 async def get_user_hour(
     caller: Asker, hour: Hour, user_id: Id, service: Service
 ) -> UserHourResponse:

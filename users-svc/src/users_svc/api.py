@@ -17,7 +17,7 @@ from shared.handler import Outcome, load
 from shared.http import AnyCall, HttpProblem, answer_of, no_content, response
 from shared.identifiers import new_id
 from shared.messages import Answer
-from shared.openapi import ETAG, LOCATION, REPLAYED, answered, refusals
+from shared.openapi import ETAG, LOCATION, NOT_FOUND, REPLAYED, answered, refusals
 from users_svc import confirmed_orders, order_credit, user_profiles
 from users_svc.bootstrap import Resources
 from users_svc.commands import ChangeCreditLimit, DeleteUser, MoveUser, RegisterUser
@@ -325,7 +325,10 @@ async def list_user_events(
     return page
 
 
-@router.get("/v1/users/{user_id}/credits/{order_id}", responses=refusals(forbidden=[NOT_YOURS]))
+@router.get(
+    "/v1/users/{user_id}/credits/{order_id}",
+    responses=refusals(forbidden=[NOT_YOURS], missing=[NOT_FOUND]),
+)
 async def get_order_credit(
     caller: Reader, user_id: Id, order_id: Id, service: Service
 ) -> OrderCreditResponse:

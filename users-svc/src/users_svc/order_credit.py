@@ -5,9 +5,9 @@ from datetime import datetime
 from uuid import UUID
 
 import asyncpg
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
-from shared.event_log import EventResponse, response_of
+from shared.event_log import AN_EVENT, EventResponse, response_of
 
 CONSUMER = "users-worker"
 
@@ -39,6 +39,18 @@ class ParkedResponse(BaseModel):
 
 class OrderCreditResponse(BaseModel):
     """`decisions` are the user's events about the order, oldest first; none yet, or never any."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "order_id": "01936f2a-7b00-7000-8000-000000000003",
+                    "decisions": [AN_EVENT | {"type": "credit-reserved"}],
+                    "parked": {"reason": "unknown type", "at": "2016-11-11T00:00:02Z"},
+                }
+            ]
+        }
+    )
 
     order_id: UUID
     decisions: Sequence[EventResponse]

@@ -8,11 +8,11 @@ who could not be asked.
 import asyncio
 from collections.abc import Awaitable, Sequence
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
 import asyncpg
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from orders_svc.neighbours import CannotSay, Neighbours, Reading
 from orders_svc.order import publications
@@ -35,6 +35,23 @@ PARKED = """
     FROM parked_streams
     WHERE consumer = $3 AND stream_id IN ($1, $2)
 """
+
+A_JOURNEY: dict[str, Any] = {
+    "order_id": "01936f2a-7b00-7000-8000-000000000003",
+    "status": "pending",
+    "hops": [
+        {
+            "hop": "published",
+            "at": "2016-11-11T00:00:01Z",
+            "trace_id": "0af7651916cd43dd8448eb211c80319c",
+            "type": "order-placed",
+            "topic": "orders.v1",
+            "partition": 3,
+            "offset": 17,
+        }
+    ],
+    "unknown": ["users-svc does not answer"],
+}
 
 
 class CellResponse(BaseModel):
@@ -70,6 +87,8 @@ class HopResponse(BaseModel):
 
 class JourneyResponse(BaseModel):
     """`hops` in the order of time; `unknown` says who could not be asked now."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [A_JOURNEY]})
 
     order_id: UUID
     status: Status
