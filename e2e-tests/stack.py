@@ -1,14 +1,17 @@
 """A system in a folder of its own, started and stopped by the commands that people type."""
 
 import asyncio
+import json
 import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import asyncpg
+import httpx
 import psutil
 
 from clients import Hometown
@@ -89,6 +92,12 @@ class Stack:
         finally:
             for name in names:
                 supervision.start(self.folder, name)
+            for name in names:
+                eventually(partial(self._is_ready, name), bool, what=f"{name} ready again")
+
+    def _is_ready(self, name: str) -> bool:
+        address = json.loads(self.folder.addresses.read_text())[name]
+        return httpx.get(f"{address}/health/ready").is_success
 
     def fetch(self, database: str, sql: str, *values: object) -> list[asyncpg.Record]:
         """What a statement gives in the database of one service."""

@@ -15,9 +15,23 @@ from stack import Stack
 
 NAME = "Wolfeschlegelsteinhausenbergerdorff"
 BIRTH_YEAR = 1904
-PERSON = {"name": NAME, "birth_year": BIRTH_YEAR, "gender": "other", "credit_limit": "1000.00"}
 PLACE = "PLACE-IN-CLEAR"
 """What may be read in clear, so that the scan shows that it finds things."""
+LONG_AGO = "2015-12-11T00:00:00Z"
+PERSON: Json = {
+    "name": NAME,
+    "birth_year": BIRTH_YEAR,
+    "gender": "other",
+    "credit_limit": "1000.00",
+    "effective_at": LONG_AGO,
+}
+THING: Json = {
+    "name": "thing",
+    "type": "phone",
+    "origin": PLACE,
+    "price": "100.00",
+    "effective_at": LONG_AGO,
+}
 
 CHUNK_BYTES = 1 << 24
 
@@ -64,17 +78,18 @@ def files_with(folder: Path, wanted: list[bytes]) -> set[str]:
 @pytest.fixture
 def story(hometown: Hometown, hour: datetime) -> Json:
     """A user who did everything that users do, also wrongly, and was deleted."""
-    user = hometown.register_user(**PERSON, address=PLACE, key="plant")
-    hometown.register_user(**PERSON, address=PLACE, key="plant")
+    key = f"plant-{hour:%H}"
+    user = hometown.register_user(**PERSON, address=PLACE, key=key)
+    hometown.register_user(**PERSON, address=PLACE, key=key)
     user_id = user["user_id"]
     assert hometown.get_user(user_id)["name"] == NAME
     for wrong in ({"credit_limit": 5}, {"address": ""}, {"surprise": NAME}):
         with pytest.raises(httpx.HTTPStatusError):
             hometown.register_user(key=None, **PERSON | {"address": PLACE} | wrong)
-    item = hometown.list_item(name="thing", type="phone", origin=PLACE, price="100.00")["item_id"]
+    item = hometown.list_item(**THING)["item_id"]
     order = hometown.place_order(user_id, [(item, 1)], hour)["order_id"]
     assert hometown.decided_order(order)["status"] == "confirmed"
-    hometown.move_user(user_id, address="SH", key="plant")
+    hometown.move_user(user_id, address="SH", key=key)
     # Until users-svc has heard that the order is confirmed, it is a pending one.
     eventually(lambda: hometown.delete_user(user_id), bool, what="the user is deleted")
     return user
