@@ -1,38 +1,29 @@
-"""HTTP in and out, the same in every service: problem details, entity tags, repeatable requests."""
+"""HTTP in and out, the same in every service: the application, its refusals, and its answers."""
 
-import hashlib
-import json
-import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
 from http import HTTPStatus
-from typing import Annotated, TypeVar
-from uuid import UUID
+from typing import TypeVar
 
 import asyncpg
-from fastapi import APIRouter, Depends, FastAPI, Header, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from fastapi_offline import FastAPIOffline
-from pydantic import BaseModel, WithJsonSchema
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as AsgiScope
 
 from shared import telemetry
-from shared.auth import Caller, Door, May
-from shared.decider import Decider
+from shared.auth import Door, May
 from shared.errors import Gone, NotFound, Refused, VersionConflict
-from shared.event_store import EventStore, KeyUsed
-from shared.handler import Outcome, RepeatableAnswer, handle
 from shared.health import database_check, health_routes
-from shared.identifiers import new_id
+from shared.idempotency import Replay
 from shared.limits import BODY_TOO_LARGE, AnswerTime, BodySize
-from shared.messages import Answer, IdempotencyKey, Metadata
-from shared.openapi import ENTITY_TAG, document, methods_of, routes_of
-from shared.problems import HttpProblem as HttpProblem
-from shared.problems import problem, problem_of
+from shared.messages import Answer
+from shared.openapi import document, methods_of, routes_of
+from shared.problems import HttpProblem, problem, problem_of
 
 C = TypeVar("C")
 S = TypeVar("S")
@@ -49,35 +40,6 @@ CODES = {413: BODY_TOO_LARGE}
 """Of what is refused in HTTP itself; the others are called as in its standard."""
 
 REPLAYED = "Idempotency-Replayed"
-KEY_FORM = r"[\x21-\x7e]{1,255}"
-IF_MATCH_FORM = rf"(\*|{ENTITY_TAG})"
-
-KeyHeader = Annotated[
-    str | None,
-    Header(
-        alias="Idempotency-Key",
-        description="Any name for this request, such as a UUID; the same for its repetitions.",
-    ),
-    WithJsonSchema({"type": "string", "pattern": f"^{KEY_FORM}$"}),
-]
-IfMatchHeader = Annotated[
-    str | None,
-    Header(alias="If-Match", description="The `ETag` of what is to be changed, or `*` for any."),
-    WithJsonSchema({"type": "string", "format": "entity-tag", "pattern": f"^{IF_MATCH_FORM}$"}),
-]
-
-LOOK_UP = """
-    SELECT fingerprint, status, headers, body
-    FROM idempotency_keys
-    WHERE scope = $1 AND key = $2
-"""
-
-
-@dataclass(eq=False)
-class Replay(Exception):
-    """The request was answered before: this answer again."""
-
-    answer: Answer
 
 
 class OpenRoute(Exception):
@@ -236,116 +198,3 @@ def answer_of(
     if location is not None:
         headers["Location"] = location
     return Answer(status=status, headers=headers, body=body.model_dump_json().encode())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """What a write request says about itself: expected version, idempotency key, its own id."""
-
-    pool: asyncpg.Pool
-    expected_version: int | None
-    key: IdempotencyKey | None
-    metadata: Metadata
-
-    async def handle(
-        self,
-        store: EventStore[E],
-        decider: Decider[C, S, E],
-        stream_id: UUID,
-        command: C,
-        make_answer: Callable[[Outcome[S]], Answer],
-    ) -> Response:
-        """Decide and record a command; the answer is stored with it when a key was given."""
-        try:
-            outcome = await handle(
-                store,
-                decider,
-                stream_id,
-                command,
-                metadata=self.metadata,
-                expected_version=self.expected_version,
-                answer=RepeatableAnswer(key=self.key, make=make_answer) if self.key else None,
-            )
-        except KeyUsed:
-            # The same request at the same time was first, and has just been recorded.
-            assert self.key is not None
-            await raise_if_answered(self.pool, self.key)
-            raise
-        except asyncpg.LockNotAvailableError:
-            if self.key is None:
-                raise HttpProblem(503, "busy", "others are writing this now, try again") from None
-            raise HttpProblem(
-                409, "request-in-progress", "an earlier request is still being recorded"
-            ) from None
-        return response(make_answer(outcome))
-
-
-async def call_of(
-    request: Request,
-    idempotency_key: KeyHeader = None,
-    if_match: IfMatchHeader = None,
-) -> Call:
-    """A dependency that reads the `Call`; a request answered before ends here with Replay.
-
-    The app keeps its pool in `app.state.pool`.
-    """
-    pool: asyncpg.Pool = request.app.state.pool
-    expected_version = version_of(if_match)
-    key = None
-    if idempotency_key is not None:
-        key = await key_of(request, idempotency_key)
-        await raise_if_answered(pool, key)
-    request_id = new_id()
-    return Call(
-        pool=pool,
-        expected_version=expected_version,
-        key=key,
-        metadata=Metadata(correlation_id=request_id, causation_id=request_id),
-    )
-
-
-AnyCall = Annotated[Call, Depends(call_of)]
-
-
-def version_of(if_match: str | None) -> int | None:
-    """The version that `If-Match` names, None for any."""
-    if if_match is None or if_match == "*":
-        return None
-    if not re.fullmatch(IF_MATCH_FORM, if_match):
-        raise HttpProblem(400, "malformed-if-match", 'If-Match has the form "<version>"')
-    return int(if_match.strip('"'))
-
-
-async def key_of(request: Request, text: str) -> IdempotencyKey:
-    """The request's idempotency key (draft-ietf-httpapi-idempotency-key-header-07).
-
-    Each caller has their own: what another one was answered is nobody else's business.
-    """
-    if not re.fullmatch(KEY_FORM, text):
-        raise HttpProblem(
-            400, "malformed-idempotency-key", "a key is 1 to 255 visible ASCII characters"
-        )
-    body = await request.body()
-    try:
-        canonical = json.dumps(json.loads(body), sort_keys=True).encode() if body else b""
-    except (ValueError, RecursionError):
-        canonical = body
-    caller: Caller = request.state.caller
-    scope = f"{request.method} {request.url.path} {caller.subject}"
-    return IdempotencyKey(
-        scope=scope,
-        key=text,
-        fingerprint=hashlib.sha256(scope.encode() + b"\n" + canonical).digest(),
-    )
-
-
-async def raise_if_answered(pool: asyncpg.Pool, key: IdempotencyKey) -> None:
-    """Raises Replay with the stored answer, or 422 when the key named another request."""
-    row = await pool.fetchrow(LOOK_UP, key.scope, key.key)
-    if row is None:
-        return
-    if row["fingerprint"] != key.fingerprint:
-        raise HttpProblem(
-            422, "idempotency-key-reused", "this key was used for another request before"
-        )
-    raise Replay(Answer(status=row["status"], headers=json.loads(row["headers"]), body=row["body"]))

@@ -10,7 +10,6 @@ before the row of 6 existed. Either 5 becomes visible in an earlier window, or b
 window and 5 has the smaller position. Rolled back rows never become visible.
 """
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -20,8 +19,6 @@ import asyncpg
 
 from shared import postgres
 from shared.wire import OutgoingRecord
-
-log = logging.getLogger(__name__)
 
 HOUR = timedelta(hours=1)
 HOURS_AHEAD = 4
@@ -178,28 +175,19 @@ async def keep_partitions(connection: asyncpg.Connection, now: datetime) -> None
     writer waits for it, and publishing does not depend on it.
     """
     for hour in range(HOURS_AHEAD):
-        await attempt(connection, "SELECT create_outbox_partitions($1, 1)", now + hour * HOUR)
+        await hold_shortly(
+            connection,
+            "SELECT create_outbox_partitions($1, 1)",
+            now + hour * HOUR,
+        )
     names = await connection.fetch("SELECT ended_outbox_partitions($1)", now - KEPT)
     for (name,) in names:
-        await attempt(connection, "SELECT empty_outbox_partition($1)", name)
-        await attempt(connection, "SELECT drop_empty_outbox_partition($1)", name)
+        await hold_shortly(connection, "SELECT empty_outbox_partition($1)", name)
+        await hold_shortly(connection, "SELECT drop_empty_outbox_partition($1)", name)
     delete = "SELECT delete_from_outbox_rest($1)"
-    await attempt(connection, delete, DELETED_ROWS_MAX, seconds_max=DELETE_SECONDS_MAX)
+    await postgres.attempt(connection, DELETE_SECONDS_MAX, delete, DELETED_ROWS_MAX)
 
 
-async def attempt(
-    connection: asyncpg.Connection,
-    statement: str,
-    *values: object,
-    seconds_max: float = HOLD_SECONDS_MAX,
-) -> None:
-    try:
-        await connection.execute(statement, *values, timeout=seconds_max)
-    except asyncpg.LockNotAvailableError:
-        pass
-    except TimeoutError:
-        log.warning("%s was given up for %s after %.2f s", statement, values, seconds_max)
-    except postgres.AWAY:
-        raise
-    except asyncpg.PostgresError as error:
-        log.error("%s failed for %s: %s", statement, values, error)
+async def hold_shortly(connection: asyncpg.Connection, statement: str, *values: object) -> None:
+    """`attempt` for what writers and the relay wait for meanwhile."""
+    await postgres.attempt(connection, HOLD_SECONDS_MAX, statement, *values)

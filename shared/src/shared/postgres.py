@@ -1,6 +1,7 @@
 """Connections to PostgreSQL, and the migrations of a package's tables."""
 
 import hashlib
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -10,6 +11,8 @@ import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
 from shared import rights
+
+log = logging.getLogger(__name__)
 
 Connection = asyncpg.Connection | PoolConnectionProxy
 """A connection of one's own, or one that a pool has lent."""
@@ -101,6 +104,26 @@ async def keep_session(connection: Connection) -> None:
     and cursors: one more round trip, a quarter of the throughput. Nobody here leaves any. It still
     rolls back what was left open.
     """
+
+
+async def attempt(
+    connection: Connection, seconds_max: float, statement: str, *values: object
+) -> None:
+    """Do what can be done now and may as well be done later; others come first.
+
+    Raises:
+        AWAY: the server cannot be asked.
+    """
+    try:
+        await connection.execute(statement, *values, timeout=seconds_max)
+    except asyncpg.LockNotAvailableError:
+        pass
+    except TimeoutError:
+        log.warning("%s was given up for %s after %.2f s", statement, values, seconds_max)
+    except AWAY:
+        raise
+    except asyncpg.PostgresError as error:
+        log.error("%s failed for %s: %s", statement, values, error)
 
 
 async def migrate(dsn: str, *packages: str, service_role: str | None = None) -> list[str]:

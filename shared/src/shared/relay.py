@@ -17,7 +17,7 @@ from uuid import UUID
 import asyncpg
 from aiokafka.errors import KafkaError
 
-from shared import faults, lease, outbox, postgres
+from shared import faults, idempotency, lease, outbox, postgres
 from shared.faults import FaultPoint
 from shared.kafka import Publisher
 from shared.lease import Lease, LeaseLost
@@ -290,9 +290,10 @@ class ActiveRelay:
 
 
 async def tidy(connection: asyncpg.Connection) -> None:
-    """Keep the outbox's partitions, on a connection that no renewal waits for."""
+    """What the tables need now and then, on a connection that no renewal waits for."""
     while True:
         await outbox.keep_partitions(connection, datetime.now(UTC))
+        await idempotency.forget(connection, datetime.now(UTC))
         await asyncio.sleep(TIDY_SECONDS)
 
 

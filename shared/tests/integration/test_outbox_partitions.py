@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import asyncpg
 import pytest
 
-from shared import outbox
+from shared import outbox, postgres
 from shared.outbox import Snapshot
 
 INSERT = """
@@ -137,7 +137,7 @@ async def test_a_rest_that_is_never_published_whole_does_not_grow(
 
 async def test_what_takes_too_long_is_given_up(clean: asyncpg.Connection) -> None:
     async with asyncio.timeout(5):
-        await outbox.attempt(clean, "SELECT pg_sleep($1)", 60, seconds_max=0.05)
+        await postgres.attempt(clean, 0.05, "SELECT pg_sleep($1)", 60)
 
     await outbox.keep_partitions(clean, NOW)
     assert await place_of(clean, NOW) == "outbox_20261121_12"

@@ -138,7 +138,20 @@ def test_the_key_decides_on_the_algorithm(key: str, algorithm: str) -> None:
         json.loads(OKPAlgorithm.to_jwk(ED25519)) | {"kid": "k"},
         "a key",
     ],
-    ids=str,
+    ids=[
+        "a secret",
+        "a secret that calls itself a key",
+        "no name",
+        "a number for a name",
+        "for encryption",
+        "another algorithm",
+        "no algorithm",
+        "too few bytes",
+        "RS512",
+        "a short one",
+        "a private one",
+        "no object",
+    ],
 )
 def test_a_key_that_is_not_accepted_is_passed_over(key: Any) -> None:
     assert list(usable_keys(key_set(key, PUBLIC["ec"] | {"kid": "good"}))) == ["good"]

@@ -11,13 +11,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from shared import event_log, http
 from shared.auth import NOT_YOURS, Caller, Door, may
+from shared.calls import AnyCall
 from shared.event_log import EventPage
 from shared.forms import WHOLE, Amount, Id, Label, Money, PastInstant, Place, Version
 from shared.handler import Outcome, load
-from shared.http import AnyCall, HttpProblem, answer_of, no_content, response
+from shared.http import answer_of, no_content, response
 from shared.identifiers import new_id
 from shared.messages import Answer
 from shared.openapi import ETAG, LOCATION, NOT_FOUND, REPLAYED, answered, refusals
+from shared.problems import HttpProblem
 from users_svc import confirmed_orders, order_credit, user_profiles
 from users_svc.bootstrap import Resources
 from users_svc.commands import ChangeCreditLimit, DeleteUser, MoveUser, RegisterUser

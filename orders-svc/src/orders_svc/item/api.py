@@ -20,10 +20,11 @@ from orders_svc.item.item import (
 )
 from orders_svc.service import PAGE_MAX, Service
 from shared.auth import Caller, may
+from shared.calls import AnyCall
 from shared.errors import NotFound
 from shared.forms import Amount, Id, Label, Money, PastInstant, Place
 from shared.handler import Outcome, load
-from shared.http import AnyCall, answer_of, no_content, response
+from shared.http import answer_of, no_content, response
 from shared.identifiers import new_id
 from shared.messages import Answer
 from shared.openapi import ETAG, LOCATION, REPLAYED, answered, refusals

@@ -29,14 +29,16 @@ from orders_svc.order.order import (
 from orders_svc.service import PAGE_MAX, Service
 from shared import event_log, telemetry
 from shared.auth import NOT_YOURS, Caller, may
+from shared.calls import AnyCall
 from shared.errors import NotFound
 from shared.event_log import EventPage
 from shared.forms import WHOLE, Amount, Id, Label, PastInstant, Version
 from shared.handler import Outcome, load
-from shared.http import AnyCall, HttpProblem, answer_of, response
+from shared.http import answer_of, response
 from shared.identifiers import new_id
 from shared.messages import Answer
 from shared.openapi import ETAG, LOCATION, REPLAYED, answered, refusals
+from shared.problems import HttpProblem
 
 LINES_MAX = 100
 QUANTITY_MAX = 1_000_000

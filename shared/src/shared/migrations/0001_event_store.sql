@@ -53,6 +53,10 @@ CREATE TABLE idempotency_keys (
     recorded_at timestamptz NOT NULL,
     PRIMARY KEY (scope, key)
 );
+-- Old answers are forgotten. They lie in the order of their time, so a summary of each range of
+-- pages is enough to find them.
+CREATE INDEX idempotency_keys_by_time ON idempotency_keys USING brin (recorded_at)
+    WITH (pages_per_range = 16, autosummarize = on);
 
 CREATE TYPE new_event AS (
     event_id uuid,
