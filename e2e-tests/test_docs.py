@@ -16,7 +16,7 @@ from embedded.settings import Settings as StackSettings
 from orders_svc.settings import OrdersSettings
 from shared.topics import TOPICS, TopicSettings
 from stack import CHECKOUT, Stack
-from users_svc.settings import UsersApiSettings
+from users_svc.api_settings import UsersApiSettings
 
 DOCUMENTS = [
     document

@@ -9,12 +9,13 @@ from shared import migrate_command, processes, telemetry
 async def run_api() -> None:
     from analytics_spark import api  # without Spark: the api needs a tenth of its memory
     from analytics_spark.bootstrap import open_resources
+    from shared import api_process
 
     settings = processes.read_settings(ApiSettings)
     with telemetry.configured("analytics-api", settings.otel_exporter_otlp_endpoint):
         async with open_resources(settings) as resources:
-            app = api.create_app(resources, processes.door_of(settings))
-            await processes.serve_api(app, settings)
+            app = api.create_app(resources, api_process.door_of(settings))
+            await api_process.serve_api(app, settings)
 
 
 async def run_job() -> None:

@@ -4,9 +4,8 @@ import argparse
 from argparse import Namespace
 from datetime import timedelta
 
-from orders_svc import api, worker
+from orders_svc import worker
 from orders_svc.bootstrap import open_resources
-from orders_svc.neighbours import open_neighbours
 from orders_svc.read_models import READ_MODELS
 from orders_svc.settings import OrdersSettings
 from shared import (
@@ -22,13 +21,18 @@ from shared import (
 
 
 async def run_api(settings: OrdersSettings) -> None:
+    # What only an api needs costs memory: only apis pay.
+    from orders_svc import api
+    from orders_svc.neighbours import open_neighbours
+    from shared import api_process
+
     with telemetry.configured("orders-api", settings.otel_exporter_otlp_endpoint):
         async with (
             open_resources(settings, "orders-api") as resources,
             open_neighbours(settings.users_url, settings.analytics_url) as neighbours,
         ):
-            app = api.create_app(resources, processes.door_of(settings), neighbours)
-            await processes.serve_api(app, settings)
+            app = api.create_app(resources, api_process.door_of(settings), neighbours)
+            await api_process.serve_api(app, settings)
 
 
 async def run_relay(settings: OrdersSettings) -> None:

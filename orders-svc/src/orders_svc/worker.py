@@ -10,7 +10,7 @@ from opentelemetry import trace
 
 from orders_svc import user_messages
 from orders_svc.bootstrap import Resources
-from orders_svc.order import contract, journey, publications, summaries
+from orders_svc.order import contract, publications, summaries
 from orders_svc.order.commands import ConfirmOrder, OrderCommand, RejectOrder
 from orders_svc.order.order import ORDER, TIMED_OUT
 from orders_svc.read_models import READ_MODELS
@@ -21,7 +21,7 @@ from shared.identifiers import new_id
 from shared.messages import Message, Metadata
 from shared.postgres import Connection
 
-NAME = journey.CONSUMER
+NAME = publications.CONSUMER
 
 OVERDUE_PERIOD_SECONDS = 1.0
 OVERDUE_MAX = 500

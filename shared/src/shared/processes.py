@@ -1,4 +1,4 @@
-"""What every process does: read settings, log, serve, stop when it is asked to."""
+"""What every process does: read settings, log, stop when it is asked to."""
 
 import asyncio
 import logging
@@ -7,20 +7,11 @@ import sys
 from collections.abc import Coroutine
 from typing import TypeVar
 
-import uvicorn
 import uvloop
-from fastapi import FastAPI
 from pydantic import ValidationError
 
 from shared import telemetry
-from shared.auth import Door, Verifier
-from shared.connections import server_config
-from shared.limits import Rates
 from shared.settings import Settings
-from shared.signing_keys import SigningKeys
-
-GRACE_SECONDS = 10
-"""How long open requests may take when an api is asked to stop."""
 
 S = TypeVar("S", bound=Settings)
 
@@ -61,36 +52,10 @@ def read_settings(settings: type[S]) -> S:
         sys.exit(f"hometown: settings are wrong: {wrong} (see .env.example)")
 
 
-def door_of(settings: Settings) -> Door:
-    """Who is let in to an API; ends the process with one line when the settings do not say."""
-    if not settings.auth_issuer or not settings.auth_jwks_url:
-        sys.exit(
-            "hometown: settings are wrong: AUTH_ISSUER and AUTH_JWKS_URL must say whose tokens"
-            " are accepted (see .env.example)"
-        )
-    keys = SigningKeys(settings.auth_jwks_url)
-    return Door(
-        verifier=Verifier(keys, issuer=settings.auth_issuer, audience=settings.auth_audience),
-        rates=Rates(settings.http_requests_per_second_max),
-    )
-
-
 def run(main: Coroutine[object, object, None]) -> None:
     """Run a process to its end, on the quicker event loop."""
     configure_logging()
     uvloop.run(main)
-
-
-async def serve_api(app: FastAPI, settings: Settings) -> None:
-    """Serve until SIGTERM or SIGINT; requests in hand are finished."""
-    config = server_config(
-        app,
-        settings.http_host,
-        settings.http_port,
-        connections_max=settings.http_connections_max,
-        grace=GRACE_SECONDS,
-    )
-    await uvicorn.Server(config).serve()
 
 
 def stop_signal() -> asyncio.Event:

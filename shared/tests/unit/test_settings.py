@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared import processes
+from shared import api_process, processes
 from shared.settings import DEVELOPMENT_ISSUER, Settings
 
 PASSWORD = "Xq7-" + "long-and-random"
@@ -67,7 +67,7 @@ def test_good_settings_are_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = read(monkeypatch, GOOD)
 
     assert settings.environment == "production"
-    assert processes.door_of(settings)
+    assert api_process.door_of(settings)
 
 
 @pytest.mark.parametrize("missing", ["AUTH_ISSUER", "AUTH_JWKS_URL"])
@@ -77,7 +77,7 @@ def test_an_api_does_not_start_without_an_issuer(
     settings = read(monkeypatch, {n: v for n, v in GOOD.items() if n != missing})
 
     with pytest.raises(SystemExit, match="AUTH_ISSUER and AUTH_JWKS_URL must say"):
-        processes.door_of(settings)
+        api_process.door_of(settings)
 
 
 def test_an_unknown_environment_is_no_development(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,19 +13,25 @@ from shared import (
     replay,
     telemetry,
 )
-from users_svc import api, worker
+from users_svc import worker
 from users_svc.bootstrap import open_resources
-from users_svc.personal_data import Vault
 from users_svc.read_models import READ_MODELS
-from users_svc.settings import UsersApiSettings, UsersSettings
+from users_svc.settings import UsersSettings
 
 
-async def run_api(settings: UsersApiSettings) -> None:
+async def run_api() -> None:
+    # What only an api needs costs memory: only apis pay.
+    from shared import api_process
+    from users_svc import api
+    from users_svc.api_settings import UsersApiSettings
+    from users_svc.personal_data import Vault
+
+    settings = processes.read_settings(UsersApiSettings)
     with telemetry.configured("users-api", settings.otel_exporter_otlp_endpoint):
         async with open_resources(settings, "users-api") as resources:
             vault = Vault(resources.pool, settings.master_key)
-            app = api.create_app(resources, vault, processes.door_of(settings))
-            await processes.serve_api(app, settings)
+            app = api.create_app(resources, vault, api_process.door_of(settings))
+            await api_process.serve_api(app, settings)
 
 
 async def run_relay(settings: UsersSettings) -> None:
@@ -81,7 +87,7 @@ def main() -> None:
         tool.add_to(commands)
     arguments = parser.parse_args()
     if arguments.command == "api":
-        return processes.run(run_api(processes.read_settings(UsersApiSettings)))
+        return processes.run(run_api())
     settings = processes.read_settings(UsersSettings)
     if arguments.command in RUNS:
         processes.run(RUNS[arguments.command](settings))

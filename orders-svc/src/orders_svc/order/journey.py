@@ -18,12 +18,11 @@ from orders_svc.neighbours import CannotSay, Neighbours, Reading
 from orders_svc.order import publications
 from orders_svc.order.contract import TOPIC
 from orders_svc.order.order import Order, Status
-from orders_svc.order.publications import Publication
+from orders_svc.order.publications import CONSUMER, Publication
 from shared import event_log
 from shared.event_log import EventResponse
 from shared.forms import Amount
 
-CONSUMER = "orders-worker"
 EVENTS_MAX = 100
 """More than an order can have."""
 HOUR = timedelta(hours=1)

@@ -9,6 +9,9 @@ import asyncpg
 from shared.messages import Message
 from shared.postgres import Connection
 
+CONSUMER = "orders-worker"
+"""Who reads them there."""
+
 NOTE = """
     INSERT INTO publications (stream_id, version, partition, record_offset)
     VALUES ($1, $2, $3, $4)

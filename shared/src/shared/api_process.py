@@ -1,0 +1,41 @@
+"""The process `api` of every service: who is let in, and where it listens."""
+
+import sys
+
+import uvicorn
+from fastapi import FastAPI
+
+from shared.auth import Door, Verifier
+from shared.connections import server_config
+from shared.limits import Rates
+from shared.settings import Settings
+from shared.signing_keys import SigningKeys
+
+GRACE_SECONDS = 10
+"""How long open requests may take when an api is asked to stop."""
+
+
+def door_of(settings: Settings) -> Door:
+    """Who is let in to an API; ends the process with one line when the settings do not say."""
+    if not settings.auth_issuer or not settings.auth_jwks_url:
+        sys.exit(
+            "hometown: settings are wrong: AUTH_ISSUER and AUTH_JWKS_URL must say whose tokens"
+            " are accepted (see .env.example)"
+        )
+    keys = SigningKeys(settings.auth_jwks_url)
+    return Door(
+        verifier=Verifier(keys, issuer=settings.auth_issuer, audience=settings.auth_audience),
+        rates=Rates(settings.http_requests_per_second_max),
+    )
+
+
+async def serve_api(app: FastAPI, settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT; requests in hand are finished."""
+    config = server_config(
+        app,
+        settings.http_host,
+        settings.http_port,
+        connections_max=settings.http_connections_max,
+        grace=GRACE_SECONDS,
+    )
+    await uvicorn.Server(config).serve()

@@ -1,0 +1,29 @@
+"""The settings of the process that can open personal data; no other one is told the key."""
+
+import base64
+import binascii
+from typing import Annotated
+
+from pydantic import AfterValidator, SecretStr
+
+from users_svc.personal_data import KEY_BYTES
+from users_svc.settings import UsersSettings
+
+
+def is_key(text: SecretStr) -> SecretStr:
+    try:
+        size = len(base64.b64decode(text.get_secret_value(), validate=True))
+    except binascii.Error:
+        size = 0
+    if size != KEY_BYTES:
+        raise ValueError(f"must be {KEY_BYTES} random bytes in base64")
+    return text
+
+
+class UsersApiSettings(UsersSettings):
+    personal_data_key: Annotated[SecretStr, AfterValidator(is_key)]
+    """Wraps the keys of users: 32 random bytes in base64. Lost, and all personal data is lost."""
+
+    @property
+    def master_key(self) -> bytes:
+        return base64.b64decode(self.personal_data_key.get_secret_value())
