@@ -17,7 +17,7 @@ from eventsourcing.postgres import PostgresApplicationRecorder, PostgresDatastor
 import pgbench
 import rows
 import servers
-from embedded.composition import Site
+from embedded.composition import Composition, Site
 from embedded.postgres import POSTGRES
 from embedded.progress import tell_in_place
 from part import Part
@@ -218,4 +218,9 @@ def as_series(samples: Samples) -> list[Series]:
     return [*found, series(samples, PEER, "1/s", limit=ours)]
 
 
-PART = Part(name="append", summary=__doc__ or "", servers=(POSTGRES,), measure=measure)
+PART = Part(
+    name="append",
+    summary=__doc__ or "",
+    composition=Composition(processes=(POSTGRES,)),
+    measure=measure,
+)

@@ -16,7 +16,7 @@ from pydantic import PostgresDsn
 import rows
 import servers
 import users_svc.bootstrap
-from embedded.composition import Site
+from embedded.composition import Composition, Site
 from embedded.kafka import KAFKA
 from embedded.postgres import POSTGRES
 from embedded.progress import tell_in_place
@@ -240,4 +240,9 @@ def spread(many: Sequence[OutgoingRecord], few: Sequence[OutgoingRecord]) -> lis
     return mixed + list(many[len(few) * step :])
 
 
-PART = Part(name="consumer", summary=__doc__ or "", servers=(POSTGRES, KAFKA), measure=measure)
+PART = Part(
+    name="consumer",
+    summary=__doc__ or "",
+    composition=Composition(processes=(POSTGRES, KAFKA)),
+    measure=measure,
+)

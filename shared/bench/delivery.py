@@ -11,13 +11,14 @@ from collections.abc import Sequence
 import uvloop
 
 import appending
+import confirming
 import consuming
 import delivery_times
 import draining
 import failing_over
 import folding
+import placing
 from embedded import figures, testing
-from embedded.composition import Composition
 from embedded.errors import Failure
 from embedded.figures import Figure
 from embedded.progress import complain, tell
@@ -36,6 +37,8 @@ PARTS = {
         failing_over.PART,
         consuming.PART,
         folding.PART,
+        placing.PART,
+        confirming.PART,
     )
 }
 
@@ -96,7 +99,7 @@ def run(part: Part, size: Size) -> Sequence[Figure]:
     """Measure one part on servers of its own, and show what was found."""
     load = os.getloadavg()[0]
     tell(f"\n{part.summary.splitlines()[0]}\nload average of the last minute: {load:.2f}")
-    with testing.throwaway_stack(Composition(processes=part.servers)) as site:
+    with testing.throwaway_stack(part.composition) as site:
         measured = uvloop.run(part.measure(site, size))
     tell(as_table(measured))
     return [

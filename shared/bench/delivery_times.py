@@ -15,7 +15,7 @@ import pgbench
 import rows
 import servers
 from arrivals import RANKS, Arrival, Arrivals, percentiles
-from embedded.composition import Site
+from embedded.composition import Composition, Site
 from embedded.errors import Failure
 from embedded.kafka import KAFKA
 from embedded.postgres import POSTGRES
@@ -238,4 +238,9 @@ def pair(rate: int, how: str) -> str:
     return f"{rate}/s, Python client, {how}"
 
 
-PART = Part(name="latency", summary=__doc__ or "", servers=(POSTGRES, KAFKA), measure=measure)
+PART = Part(
+    name="latency",
+    summary=__doc__ or "",
+    composition=Composition(processes=(POSTGRES, KAFKA)),
+    measure=measure,
+)

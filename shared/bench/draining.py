@@ -17,7 +17,7 @@ from aiokafka.structs import RecordMetadata
 
 import rows
 import servers
-from embedded.composition import Site
+from embedded.composition import Composition, Site
 from embedded.kafka import KAFKA
 from embedded.postgres import POSTGRES
 from embedded.progress import tell_in_place
@@ -228,4 +228,9 @@ async def watch(relay: Running, consumer: AIOKafkaConsumer, topic: str, count: i
         await asyncio.sleep(OFFSETS_EVERY_SECONDS)
 
 
-PART = Part(name="drain", summary=__doc__ or "", servers=(POSTGRES, KAFKA), measure=measure)
+PART = Part(
+    name="drain",
+    summary=__doc__ or "",
+    composition=Composition(processes=(POSTGRES, KAFKA)),
+    measure=measure,
+)

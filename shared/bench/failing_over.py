@@ -11,7 +11,7 @@ import arrivals
 import pgbench
 import rows
 import servers
-from embedded.composition import Site
+from embedded.composition import Composition, Site
 from embedded.errors import Failure
 from embedded.kafka import KAFKA
 from embedded.postgres import POSTGRES
@@ -112,4 +112,9 @@ def longest_gap(instants: Sequence[float], begin: float) -> float:
     return max(gaps)
 
 
-PART = Part(name="failover", summary=__doc__ or "", servers=(POSTGRES, KAFKA), measure=measure)
+PART = Part(
+    name="failover",
+    summary=__doc__ or "",
+    composition=Composition(processes=(POSTGRES, KAFKA)),
+    measure=measure,
+)

@@ -16,7 +16,7 @@ import orders_svc.bootstrap
 import rows
 import servers
 import users_svc.bootstrap
-from embedded.composition import Site
+from embedded.composition import Composition, Site
 from embedded.postgres import POSTGRES
 from embedded.progress import tell_in_place
 from orders_svc.order.events import (
@@ -167,4 +167,9 @@ async def append_all(store: EventStore[E], stream_id: UUID, events: Sequence[E])
         await store.append(stream_id, begin, page, metadata=metadata)
 
 
-PART = Part(name="fold", summary=__doc__ or "", servers=(POSTGRES,), measure=measure)
+PART = Part(
+    name="fold",
+    summary=__doc__ or "",
+    composition=Composition(processes=(POSTGRES,)),
+    measure=measure,
+)

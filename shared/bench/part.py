@@ -3,7 +3,7 @@
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 
-from embedded.composition import Process, Site
+from embedded.composition import Composition, Site
 from series import Series
 from sizes import Size
 
@@ -12,9 +12,9 @@ Measure = Callable[[Site, Size], Coroutine[object, object, Sequence[Series]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """`measure` finds the servers in `servers` running and empty, for itself alone."""
+    """`measure` finds what `composition` says ready and empty, for itself alone."""
 
     name: str
     summary: str
-    servers: tuple[Process, ...]
+    composition: Composition
     measure: Measure

@@ -23,7 +23,8 @@ FETCH_WAIT_MILLISECONDS = 50
 STOP_SECONDS_MAX = 30
 READY_SECONDS_MAX = 30
 POLL_SECONDS = 0.05
-LOG_BYTES_SHOWN = 2_000
+LOG_CHARACTERS_SHOWN = 2_000
+OUTPUT_BYTES_MAX = 1 << 24
 
 CREATE_TIME: Mapping[str, str] = {"message.timestamp.type": "CreateTime"}
 LOG_APPEND_TIME: Mapping[str, str] = {"message.timestamp.type": "LogAppendTime"}
@@ -134,11 +135,15 @@ class Running:
     def demand_alive(self) -> None:
         """Raises Failure, with its last words, if the process has ended."""
         if self._process.returncode is not None:
-            words = os.pread(self._output, 1 << 20, 0)[-LOG_BYTES_SHOWN:]
             raise Failure(
                 f"{self._what} ended with {self._process.returncode} while it was measured",
-                details=words.decode(errors="replace").splitlines(),
+                details=self.words[-LOG_CHARACTERS_SHOWN:].splitlines(),
             )
+
+    @property
+    def words(self) -> str:
+        """What it has printed."""
+        return os.pread(self._output, OUTPUT_BYTES_MAX, 0).decode(errors="replace")
 
     @property
     def resident_bytes(self) -> int:

@@ -24,6 +24,14 @@ class Size:
     lengths: tuple[int, ...]
     """Events in a stream."""
     loads: int
+    placing_warm_up_seconds: int
+    placing_seconds: int
+    """Of each way to place orders, with each number of connections."""
+    order_warm_up_seconds: int
+    order_seconds: int
+    order_rates: tuple[int, ...]
+    """Orders per second, until there are too many."""
+    order_step_seconds: int
 
 
 FULL = Size(
@@ -39,6 +47,12 @@ FULL = Size(
     messages=20_000,
     lengths=(10, 100, 1_000, 10_000),
     loads=30,
+    placing_warm_up_seconds=2,
+    placing_seconds=5,
+    order_warm_up_seconds=10,
+    order_seconds=20,
+    order_rates=tuple(range(100, 1_001, 50)),
+    order_step_seconds=10,
 )
 QUICK = Size(
     rounds=2,
@@ -53,6 +67,12 @@ QUICK = Size(
     messages=3_000,
     lengths=(10, 100, 1_000, 10_000),
     loads=10,
+    placing_warm_up_seconds=1,
+    placing_seconds=3,
+    order_warm_up_seconds=5,
+    order_seconds=10,
+    order_rates=tuple(range(100, 1_001, 100)),
+    order_step_seconds=8,
 )
 TINY = Size(
     rounds=1,
@@ -67,4 +87,10 @@ TINY = Size(
     messages=300,
     lengths=(10, 100),
     loads=2,
+    placing_warm_up_seconds=1,
+    placing_seconds=1,
+    order_warm_up_seconds=1,
+    order_seconds=1,
+    order_rates=(10,),
+    order_step_seconds=2,
 )

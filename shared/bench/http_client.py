@@ -1,0 +1,69 @@
+"""A client of HTTP/1.1 that costs little: one request after the other on a kept connection."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+ANSWER_SECONDS_MAX = 60
+HEAD_ENDS = b"\r\n\r\n"
+STATUS = slice(9, 12)
+LENGTH = re.compile(rb"\r\ncontent-length: *([0-9]+)\r\n", re.IGNORECASE)
+
+
+class Reply(NamedTuple):
+    status: int
+    body: bytes
+
+
+class Unexpected(Exception):
+    """An answer with another status; the message has it and the body."""
+
+
+class Connection:
+    """A connection to one server, for one request at a time."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    async def ask(self, request: bytes, *, status: int) -> bytes:
+        """The body of the answer.
+
+        Raises:
+            Unexpected: it has another status.
+            TimeoutError: there was none within ANSWER_SECONDS_MAX.
+        """
+        async with asyncio.timeout(ANSWER_SECONDS_MAX):
+            self._writer.write(request)
+            reply = await self._reply()
+        if reply.status != status:
+            raise Unexpected(f"{reply.status} {reply.body.decode(errors='replace')}")
+        return reply.body
+
+    async def _reply(self) -> Reply:
+        head = await self._reader.readuntil(HEAD_ENDS)
+        length = LENGTH.search(head)
+        body = await self._reader.readexactly(int(length[1])) if length else b""
+        return Reply(int(head[STATUS]), body)
+
+
+@asynccontextmanager
+async def connected(address: str) -> AsyncIterator[Connection]:
+    """A connection to host:port; closed in the end."""
+    host, _, port = address.rpartition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    try:
+        yield Connection(reader, writer)
+    finally:
+        writer.close()
+
+
+def request(method: str, path: str, headers: Mapping[str, str], body: bytes = b"") -> bytes:
+    """The bytes of a request with a body in JSON, or without one."""
+    given = {"Host": "bench", **headers}
+    if body:
+        given |= {"Content-Type": "application/json", "Content-Length": str(len(body))}
+    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in given.items())]
+    return "\r\n".join(lines).encode() + HEAD_ENDS + body

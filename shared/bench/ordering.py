@@ -1,0 +1,90 @@
+"""Orders at a given rate, whether or not those before are confirmed, each followed to its end."""
+
+import argparse
+import asyncio
+import json
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import count
+from pathlib import Path
+from typing import NamedTuple
+
+import uvloop
+
+import http_client
+import open_loop
+from http_client import Connection
+from shop import Shop
+
+CONNECTIONS_MAX = 400
+"""Fewer than the API takes; who finds none waits, which counts as latency."""
+PENDING = "pending"
+
+
+class Ordered(NamedTuple):
+    """Instants in seconds since 1970: planned, answered as placed, answered as decided."""
+
+    due_at: float
+    placed_at: float
+    decided_at: float
+    status: str
+
+
+class Connections:
+    """As many as are needed at once, kept for those who come later."""
+
+    def __init__(self, stack: AsyncExitStack, address: str) -> None:
+        self._stack = stack
+        self._address = address
+        self._idle: list[Connection] = []
+        self._free = asyncio.Semaphore(CONNECTIONS_MAX)
+
+    @asynccontextmanager
+    async def one(self) -> AsyncIterator[Connection]:
+        async with self._free:
+            if self._idle:
+                connection = self._idle.pop()
+            else:
+                opened = http_client.connected(self._address)
+                connection = await self._stack.enter_async_context(opened)
+            yield connection
+            self._idle.append(connection)
+
+
+async def main(arguments: argparse.Namespace) -> None:
+    shop, numbers, ordered = Shop.load(arguments.shop), count(), list[Ordered]()
+    async with AsyncExitStack() as stack:
+        connections = Connections(stack, arguments.address)
+
+        async def order(due_at: float) -> None:
+            async with connections.one() as connection:
+                ordered.append(await follow(connection, shop, next(numbers), due_at))
+
+        began_at, cpu_before = time.time(), time.process_time()
+        await open_loop.drive(arguments.rate, arguments.seconds, order)
+        share = (time.process_time() - cpu_before) / (time.time() - began_at)
+    json.dump({"began_at": began_at, "own_share": share, "orders": ordered}, sys.stdout)
+
+
+async def follow(connection: Connection, shop: Shop, number: int, due_at: float) -> Ordered:
+    """Place an order, and wait for what becomes of it."""
+    order = json.loads(await connection.ask(shop.placement(number), status=201))
+    placed_at = time.time()
+    while order["status"] == PENDING:
+        order = json.loads(await connection.ask(shop.decision(order["order_id"]), status=200))
+    return Ordered(due_at, placed_at, time.time(), order["status"])
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(description=__doc__)
+    made.add_argument("--shop", type=Path, required=True)
+    made.add_argument("--address", required=True, help="host:port of orders-api")
+    made.add_argument("--rate", type=int, required=True, help="orders a second")
+    made.add_argument("--seconds", type=int, required=True)
+    return made
+
+
+if __name__ == "__main__":
+    uvloop.run(main(parser().parse_args()))
