@@ -171,7 +171,7 @@ class UserHourResponse(BaseModel):
     cells: Sequence[UserCellResponse]
 
 
-def resources_of(request: Request) -> Resources:
+async def resources_of(request: Request) -> Resources:
     resources: Resources = request.app.state.resources
     return resources
 

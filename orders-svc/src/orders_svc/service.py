@@ -9,7 +9,7 @@ from orders_svc.bootstrap import Resources
 PAGE_MAX = 200
 
 
-def resources_of(request: Request) -> Resources:
+async def resources_of(request: Request) -> Resources:
     resources: Resources = request.app.state.resources
     return resources
 

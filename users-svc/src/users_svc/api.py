@@ -125,12 +125,12 @@ class UserPage(BaseModel):
     next: UUID | None
 
 
-def resources_of(request: Request) -> Resources:
+async def resources_of(request: Request) -> Resources:
     resources: Resources = request.app.state.resources
     return resources
 
 
-def vault_of(request: Request) -> Vault:
+async def vault_of(request: Request) -> Vault:
     vault: Vault = request.app.state.vault
     return vault
 
