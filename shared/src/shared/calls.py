@@ -62,8 +62,13 @@ class Call:
         stream_id: UUID,
         command: C,
         make_answer: Callable[[Outcome[S]], Answer],
+        *,
+        is_new: bool = False,
     ) -> Response:
-        """Decide and record a command; the answer is stored with it when a key was given."""
+        """Decide and record a command; the answer is stored with it when a key was given.
+
+        A stream whose id was just made `is_new`.
+        """
         try:
             outcome = await handle(
                 store,
@@ -73,6 +78,7 @@ class Call:
                 metadata=self.metadata,
                 expected_version=self.expected_version,
                 answer=RepeatableAnswer(key=self.key, make=make_answer) if self.key else None,
+                is_new=is_new,
             )
         except KeyUsed:
             # The same request at the same time was first, and has just been recorded.

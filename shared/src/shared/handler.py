@@ -41,6 +41,11 @@ async def load(store: EventStore[E], decider: Decider[C, S, E], stream_id: UUID)
     return Outcome(state=state, version=recorded[-1].version if recorded else 0)
 
 
+def unborn(decider: Decider[C, S, E]) -> Outcome[S]:
+    """A stream before its first event."""
+    return Outcome(state=decider.initial, version=0)
+
+
 async def handle(
     store: EventStore[E],
     decider: Decider[C, S, E],
@@ -50,10 +55,12 @@ async def handle(
     metadata: Metadata,
     expected_version: int | None = None,
     answer: RepeatableAnswer[S] | None = None,
+    is_new: bool = False,
 ) -> Outcome[S]:
     """Decide a command on the current state and record what follows.
 
-    Without `expected_version` a lost race is decided again, at most ATTEMPTS_MAX times.
+    Without `expected_version` a lost race is decided again, at most ATTEMPTS_MAX times. A stream
+    that `is_new`, because its id was just made, is not looked for first: the append would see.
 
     Raises:
         Refused, NotFound: what `decide` raises; nothing was recorded.
@@ -61,7 +68,8 @@ async def handle(
         KeyUsed: a request under this idempotency key was answered before.
     """
     for attempt in range(1, ATTEMPTS_MAX + 1):
-        before = await load(store, decider, stream_id)
+        guessed = is_new and attempt == 1
+        before = unborn(decider) if guessed else await load(store, decider, stream_id)
         if expected_version not in (None, before.version):
             raise VersionConflict(stream_id, before.version)
         events, after = decided(decider, command, before)

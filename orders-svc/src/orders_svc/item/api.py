@@ -134,7 +134,7 @@ async def list_item(
         location = f"/v1/items/{item_id}"
         return answer_of(body, version=outcome.version, status=201, location=location)
 
-    return await call.handle(service.items, ITEM, item_id, command, listed)
+    return await call.handle(service.items, ITEM, item_id, command, listed, is_new=True)
 
 
 @router.get(

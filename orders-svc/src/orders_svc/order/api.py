@@ -127,7 +127,7 @@ Reader = Annotated[Caller, may("orders:read")]
 Writer = Annotated[Caller, may("orders:write")]
 
 
-def neighbours_of(request: Request) -> Neighbours:
+async def neighbours_of(request: Request) -> Neighbours:
     neighbours: Neighbours = request.app.state.neighbours
     return neighbours
 
@@ -178,7 +178,7 @@ async def place_order(
         body = order_response(outcome.state)
         return answer_of(body, version=outcome.version, status=201, location=location)
 
-    return await call.handle(service.orders, ORDER, order_id, command, placed)
+    return await call.handle(service.orders, ORDER, order_id, command, placed, is_new=True)
 
 
 async def items_on_offer(service: Service, item_ids: set[UUID]) -> dict[UUID, Item]:
