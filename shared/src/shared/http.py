@@ -66,7 +66,6 @@ def create_app(
         redoc_url=None,
         static_url=PAGE_FILES,
         redirect_slashes=False,
-        generate_unique_id_function=lambda route: route.name,
         telemetry={
             "operation_spans": False,
             "metrics": False,
@@ -79,7 +78,7 @@ def create_app(
     app.state.resources = resources
     for router in routers:
         demand_scopes(router)
-        app.include_router(router)
+        app.router.routes.extend(router.routes)  # included ones would be matched twice
     app.router.routes.extend(health_routes({"database": database_check(pool)}))
     answer_problems(app, routers)
     app.add_middleware(BodySize)

@@ -139,6 +139,7 @@ def complete(operation: Json, route: APIRoute) -> None:
     """Add what FastAPI does not know of an operation."""
     scope = route.dependant.dependencies[0].call
     assert isinstance(scope, May)
+    operation["operationId"] = route.name
     operation["description"] += f"\n\nScope: `{scope.scope}`."
     operation["security"] = [{scope.scheme_name: [scope.scope]}]
     for parameter in operation.get("parameters", []):
