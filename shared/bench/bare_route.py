@@ -7,7 +7,7 @@ import asyncpg
 from fastapi import FastAPI, Response
 
 from orders_svc.order.api import OrderLineResponse, OrderResponse, PlaceOrderRequest
-from shared import postgres, processes
+from shared import api_process, postgres, processes
 from shared.identifiers import new_id
 from shared.settings import Settings
 
@@ -24,7 +24,7 @@ async def main(settings: Settings) -> None:
     async with postgres.open_pool(
         settings.database_dsn, name="bare", connections_max=settings.database_connections_max
     ) as pool:
-        await processes.serve_api(app_of(pool), settings)
+        await api_process.serve_api(app_of(pool), settings)
 
 
 def app_of(pool: asyncpg.Pool) -> FastAPI:
