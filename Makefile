@@ -71,13 +71,13 @@ audit: setup ## is all reserved credit what the orders say, to the cent?
 	@$(VENV_PYTHON) e2e-tests/audit.py
 
 saga: setup ## 20,000 random interleavings of the credit saga; args="--interleavings 500"
-	@$(VENV_PYTHON) e2e-tests/saga/saga_campaign.py $(args)
+	@PYTHONPATH=e2e-tests $(VENV_PYTHON) e2e-tests/saga/saga_campaign.py $(args)
 
 stress: setup ## try to make the relay lose or reorder events; args="--seeds 3"
 	@$(VENV_PYTHON) shared/stress/stress.py $(args)
 
 fuzz: setup ## call the APIs as their documents allow, and not, 10 000 times; args="--seed 2"
-	@$(VENV_PYTHON) e2e-tests/fuzz.py $(args)
+	@PYTHONPATH=e2e-tests $(VENV_PYTHON) e2e-tests/fuzz/fuzz.py $(args)
 
 bench: setup ## measure beside limits and peers, 40 minutes; args="--quick"
 	@$(VENV_PYTHON) shared/bench/delivery.py $(args)

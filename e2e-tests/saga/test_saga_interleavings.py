@@ -1,7 +1,11 @@
 """Money under random interleavings of commands and messages, with repeats and deaths."""
 
 import asyncio
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import Phase
@@ -14,6 +18,7 @@ from shared.consumed import Ledger
 
 INTERLEAVINGS = 150
 CONTROL_INTERLEAVINGS = 3_000
+CAMPAIGN_SECONDS_MAX = 120
 
 
 @pytest.fixture(scope="module")
@@ -50,3 +55,18 @@ def test_without_the_version_guard_it_does_not(
 
     with pytest.raises(AssertionError):
         play(services, runner, CONTROL_INTERLEAVINGS, number=1, phases=[Phase.generate])
+
+
+def test_the_campaign_tells_how_many_it_played() -> None:
+    """`make saga`, as short as it can be."""
+    campaign = Path(__file__).with_name("saga_campaign.py")
+    run = subprocess.run(
+        [sys.executable, campaign, "--interleavings", "5", "--processes", "1"],
+        env=os.environ | {"PYTHONPATH": str(campaign.parents[1])},
+        capture_output=True,
+        text=True,
+        timeout=CAMPAIGN_SECONDS_MAX,
+    )
+
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "all balance, to the cent" in run.stdout
