@@ -7,14 +7,14 @@ who could not be asked.
 
 import asyncio
 from collections.abc import Awaitable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
 import asyncpg
 from pydantic import BaseModel, ConfigDict
 
-from orders_svc.neighbours import CannotSay, Neighbours, Reading
+from orders_svc.neighbours import CannotSay, Cell, Neighbours, Reading
 from orders_svc.order import publications
 from orders_svc.order.contract import TOPIC
 from orders_svc.order.order import Order, Status
@@ -25,7 +25,6 @@ from shared.forms import Amount
 
 EVENTS_MAX = 100
 """More than an order can have."""
-HOUR = timedelta(hours=1)
 COUNTED_TYPES = ("order-confirmed", "order-cancelled")
 
 # The answer about the credit comes in the user's stream.
@@ -66,8 +65,9 @@ class CellResponse(BaseModel):
 class HopResponse(BaseModel):
     """One step, with what is known of it: `type` is the event's, `process` is where a stream waits.
 
-    `at` of a published event is when it was seen in its topic. An order that was counted in no cell
-    was not bought at home; `too-late` says that its hour was final already.
+    `at` of a published event is when it was seen in its topic. `cells` are what is counted of the
+    order's items now, in its hour; none, and they were not bought at home, or were cancelled.
+    `too-late` says that the hour was final already.
     """
 
     hop: Literal["recorded", "published", "credit-decided", "counted", "too-late", "parked"]
@@ -197,38 +197,41 @@ async def counted(
     authorization: str,
 ) -> list[HopResponse]:
     """What analytics made of a confirmation, and of a cancellation after it. Raises CannotSay."""
-    hour = datetime.fromtimestamp(
-        order.ordered_at.timestamp() // HOUR.total_seconds() * HOUR.total_seconds(),
-        order.ordered_at.tzinfo,
+    read = [
+        (event, reading)
+        for event in events
+        if event.type in COUNTED_TYPES
+        and (where := published.get(event.version))
+        and (reading := await reading_of(neighbours, event, where, authorization))
+    ]
+    if not read:
+        return []
+    hour = hour_of(order.ordered_at)
+    cells = await neighbours.cells(hour, order.user_id, authorization)
+    bought = {line.item_id for line in order.lines}
+    now = [cell_response(cell) for cell in cells if cell.item_id in bought]
+    return [counted_in(reading, event, order, hour, now) for event, reading in read]
+
+
+async def reading_of(
+    neighbours: Neighbours, event: EventResponse, where: Publication, authorization: str
+) -> Reading | None:
+    return await neighbours.reading(
+        TOPIC, where.partition, where.record_offset, event.recorded_at, authorization
     )
-    hops = []
-    for event in events:
-        where = published.get(event.version)
-        if where is None or event.type not in COUNTED_TYPES:
-            continue
-        reading = await neighbours.reading(
-            TOPIC, where.partition, where.record_offset, event.recorded_at, authorization
-        )
-        if reading is not None:
-            hops.append(counted_in(reading, event, order, hour))
-    if any(hop.hop == "counted" for hop in hops):
-        cells = await neighbours.cells(hour, order.user_id, authorization)
-        bought = {line.item_id for line in order.lines}
-        hops[-1].cells = [
-            CellResponse(
-                item_id=cell.item_id,
-                address=cell.address,
-                purchases=cell.purchases,
-                quantity=cell.quantity,
-                amount=cell.amount,
-            )
-            for cell in cells
-            if cell.item_id in bought
-        ]
-    return hops
 
 
-def counted_in(reading: Reading, event: EventResponse, order: Order, hour: datetime) -> HopResponse:
+def hour_of(instant: datetime) -> datetime:
+    return instant.replace(minute=0, second=0, microsecond=0)
+
+
+def counted_in(
+    reading: Reading,
+    event: EventResponse,
+    order: Order,
+    hour: datetime,
+    cells: Sequence[CellResponse],
+) -> HopResponse:
     late = reading.watermark is not None and order.ordered_at <= reading.watermark
     return HopResponse(
         hop="too-late" if late else "counted",
@@ -237,4 +240,15 @@ def counted_in(reading: Reading, event: EventResponse, order: Order, hour: datet
         trace_id=reading.trace_id,
         batch_id=reading.batch_id,
         hour=hour,
+        cells=None if late else cells,
+    )
+
+
+def cell_response(cell: Cell) -> CellResponse:
+    return CellResponse(
+        item_id=cell.item_id,
+        address=cell.address,
+        purchases=cell.purchases,
+        quantity=cell.quantity,
+        amount=cell.amount,
     )
