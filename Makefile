@@ -79,7 +79,7 @@ stress: setup ## try to make the relay lose or reorder events; args="--seeds 3"
 fuzz: setup ## call the APIs as their documents allow, and not, 10 000 times; args="--seed 2"
 	@PYTHONPATH=e2e-tests $(VENV_PYTHON) e2e-tests/fuzz/fuzz.py $(args)
 
-bench: setup ## measure beside limits and peers, 40 minutes; args="--quick"
+bench: setup ## measure beside limits and peers, 50 minutes; args="--quick"
 	@$(VENV_PYTHON) shared/bench/delivery.py $(args)
 
 fmt: setup ## format the code, and repair what lint can repair

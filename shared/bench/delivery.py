@@ -1,4 +1,4 @@
-"""How fast events are stored, delivered and consumed, each figure beside its limit.
+"""How fast orders and events are taken, delivered and consumed, each figure beside its limit.
 
 make bench
 """

@@ -13,7 +13,13 @@ DELIVERY = Path(__file__).parents[2] / "bench" / "delivery.py"
 SECONDS_MAX = 180
 
 
-@pytest.mark.parametrize("part", ["append", "drain", "latency", "failover", "consumer", "fold"])
+PARTS = (
+    *("append", "drain", "latency", "failover", "consumer", "fold"),
+    *("placing", "confirming"),
+)
+
+
+@pytest.mark.parametrize("part", PARTS)
 def test_each_part_of_the_benchmark_measures_and_writes_figures(part: str, tmp_path: Path) -> None:
     run = subprocess.run(
         [sys.executable, DELIVERY, "--tiny", "--only", part],
