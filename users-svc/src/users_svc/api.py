@@ -1,19 +1,16 @@
 """HTTP in and out: requests become commands, states become answers."""
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Annotated, Any, Literal
-from uuid import UUID
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
 
 from shared import event_log, http
 from shared.auth import NOT_YOURS, Caller, Door, may
 from shared.calls import AnyCall
 from shared.event_log import EventPage
-from shared.forms import WHOLE, Amount, Id, Label, Money, PastInstant, Place, Version
+from shared.forms import Id, Place, Version
 from shared.handler import Outcome, load
 from shared.http import answer_of, no_content, response
 from shared.identifiers import new_id
@@ -23,6 +20,15 @@ from shared.problems import HttpProblem
 from users_svc import confirmed_orders, order_credit, user_profiles
 from users_svc.bootstrap import Resources
 from users_svc.commands import ChangeCreditLimit, DeleteUser, MoveUser, RegisterUser
+from users_svc.forms import (
+    ChangeCreditLimitRequest,
+    MoveUserRequest,
+    RegisterUserRequest,
+    UserPage,
+    UserProfileResponse,
+    UserResponse,
+    user_response,
+)
 from users_svc.order_credit import OrderCreditResponse
 from users_svc.personal_data import PersonalData, Vault
 from users_svc.user import (
@@ -40,89 +46,6 @@ from users_svc.user import (
 PAGE_MAX = 200
 OWN_CREDIT_LIMIT_MAX = Decimal("10000.00")
 CREDIT_LIMIT_TOO_HIGH = "credit-limit-too-high"
-
-Gender = Literal["female", "male", "other"]
-
-JACK: dict[str, Any] = {
-    "name": "Jack",
-    "address": "BJ",
-    "gender": "male",
-    "birth_year": 1993,
-    "credit_limit": "10000.00",
-    "effective_at": "2015-12-11T00:00:00Z",
-}
-JACK_NOW: dict[str, Any] = {
-    "user_id": "01936f2a-7b00-7000-8000-000000000002",
-    "address": "BJ",
-    "gender": "male",
-    "credit_limit": "10000.00",
-    "reserved_credit": "5388.88",
-    "available_credit": "4611.12",
-}
-
-
-class RegisterUserRequest(BaseModel):
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [JACK]})
-
-    name: Label
-    address: Place
-    gender: Gender
-    birth_year: Annotated[int, Field(strict=True, ge=1900, le=2100), WHOLE] | None = None
-    credit_limit: Money
-    effective_at: PastInstant | None = None
-
-
-class MoveUserRequest(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={"examples": [{"address": "SH", "effective_at": "2016-11-11T00:30:00Z"}]},
-    )
-
-    address: Place
-    effective_at: PastInstant | None = None
-
-
-class ChangeCreditLimitRequest(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"credit_limit": "20000.00"}]}
-    )
-
-    credit_limit: Money
-
-
-class UserResponse(BaseModel):
-    """What answers to changes say. They are kept to be repeated, so no personal data is in them."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [JACK_NOW]})
-
-    user_id: UUID
-    address: str
-    gender: Gender
-    credit_limit: Amount
-    reserved_credit: Amount
-    available_credit: Amount
-
-
-class UserProfileResponse(UserResponse):
-    """`name` and `birth_year` are null when they cannot be opened any more."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [JACK_NOW | {"name": "Jack", "birth_year": 1993}]}
-    )
-
-    name: str | None
-    birth_year: int | None
-
-
-class UserPage(BaseModel):
-    """`next` is the `after` of the next page, null on the last one."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"users": [JACK_NOW], "next": JACK_NOW["user_id"]}]}
-    )
-
-    users: Sequence[UserResponse]
-    next: UUID | None
 
 
 async def resources_of(request: Request) -> Resources:
@@ -341,20 +264,6 @@ async def get_order_credit(
 
 def changed(outcome: Outcome[User]) -> Answer:
     return answer_of(user_response(outcome.state), version=outcome.version)
-
-
-def user_response(user: User) -> UserResponse:
-    profile, address = user.profile, user.addresses.latest
-    assert profile is not None
-    assert address is not None
-    return UserResponse(
-        user_id=profile.user_id,
-        address=address,
-        gender=profile.gender,
-        credit_limit=profile.credit_limit,
-        reserved_credit=user.reserved_credit,
-        available_credit=user.available_credit,
-    )
 
 
 def create_app(resources: Resources, vault: Vault, door: Door) -> FastAPI:

@@ -1,15 +1,21 @@
 """HTTP of items: requests become commands, states become answers."""
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any
-from uuid import UUID
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
-from pydantic import BaseModel, ConfigDict
 
 from orders_svc.item import catalogue
 from orders_svc.item.commands import CorrectItemOrigin, DelistItem, ListItem, RepriceItem
+from orders_svc.item.forms import (
+    CatalogueEntryResponse,
+    CorrectItemOriginRequest,
+    ItemPage,
+    ItemResponse,
+    ListItemRequest,
+    RepriceItemRequest,
+    item_response,
+)
 from orders_svc.item.item import (
     ITEM,
     ITEM_DELISTED,
@@ -22,86 +28,12 @@ from orders_svc.service import PAGE_MAX, Service
 from shared.auth import Caller, may
 from shared.calls import AnyCall
 from shared.errors import NotFound
-from shared.forms import Amount, Id, Label, Money, PastInstant, Place
+from shared.forms import Id
 from shared.handler import Outcome, load
 from shared.http import answer_of, no_content, response
 from shared.identifiers import new_id
 from shared.messages import Answer
 from shared.openapi import ETAG, LOCATION, REPLAYED, answered, refusals
-
-IPHONE: dict[str, Any] = {
-    "name": "iphone",
-    "type": "phone",
-    "origin": "BJ",
-    "price": "5388.88",
-    "effective_at": "2015-12-11T00:00:00Z",
-}
-IPHONE_NOW: dict[str, Any] = {
-    "item_id": "01936f2a-7b00-7000-8000-000000000001",
-    "name": "iphone",
-    "type": "phone",
-    "origin": "BJ",
-    "price": "5388.88",
-}
-
-
-class ListItemRequest(BaseModel):
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [IPHONE]})
-
-    name: Label
-    type: Label
-    origin: Place
-    price: Money
-    effective_at: PastInstant | None = None
-
-
-class RepriceItemRequest(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"price": "4888.88"}]}
-    )
-
-    price: Money
-    effective_at: PastInstant | None = None
-
-
-class CorrectItemOriginRequest(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={"examples": [{"origin": "SH", "effective_at": "2016-11-11T00:00:00Z"}]},
-    )
-
-    origin: Place
-    effective_at: PastInstant | None = None
-
-
-class CatalogueEntryResponse(BaseModel):
-    model_config = ConfigDict(json_schema_extra={"examples": [IPHONE_NOW]})
-
-    item_id: UUID
-    name: str
-    type: str
-    origin: str
-    price: Amount
-
-
-class ItemResponse(CatalogueEntryResponse):
-    """A delisted item stays readable: past orders refer to it."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [IPHONE_NOW | {"delisted": False}]})
-
-    delisted: bool
-
-
-class ItemPage(BaseModel):
-    """`next` is the `after` of the next page, null on the last one."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"items": [IPHONE_NOW], "next": IPHONE_NOW["item_id"]}]}
-    )
-
-    items: Sequence[CatalogueEntryResponse]
-    next: UUID | None
-
 
 Reader = Annotated[Caller, may("items:read")]
 Writer = Annotated[Caller, may("items:write")]
@@ -220,15 +152,3 @@ async def delist_item(caller: Writer, item_id: Id, call: AnyCall, service: Servi
 
 def changed(outcome: Outcome[Item | None]) -> Answer:
     return answer_of(item_response(outcome.state), version=outcome.version)
-
-
-def item_response(item: Item | None) -> ItemResponse:
-    assert item is not None
-    return ItemResponse(
-        item_id=item.item_id,
-        name=item.name,
-        type=item.type,
-        origin=item.origin,
-        price=item.price,
-        delisted=item.delisted,
-    )

@@ -1,21 +1,27 @@
 """HTTP of orders: requests become commands, states become answers."""
 
 import asyncio
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from opentelemetry import trace
-from pydantic import BaseModel, ConfigDict, Field
 
 from orders_svc.item.item import ITEM, ITEM_DELISTED, UNKNOWN_ITEM, Item, on_offer
 from orders_svc.neighbours import Neighbours
 from orders_svc.order import journey, summaries
 from orders_svc.order.commands import CancelOrder, PlaceOrder
 from orders_svc.order.events import OrderLine
+from orders_svc.order.forms import (
+    CancelOrderRequest,
+    OrderPage,
+    OrderResponse,
+    OrderSummaryResponse,
+    PlaceOrderRequest,
+    order_response,
+)
 from orders_svc.order.journey import JourneyResponse
 from orders_svc.order.order import (
     ALREADY_CANCELLED,
@@ -32,7 +38,7 @@ from shared.auth import NOT_YOURS, Caller, may
 from shared.calls import AnyCall
 from shared.errors import NotFound
 from shared.event_log import EventPage
-from shared.forms import WHOLE, Amount, Id, Label, PastInstant, Version
+from shared.forms import Id, Version
 from shared.handler import Outcome, load
 from shared.http import answer_of, response
 from shared.identifiers import new_id
@@ -40,88 +46,9 @@ from shared.messages import Answer
 from shared.openapi import ETAG, LOCATION, REPLAYED, answered, refusals
 from shared.problems import HttpProblem
 
-LINES_MAX = 100
-QUANTITY_MAX = 1_000_000
 WAIT_SECONDS_MAX = 30.0
 AMOUNT_MAX = Decimal("9999999999.99")
 AMOUNT_TOO_LARGE = "amount-too-large"
-
-AN_ITEM_ID = "01936f2a-7b00-7000-8000-000000000001"
-A_USER_ID = "01936f2a-7b00-7000-8000-000000000002"
-LINES = [{"item_id": AN_ITEM_ID, "quantity": 2, "unit_price": "5388.88"}]
-AN_ORDER: dict[str, Any] = {
-    "order_id": "01936f2a-7b00-7000-8000-000000000003",
-    "user_id": A_USER_ID,
-    "status": "cancelled",
-    "reason": "changed my mind",
-    "amount": "10777.76",
-    "ordered_at": "2016-11-11T00:00:01Z",
-}
-
-
-class OrderLineRequest(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    item_id: Id
-    quantity: Annotated[int, Field(strict=True, ge=1, le=QUANTITY_MAX), WHOLE]
-
-
-class PlaceOrderRequest(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [{"user_id": A_USER_ID, "lines": [{"item_id": AN_ITEM_ID, "quantity": 2}]}]
-        },
-    )
-
-    user_id: Id
-    lines: Annotated[list[OrderLineRequest], Field(min_length=1, max_length=LINES_MAX)]
-    ordered_at: PastInstant | None = None
-
-
-class CancelOrderRequest(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"reason": "changed my mind"}]}
-    )
-
-    reason: Label
-
-
-class OrderLineResponse(BaseModel):
-    item_id: UUID
-    quantity: int
-    unit_price: Amount
-
-
-class OrderSummaryResponse(BaseModel):
-    """`reason` says why the order was rejected or cancelled, else it is null."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [AN_ORDER]})
-
-    order_id: UUID
-    user_id: UUID
-    status: Status
-    reason: str | None
-    amount: Amount
-    ordered_at: datetime
-
-
-class OrderResponse(OrderSummaryResponse):
-    model_config = ConfigDict(json_schema_extra={"examples": [AN_ORDER | {"lines": LINES}]})
-
-    lines: Sequence[OrderLineResponse]
-
-
-class OrderPage(BaseModel):
-    """`next` is the `after` of the next page, null on the last one."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"orders": [AN_ORDER], "next": AN_ORDER["order_id"]}]}
-    )
-
-    orders: Sequence[OrderSummaryResponse]
-    next: UUID | None
-
 
 Reader = Annotated[Caller, may("orders:read")]
 Writer = Annotated[Caller, may("orders:write")]
@@ -309,21 +236,3 @@ async def get_order_journey(
     """
     outcome = await own_order(service, caller, order_id)
     return await journey.read_journey(service.pool, neighbours, outcome.state, authorization)
-
-
-def order_response(order: Order | None) -> OrderResponse:
-    assert order is not None
-    return OrderResponse(
-        order_id=order.order_id,
-        user_id=order.user_id,
-        status=order.status,
-        reason=order.reason,
-        lines=[
-            OrderLineResponse(
-                item_id=line.item_id, quantity=line.quantity, unit_price=line.unit_price
-            )
-            for line in order.lines
-        ],
-        amount=order.amount,
-        ordered_at=order.ordered_at,
-    )
