@@ -22,7 +22,7 @@ from promises import SPARK_TOPICS
 def modules_of(package: ModuleType) -> list[str]:
     """All modules of a service but its settings, where seconds may be fractions."""
     found = pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
-    return [each.name for each in found if not each.name.endswith((".settings", ".__main__"))]
+    return [each.name for each in found if not each.name.endswith(("settings", ".__main__"))]
 
 
 CARRIERS = [
