@@ -1,0 +1,61 @@
+"""From a command to recorded events, also where a stream was thought to be new."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import asyncpg
+import pytest
+
+from counter import Counted, counted, some_metadata, store_of
+from shared.decider import Decider
+from shared.errors import VersionConflict
+from shared.handler import handle
+from shared.identifiers import new_id
+
+
+def decide(command: UUID, number: int) -> Sequence[Counted]:
+    return counted(command, number + 1)
+
+
+def evolve(number: int, event: Counted) -> int:
+    return event.number
+
+
+COUNTER: Decider[UUID, int, Counted] = Decider(initial=0, decide=decide, evolve=evolve)
+
+
+async def test_a_new_stream_begins_without_being_looked_for(pool: asyncpg.Pool) -> None:
+    store, counter = store_of(pool), new_id()
+
+    outcome = await handle(store, COUNTER, counter, counter, metadata=some_metadata(), is_new=True)
+
+    assert (outcome.state, outcome.version) == (1, 1)
+    assert [each.event.number for each in await store.read(counter)] == [1]
+
+
+async def test_a_stream_wrongly_called_new_is_decided_on_as_it_is(pool: asyncpg.Pool) -> None:
+    store, counter = store_of(pool), new_id()
+    await store.append(counter, 0, counted(counter, 7), metadata=some_metadata())
+
+    outcome = await handle(store, COUNTER, counter, counter, metadata=some_metadata(), is_new=True)
+
+    assert (outcome.state, outcome.version) == (8, 2)
+    assert [each.event.number for each in await store.read(counter)] == [7, 8]
+
+
+async def test_a_stream_wrongly_called_new_at_version_0_is_a_conflict(pool: asyncpg.Pool) -> None:
+    store, counter = store_of(pool), new_id()
+    await store.append(counter, 0, counted(counter, 7), metadata=some_metadata())
+
+    with pytest.raises(VersionConflict):
+        await handle(
+            store,
+            COUNTER,
+            counter,
+            counter,
+            metadata=some_metadata(),
+            expected_version=0,
+            is_new=True,
+        )
+
+    assert [each.event.number for each in await store.read(counter)] == [7]
