@@ -6,7 +6,7 @@ from decimal import Decimal
 import asyncpg
 from fastapi import FastAPI, Response
 
-from orders_svc.order.api import OrderLineResponse, OrderResponse, PlaceOrderRequest
+from orders_svc.order.forms import OrderLineResponse, OrderResponse, PlaceOrderRequest
 from shared import api_process, postgres, processes
 from shared.identifiers import new_id
 from shared.settings import Settings

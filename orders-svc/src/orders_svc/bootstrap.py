@@ -11,6 +11,7 @@ import orders_svc.item.events
 import orders_svc.order.contract
 import orders_svc.order.events
 from orders_svc.item.events import ItemEvent
+from orders_svc.item.shelf import Shelf
 from orders_svc.order.events import OrderEvent
 from orders_svc.settings import OrdersSettings
 from shared import postgres
@@ -24,6 +25,7 @@ class Resources:
     pool: asyncpg.Pool
     doorbell: Doorbell
     items: EventStore[ItemEvent]
+    shelf: Shelf
     orders: EventStore[OrderEvent]
     watch: StreamWatch
 
@@ -36,17 +38,19 @@ async def open_resources(settings: OrdersSettings, name: str) -> AsyncIterator[R
     ) as pool:
         doorbell = Doorbell(settings.relay_doorbell)
         try:
+            items = EventStore(
+                pool,
+                category="item",
+                source="orders-svc",
+                codec=orders_svc.item.events.CODEC,
+                publish=orders_svc.item.contract.publish,
+                doorbell=doorbell,
+            )
             yield Resources(
                 pool=pool,
                 doorbell=doorbell,
-                items=EventStore(
-                    pool,
-                    category="item",
-                    source="orders-svc",
-                    codec=orders_svc.item.events.CODEC,
-                    publish=orders_svc.item.contract.publish,
-                    doorbell=doorbell,
-                ),
+                items=items,
+                shelf=Shelf(items),
                 orders=EventStore(
                     pool,
                     category="order",

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, TypeVar
 from uuid import UUID
@@ -64,10 +64,15 @@ class Call:
         make_answer: Callable[[Outcome[S]], Answer],
         *,
         is_new: bool = False,
+        others: Mapping[UUID, int] | None = None,
     ) -> Response:
         """Decide and record a command; the answer is stored with it when a key was given.
 
-        A stream whose id was just made `is_new`.
+        A stream whose id was just made `is_new`; `others` are the versions of other streams that
+        the command was made of.
+
+        Raises:
+            OtherStreamsChanged: one of `others` has another version.
         """
         try:
             outcome = await handle(
@@ -79,6 +84,7 @@ class Call:
                 expected_version=self.expected_version,
                 answer=RepeatableAnswer(key=self.key, make=make_answer) if self.key else None,
                 is_new=is_new,
+                others=others,
             )
         except KeyUsed:
             # The same request at the same time was first, and has just been recorded.

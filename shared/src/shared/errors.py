@@ -28,6 +28,10 @@ class Gone(NotFound):
     """There was such a thing, and it was deleted."""
 
 
+class OtherStreamsChanged(Exception):
+    """A decision was made on other streams as well, and one of them has grown since."""
+
+
 @dataclass(eq=False)
 class VersionConflict(Exception):
     """Somebody else wrote to the stream first; `current_version` is what it has now."""

@@ -1,7 +1,7 @@
 """Streams of events in PostgreSQL: read one, append to one together with all that must follow."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -14,7 +14,7 @@ from aiokafka.partitioner import murmur2
 from shared import messages, telemetry, wire
 from shared.codec import Codec
 from shared.doorbell import Doorbell
-from shared.errors import Refused, VersionConflict
+from shared.errors import OtherStreamsChanged, Refused, VersionConflict
 from shared.identifiers import new_id
 from shared.messages import (
     Answer,
@@ -41,7 +41,9 @@ READ = """
     ORDER BY stream_id, events.version
 """
 
-APPEND = "SELECT append($1, $2, $3, $4::new_event[], $5, $6, $7::stored_answer)"
+APPEND = """
+    SELECT append($1, $2, $3, $4::new_event[], $5, $6, $7::stored_answer, $8, $9)
+"""
 
 
 class KeyUsed(Exception):
@@ -109,15 +111,18 @@ class EventStore(Generic[E]):
         metadata: Metadata,
         key: IdempotencyKey | None = None,
         answer: Answer | None = None,
+        others: Mapping[UUID, int] | None = None,
     ) -> int:
         """Record events after `expected_version` (0: a new stream); give the new version.
 
         One statement, so one transaction and one round trip: the answer to repeat, the events and
         their outbox rows. Durable when it returns. Without events it only sees to it that the
-        stream still has the expected version.
+        stream still has the expected version. `others` are streams that were decided on as well,
+        with the versions that were read.
 
         Raises:
             VersionConflict: the stream has another version.
+            OtherStreamsChanged: one of `others` has another version.
             KeyUsed: the idempotency key was recorded by another request.
             Refused: a public event is larger than MESSAGE_BYTES_MAX.
         """
@@ -137,6 +142,8 @@ class EventStore(Generic[E]):
                     metadata_json(metadata, telemetry.trace_id_of(span)),
                     now,
                     answer_row(key, answer),
+                    list(others or ()),
+                    list((others or {}).values()),
                 )
             except asyncpg.PostgresError as error:
                 raise meaning_of(error, stream_id) from error
@@ -243,6 +250,8 @@ def meaning_of(error: asyncpg.PostgresError, stream_id: UUID) -> Exception:
     match error.sqlstate:
         case "HT001":
             return KeyUsed()
+        case "HT003":
+            return OtherStreamsChanged()
         case "HT002":
             return VersionConflict(stream_id, int(error.as_dict()["detail"]))
         case _:

@@ -1,6 +1,6 @@
 """From a command to recorded events: load, decide, append; decide again if somebody was first."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 from uuid import UUID
@@ -56,15 +56,18 @@ async def handle(
     expected_version: int | None = None,
     answer: RepeatableAnswer[S] | None = None,
     is_new: bool = False,
+    others: Mapping[UUID, int] | None = None,
 ) -> Outcome[S]:
     """Decide a command on the current state and record what follows.
 
     Without `expected_version` a lost race is decided again, at most ATTEMPTS_MAX times. A stream
     that `is_new`, because its id was just made, is not looked for first: the append would see.
+    `others` are the versions of other streams that the command was made of.
 
     Raises:
         Refused, NotFound: what `decide` raises; nothing was recorded.
         VersionConflict: the stream is not at `expected_version`, or too many races were lost.
+        OtherStreamsChanged: one of `others` has another version.
         KeyUsed: a request under this idempotency key was answered before.
     """
     for attempt in range(1, ATTEMPTS_MAX + 1):
@@ -83,6 +86,7 @@ async def handle(
                 metadata=metadata,
                 key=answer.key if answer else None,
                 answer=answer.make(after) if answer else None,
+                others=others,
             )
         except VersionConflict:
             if expected_version is not None or attempt == ATTEMPTS_MAX:

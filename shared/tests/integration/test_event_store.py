@@ -8,7 +8,7 @@ import pytest
 
 from counter import Counted, counted, publish, some_metadata, store_of
 from shared import wire
-from shared.errors import Refused, VersionConflict
+from shared.errors import OtherStreamsChanged, Refused, VersionConflict
 from shared.event_store import EventStore, KeyUsed, partition_of
 from shared.identifiers import new_id
 from shared.messages import Answer, IdempotencyKey
@@ -47,6 +47,35 @@ async def test_a_stale_version_is_a_conflict_that_names_the_current_one(
 
     assert conflict.value.current_version == 2
     assert await count(pool, "events") == await count(pool, "outbox") == 2
+
+
+async def test_a_decision_on_other_streams_holds_while_they_are_as_they_were_read(
+    store: EventStore[Counted],
+) -> None:
+    counter, other = new_id(), new_id()
+    await store.append(other, 0, counted(other, 1, 2), metadata=some_metadata())
+
+    version = await store.append(
+        counter, 0, counted(counter, 1), metadata=some_metadata(), others={other: 2}
+    )
+
+    assert version == 1
+
+
+@pytest.mark.parametrize("read_version", [0, 1, 3])
+async def test_once_one_of_them_has_another_version_nothing_is_recorded(
+    store: EventStore[Counted], pool: asyncpg.Pool, read_version: int
+) -> None:
+    counter, other, same = new_id(), new_id(), new_id()
+    await store.append(other, 0, counted(other, 1, 2), metadata=some_metadata())
+    await store.append(same, 0, counted(same, 1), metadata=some_metadata())
+    others = {same: 1, other: read_version}
+
+    with pytest.raises(OtherStreamsChanged):
+        await store.append(counter, 0, counted(counter, 9), metadata=some_metadata(), others=others)
+
+    assert await store.read(counter) == []
+    assert await count(pool, "outbox") == 3
 
 
 async def test_of_writers_at_one_version_exactly_one_wins(store: EventStore[Counted]) -> None:

@@ -1,6 +1,7 @@
 """HTTP of orders: requests become commands, states become answers."""
 
 import asyncio
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Annotated
@@ -9,7 +10,7 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from opentelemetry import trace
 
-from orders_svc.item.item import ITEM, ITEM_DELISTED, UNKNOWN_ITEM, Item, on_offer
+from orders_svc.item.item import ITEM_DELISTED, UNKNOWN_ITEM, Item
 from orders_svc.neighbours import Neighbours
 from orders_svc.order import journey, summaries
 from orders_svc.order.commands import CancelOrder, PlaceOrder
@@ -36,10 +37,10 @@ from orders_svc.service import PAGE_MAX, Service
 from shared import event_log, telemetry
 from shared.auth import NOT_YOURS, Caller, may
 from shared.calls import AnyCall
-from shared.errors import NotFound
+from shared.errors import NotFound, OtherStreamsChanged
 from shared.event_log import EventPage
 from shared.forms import Id, Version
-from shared.handler import Outcome, load
+from shared.handler import ATTEMPTS_MAX, Outcome, load
 from shared.http import answer_of, response
 from shared.identifiers import new_id
 from shared.messages import Answer
@@ -84,41 +85,43 @@ async def place_order(
     caller.demand_own(body.user_id)
     order_id = new_id()
     trace.get_current_span().set_attribute(telemetry.ORDER_ID, str(order_id))
-    items = await items_on_offer(service, {line.item_id for line in body.lines})
-    command = PlaceOrder(
-        order_id=order_id,
-        user_id=body.user_id,
-        lines=tuple(
-            OrderLine(
-                item_id=line.item_id, quantity=line.quantity, unit_price=items[line.item_id].price
-            )
-            for line in body.lines
-        ),
-        ordered_at=body.ordered_at or datetime.now(UTC),
-    )
-
-    if amount_of(command.lines) > AMOUNT_MAX:
-        raise HttpProblem(422, AMOUNT_TOO_LARGE, f"an order is worth at most {AMOUNT_MAX}")
+    wanted = {line.item_id for line in body.lines}
 
     def placed(outcome: Outcome[Order | None]) -> Answer:
         location = f"/v1/orders/{order_id}"
         body = order_response(outcome.state)
         return answer_of(body, version=outcome.version, status=201, location=location)
 
-    return await call.handle(service.orders, ORDER, order_id, command, placed, is_new=True)
+    for _ in range(ATTEMPTS_MAX):
+        items = await service.shelf.find(wanted)
+        command = placement(order_id, body, items, datetime.now(UTC))
+        versions = {item_id: found.version for item_id, found in items.items()}
+        try:
+            return await call.handle(
+                service.orders, ORDER, order_id, command, placed, is_new=True, others=versions
+            )
+        except OtherStreamsChanged:
+            service.shelf.forget(wanted)
+    raise HttpProblem(503, "busy", "the items change faster than they can be ordered, try again")
 
 
-async def items_on_offer(service: Service, item_ids: set[UUID]) -> dict[UUID, Item]:
-    """The items of an order.
-
-    Raises:
-        NotFound: one was never listed.
-        Refused: one is delisted.
-    """
-    items: dict[UUID, Item | None] = dict.fromkeys(item_ids)
-    for recorded in await service.items.read_many(item_ids):
-        items[recorded.stream_id] = ITEM.evolve(items[recorded.stream_id], recorded.event)
-    return {item_id: on_offer(item) for item_id, item in items.items()}
+def placement(
+    order_id: UUID, body: PlaceOrderRequest, items: Mapping[UUID, Outcome[Item]], now: datetime
+) -> PlaceOrder:
+    """The order at the prices of its items. Raises HttpProblem when it is worth too much."""
+    lines = tuple(
+        OrderLine(
+            item_id=line.item_id,
+            quantity=line.quantity,
+            unit_price=items[line.item_id].state.price,
+        )
+        for line in body.lines
+    )
+    if amount_of(lines) > AMOUNT_MAX:
+        raise HttpProblem(422, AMOUNT_TOO_LARGE, f"an order is worth at most {AMOUNT_MAX}")
+    return PlaceOrder(
+        order_id=order_id, user_id=body.user_id, lines=lines, ordered_at=body.ordered_at or now
+    )
 
 
 @router.get(

@@ -88,8 +88,9 @@ RETURN '\x24'::bytea || 'ce_previousversion'::bytea
 -- One append is one statement and one round trip: the answer to repeat, the version check, the
 -- events and their outbox rows become visible together or not at all. Each outbox row says which
 -- version of its stream left before it, so that a consumer notices when one is missing.
+-- What was decided on other streams as well holds only while these have the versions that were read.
 -- Errors: HT001 the idempotency key was used, HT002 the expected version is not the current one
--- (which is the error's detail).
+-- (which is the error's detail), HT003 one of the other streams has another version.
 CREATE FUNCTION append(
     the_stream uuid,
     the_category text,
@@ -97,7 +98,9 @@ CREATE FUNCTION append(
     the_events new_event[],
     the_metadata json,
     now_at timestamptz,
-    answer stored_answer
+    answer stored_answer,
+    other_streams uuid[] DEFAULT '{}',
+    other_versions integer[] DEFAULT '{}'
 ) RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE
     new_version integer := expected_version + cardinality(the_events);
@@ -114,6 +117,14 @@ BEGIN
         IF NOT FOUND THEN
             RAISE EXCEPTION 'idempotency key was used' USING ERRCODE = 'HT001';
         END IF;
+    END IF;
+
+    IF cardinality(other_streams) > 0 AND EXISTS (
+        SELECT FROM unnest(other_streams, other_versions) AS other (stream_id, version)
+        LEFT JOIN streams USING (stream_id)
+        WHERE streams.version IS DISTINCT FROM other.version
+    ) THEN
+        RAISE EXCEPTION 'another stream has changed' USING ERRCODE = 'HT003';
     END IF;
 
     -- To do nothing is a decision as well, and holds only for the version it was made on.

@@ -1,0 +1,57 @@
+"""The items that were ordered lately, as they were read: most orders need not read them again.
+
+Never trusted: who orders says which versions were on the shelf, and the append sees to it that the
+items still have them. A repriced item is ordered at its new price, and a delisted one not at all.
+"""
+
+from collections.abc import Iterable
+from uuid import UUID
+
+from orders_svc.item.events import ItemEvent
+from orders_svc.item.item import ITEM, Item, on_offer
+from shared.event_store import EventStore
+from shared.handler import Outcome
+
+ITEMS_MAX = 10_000
+"""On the shelf; whichever was put there first makes room."""
+
+
+class Shelf:
+    def __init__(self, store: EventStore[ItemEvent]) -> None:
+        self._store = store
+        self._known: dict[UUID, Outcome[Item]] = {}
+
+    async def find(self, item_ids: set[UUID]) -> dict[UUID, Outcome[Item]]:
+        """The items with their versions.
+
+        Raises:
+            NotFound: one was never listed.
+            Refused: one is delisted.
+        """
+        known = {item_id: self._known[item_id] for item_id in item_ids & self._known.keys()}
+        if missing := item_ids - known.keys():
+            known |= await self._read(missing)
+        return known
+
+    def forget(self, item_ids: Iterable[UUID]) -> None:
+        """They have changed, or some of them: the next order reads them."""
+        for item_id in item_ids:
+            self._known.pop(item_id, None)
+
+    async def _read(self, item_ids: set[UUID]) -> dict[UUID, Outcome[Item]]:
+        items: dict[UUID, Item | None] = dict.fromkeys(item_ids)
+        versions = dict.fromkeys(item_ids, 0)
+        for recorded in await self._store.read_many(item_ids):
+            items[recorded.stream_id] = ITEM.evolve(items[recorded.stream_id], recorded.event)
+            versions[recorded.stream_id] = recorded.version
+        found = {
+            item_id: Outcome(state=on_offer(item), version=versions[item_id])
+            for item_id, item in items.items()
+        }
+        self._put(found)
+        return found
+
+    def _put(self, found: dict[UUID, Outcome[Item]]) -> None:
+        self._known |= found
+        while len(self._known) > ITEMS_MAX:
+            del self._known[next(iter(self._known))]
