@@ -16,6 +16,7 @@ from embedded.errors import Failure
 from embedded.hometown import HOMETOWN
 from embedded.jaeger import JAEGER
 from embedded.progress import tell_in_place
+from hops import HOPS, median_hops
 from ordering import Ordered
 from part import Part
 from series import Samples, Series, series
@@ -40,6 +41,7 @@ RANKS = ("p50", "p99")
 GOALS = {"p50": "below 150", "p99": "below 1 000"}
 SUSTAINED = "highest rate without a growing backlog"
 CLIENT = "client"
+CPU_OF = "CPU of "
 WITHOUT_JAEGER = replace(
     HOMETOWN, processes=tuple(each for each in HOMETOWN.processes if each is not JAEGER)
 )
@@ -47,13 +49,13 @@ WITHOUT_JAEGER = replace(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """Some seconds of orders at one rate; `cores` is what each process used of the processors."""
+    """Some seconds of orders at one rate; `cpu` is what each process used, in ms per order."""
 
     rate: int
     seconds: int
     began_at: float
     orders: Sequence[Ordered]
-    cores: dict[str, float]
+    cpu: dict[str, float]
 
     @property
     def is_sustained(self) -> bool:
@@ -80,7 +82,10 @@ async def measure(site: Site, size: Size) -> list[Series]:
     await order(site, RATE, size.order_warm_up_seconds)
     for number in range(1, size.rounds + 1):
         tell_in_place(f"confirming: round {number} of {size.rounds}, {RATE} orders a second")
-        take_latency(await order(site, RATE, size.order_seconds), samples)
+        step = await order(site, RATE, size.order_seconds)
+        take_latency(step, samples)
+        for name, value in (await median_hops(site, step.orders)).items():
+            samples[name].append(value)
         tell_in_place(f"confirming: round {number} of {size.rounds}, more and more orders a second")
         take_highest(await climb(site, size), samples)
     return as_series(samples)
@@ -118,13 +123,14 @@ async def order(site: Site, rate: int, seconds: int) -> Step:
         await client.finished(seconds + CLIENT_SECONDS_MORE_MAX)
         found = json.loads(client.words)
     after = cpu_seconds(site)
-    cores = {name: (after[name] - before[name]) / seconds for name in before}
+    used = {name: after[name] - before[name] for name in before} | {CLIENT: found["own_cpu"]}
+    count = len(found["orders"])
     return Step(
         rate=rate,
         seconds=seconds,
         began_at=found["began_at"],
         orders=[Ordered(*each) for each in found["orders"]],
-        cores=cores | {CLIENT: found["own_share"]},
+        cpu={name: each * MILLISECONDS / count for name, each in used.items()},
     )
 
 
@@ -160,8 +166,8 @@ def take_latency(step: Step, samples: Samples) -> None:
 def take_highest(found: tuple[int, Step], samples: Samples) -> None:
     rate, step = found
     samples[SUSTAINED].append(rate)
-    for name, cores in step.cores.items():
-        samples[f"CPU of {name} at that rate"].append(cores)
+    for name, milliseconds in step.cpu.items():
+        samples[f"{CPU_OF}{name}, per order at that rate"].append(milliseconds)
 
 
 def as_series(samples: Samples) -> list[Series]:
@@ -170,9 +176,9 @@ def as_series(samples: Samples) -> list[Series]:
         placed = series(samples, f"{PLACED}, {rank}", "ms")
         goal = GOALS[rank]
         found += [placed, series(samples, f"{CONFIRMED}, {rank}", "ms", limit=placed, goal=goal)]
-    cpu = [name for name in samples if name.startswith("CPU of ")]
+    found += [series(samples, name, "ms") for name in HOPS]
     found.append(series(samples, SUSTAINED, "1/s"))
-    return found + [series(samples, name, "cores") for name in cpu]
+    return found + [series(samples, name, "ms") for name in samples if name.startswith(CPU_OF)]
 
 
 PART = Part(name="confirming", summary=__doc__ or "", composition=WITHOUT_JAEGER, measure=measure)

@@ -26,6 +26,7 @@ PENDING = "pending"
 class Ordered(NamedTuple):
     """Instants in seconds since 1970: planned, answered as placed, answered as decided."""
 
+    order_id: str
     due_at: float
     placed_at: float
     decided_at: float
@@ -64,8 +65,9 @@ async def main(arguments: argparse.Namespace) -> None:
 
         began_at, cpu_before = time.time(), time.process_time()
         await open_loop.drive(arguments.rate, arguments.seconds, order)
-        share = (time.process_time() - cpu_before) / (time.time() - began_at)
-    json.dump({"began_at": began_at, "own_share": share, "orders": ordered}, sys.stdout)
+        own_cpu = time.process_time() - cpu_before
+    found = {"began_at": began_at, "own_cpu": own_cpu, "orders": ordered}
+    json.dump(found, sys.stdout)
 
 
 async def follow(connection: Connection, shop: Shop, number: int, due_at: float) -> Ordered:
@@ -74,7 +76,7 @@ async def follow(connection: Connection, shop: Shop, number: int, due_at: float)
     placed_at = time.time()
     while order["status"] == PENDING:
         order = json.loads(await connection.ask(shop.decision(order["order_id"]), status=200))
-    return Ordered(due_at, placed_at, time.time(), order["status"])
+    return Ordered(order["order_id"], due_at, placed_at, time.time(), order["status"])
 
 
 def parser() -> argparse.ArgumentParser:

@@ -51,7 +51,7 @@ FULL = Size(
     placing_seconds=5,
     order_warm_up_seconds=10,
     order_seconds=20,
-    order_rates=tuple(range(100, 1_001, 50)),
+    order_rates=tuple(range(50, 1_001, 50)),
     order_step_seconds=10,
 )
 QUICK = Size(
@@ -71,7 +71,7 @@ QUICK = Size(
     placing_seconds=3,
     order_warm_up_seconds=5,
     order_seconds=10,
-    order_rates=tuple(range(100, 1_001, 100)),
+    order_rates=(50, *range(100, 1_001, 100)),
     order_step_seconds=8,
 )
 TINY = Size(
