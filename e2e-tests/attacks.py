@@ -67,6 +67,10 @@ def no_such_order(name: str, method: str, path: str, body: Any = None) -> Attack
     )
 
 
+def no_such_id(name: str, path: str) -> Attack:
+    return Attack(name=name, path=path, status=422, code="invalid-request")
+
+
 AGAINST_OTHERS = [
     not_yours("read a profile", "GET", USERS, "/v1/users/{victim}"),
     not_yours("read a history", "GET", USERS, "/v1/users/{victim}/events"),
@@ -75,11 +79,14 @@ AGAINST_OTHERS = [
     not_yours("order for somebody", "POST", ORDERS, "/v1/orders", ORDER),
     not_yours("list somebody's orders", "GET", ORDERS, "/v1/orders?user_id={victim}"),
     not_yours("two filters", "GET", ORDERS, "/v1/orders?user_id={attacker}&user_id={victim}"),
-    not_yours("a user by another form of the id", "GET", USERS, "/v1/users/urn:uuid:{victim}"),
-    not_yours("an id in braces", "GET", USERS, "/v1/users/%7B{victim}%7D"),
+    not_yours("read a credit", "GET", USERS, "/v1/users/{victim}/credits/{order}"),
+    not_yours("read an hour", "GET", ANALYTICS, "/v1/hours/2016-11-11T00:00:00Z/users/{victim}"),
+    no_such_id("a user by another form of the id", "/v1/users/urn:uuid:{victim}"),
+    no_such_id("an id in braces", "/v1/users/%7B{victim}%7D"),
     no_such_order("read an order", "GET", "/v1/orders/{order}"),
     no_such_order("wait for an order", "GET", "/v1/orders/{order}?wait=30"),
     no_such_order("read an order's history", "GET", "/v1/orders/{order}/events"),
+    no_such_order("read an order's journey", "GET", "/v1/orders/{order}/journey"),
     no_such_order("cancel an order", "POST", "/v1/orders/{order}/cancel", {"reason": "evil"}),
     not_allowed("raise the own limit", "PUT", USERS, "/v1/users/{attacker}/credit-limit", LIMIT),
     not_allowed("raise another's limit", "PUT", USERS, "/v1/users/{victim}/credit-limit", LIMIT),
