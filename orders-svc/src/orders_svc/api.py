@@ -12,7 +12,8 @@ from shared.auth import Door
 
 def create_app(resources: Resources, door: Door, neighbours: Neighbours) -> FastAPI:
     """The HTTP application over opened resources."""
-    routers = [orders_svc.item.api.router, orders_svc.order.api.router]
+    # In the order in which they are looked through: most requests are about orders.
+    routers = [orders_svc.order.api.router, orders_svc.item.api.router]
     app = http.create_app(
         "orders-svc", routers, pool=resources.pool, resources=resources, door=door
     )

@@ -9,8 +9,7 @@ from typing import Annotated, TypeVar
 from uuid import UUID
 
 import asyncpg
-from fastapi import Depends, Header, Request, Response
-from pydantic import WithJsonSchema
+from fastapi import Depends, Request, Response
 
 from shared.auth import Caller
 from shared.decider import Decider
@@ -20,30 +19,12 @@ from shared.http import response
 from shared.idempotency import raise_if_answered
 from shared.identifiers import new_id
 from shared.messages import Answer, IdempotencyKey, Metadata
-from shared.openapi import ENTITY_TAG
+from shared.openapi import IDEMPOTENCY_KEY, IF_MATCH, IF_MATCH_FORM, KEY_FORM
 from shared.problems import HttpProblem
 
 C = TypeVar("C")
 S = TypeVar("S")
 E = TypeVar("E")
-
-
-KEY_FORM = r"[\x21-\x7e]{1,255}"
-IF_MATCH_FORM = rf"(\*|{ENTITY_TAG})"
-
-KeyHeader = Annotated[
-    str | None,
-    Header(
-        alias="Idempotency-Key",
-        description="Any name for this request, such as a UUID; the same for its repetitions.",
-    ),
-    WithJsonSchema({"type": "string", "pattern": f"^{KEY_FORM}$"}),
-]
-IfMatchHeader = Annotated[
-    str | None,
-    Header(alias="If-Match", description="The `ETag` of what is to be changed, or `*` for any."),
-    WithJsonSchema({"type": "string", "format": "entity-tag", "pattern": f"^{IF_MATCH_FORM}$"}),
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,20 +81,17 @@ class Call:
         return response(make_answer(outcome))
 
 
-async def call_of(
-    request: Request,
-    idempotency_key: KeyHeader = None,
-    if_match: IfMatchHeader = None,
-) -> Call:
+async def call_of(request: Request) -> Call:
     """A dependency that reads the `Call`; a request answered before ends here with Replay.
 
-    The app keeps its pool in `app.state.pool`.
+    The app keeps its pool in `app.state.pool`. The headers are read from the request itself, which
+    is cheaper than to declare them; `openapi` documents them.
     """
     pool: asyncpg.Pool = request.app.state.pool
-    expected_version = version_of(if_match)
+    expected_version = version_of(request.headers.get(IF_MATCH))
     key = None
-    if idempotency_key is not None:
-        key = await key_of(request, idempotency_key)
+    if (name := request.headers.get(IDEMPOTENCY_KEY)) is not None:
+        key = await key_of(request, name)
         await raise_if_answered(pool, key)
     request_id = new_id()
     return Call(

@@ -55,6 +55,29 @@ NOT_FOUND = "not-found"
 TEXT = {"type": "string"}
 ENTITY_TAG = r'"[0-9]{1,9}"'
 
+KEY_FORM = r"[\x21-\x7e]{1,255}"
+IF_MATCH_FORM = rf"(\*|{ENTITY_TAG})"
+IDEMPOTENCY_KEY = "Idempotency-Key"
+IF_MATCH = "If-Match"
+CHANGES = {"POST", "PUT", "PATCH", "DELETE"}
+HEADERS_OF_CHANGES: Sequence[Json] = (
+    {
+        "name": IDEMPOTENCY_KEY,
+        "in": "header",
+        "required": False,
+        "description": "Any name for this request, such as a UUID; the same for its repetitions.",
+        "schema": TEXT | {"pattern": f"^{KEY_FORM}$"},
+    },
+    {
+        "name": IF_MATCH,
+        "in": "header",
+        "required": False,
+        "description": "The `ETag` of what is to be changed, or `*` for any.",
+        "schema": TEXT | {"format": "entity-tag", "pattern": f"^{IF_MATCH_FORM}$"},
+    },
+)
+"""What `calls` reads of every change."""
+
 ETAG = {"ETag": {"schema": TEXT | {"pattern": f"^{ENTITY_TAG}$"}, "required": True}}
 LOCATION = {"Location": {"schema": TEXT | {"pattern": "^/v1/"}, "required": True}}
 REPLAYED = {
@@ -121,7 +144,10 @@ def document(app: FastAPI, routers: Sequence[APIRouter]) -> Json:
         made["components"]["schemas"]["Problem"] = Problem.model_json_schema(mode="serialization")
         for route in routes_of(routers):
             for method in methods_of(route):
-                complete(made["paths"][route.path_format][method.lower()], route)
+                operation = made["paths"][route.path_format][method.lower()]
+                complete(operation, route)
+                if method in CHANGES:
+                    operation.setdefault("parameters", []).extend(HEADERS_OF_CHANGES)
         app.openapi_schema = made
     return app.openapi_schema
 
