@@ -126,7 +126,9 @@ async def append(idle: Idle, topic: str, due_at: float, publish: Publish) -> Non
     now = datetime.now(UTC)
     connection = await idle.get()
     try:
-        await connection.fetchval(APPEND, new_id(), "bench", 0, [event], rows.METADATA, now, None)
+        await connection.fetchval(
+            APPEND, new_id(), "bench", 0, [event], rows.METADATA, now, None, [], []
+        )
     finally:
         idle.put_nowait(connection)
     await publish(value)
