@@ -24,7 +24,6 @@ from sizes import Size
 SERVICE = "orders"
 USERS = 200
 ITEMS = 20
-CONNECTIONS = (1, 8, 32)
 CONNECTIONS_OF_ALL_WAYS = 8
 """So many for the comparison of keys and traces as well."""
 SAMPLED_SHARE = "0.1"
@@ -79,11 +78,12 @@ async def measure(site: Site, size: Size) -> list[Series]:
         await open_shop(site, found[API].address)
         bench = Bench(site, found)
         tell_in_place("placing: warming up")
-        await bench.one_round(size.placing_warm_up_seconds, Samples(list))
+        if size.placing_warm_up_seconds:
+            await bench.one_round(size, size.placing_warm_up_seconds, Samples(list))
         for number in range(1, size.rounds + 1):
             tell_in_place(f"placing: round {number} of {size.rounds}")
-            await bench.one_round(size.placing_seconds, samples)
-    return [each for connections in CONNECTIONS for each in as_series(samples, connections)]
+            await bench.one_round(size, size.placing_seconds, samples)
+    return [each for number in size.placing_connections for each in as_series(samples, number)]
 
 
 async def create_tables(site: Site) -> None:
@@ -154,8 +154,8 @@ class Bench:
     site: Site
     servers: Mapping[str, Server]
 
-    async def one_round(self, seconds: int, samples: Samples) -> None:
-        for connections in CONNECTIONS:
+    async def one_round(self, size: Size, seconds: int, samples: Samples) -> None:
+        for connections in size.placing_connections:
             for way in ways_with(connections):
                 found = await self.place(way, connections, seconds)
                 for what, value in found.items():

@@ -27,6 +27,7 @@ class Size:
     placing_warm_up_seconds: int
     placing_seconds: int
     """Of each way to place orders, with each number of connections."""
+    placing_connections: tuple[int, ...]
     order_warm_up_seconds: int
     order_seconds: int
     order_rates: tuple[int, ...]
@@ -49,6 +50,7 @@ FULL = Size(
     loads=30,
     placing_warm_up_seconds=2,
     placing_seconds=5,
+    placing_connections=(1, 8, 32),
     order_warm_up_seconds=10,
     order_seconds=20,
     order_rates=tuple(range(50, 1_001, 50)),
@@ -69,6 +71,7 @@ QUICK = Size(
     loads=10,
     placing_warm_up_seconds=1,
     placing_seconds=3,
+    placing_connections=(1, 8, 32),
     order_warm_up_seconds=5,
     order_seconds=10,
     order_rates=(50, *range(100, 1_001, 100)),
@@ -87,8 +90,9 @@ TINY = Size(
     messages=300,
     lengths=(10, 100),
     loads=2,
-    placing_warm_up_seconds=1,
+    placing_warm_up_seconds=0,
     placing_seconds=1,
+    placing_connections=(8,),
     order_warm_up_seconds=1,
     order_seconds=1,
     order_rates=(10,),
