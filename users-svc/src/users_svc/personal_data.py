@@ -21,10 +21,12 @@ KEY_BYTES = 32
 NONCE_BYTES = 12
 """As NIST SP 800-38D recommends for GCM; random, for few messages under each key."""
 
+# Gives the key that holds: the new one, or the one that was there and stays as it is.
 ADD_KEY = """
-    INSERT INTO personal_data_keys (user_id, wrapped_key, made_at)
+    INSERT INTO personal_data_keys AS known (user_id, wrapped_key, made_at)
     VALUES ($1, $2, $3)
-    ON CONFLICT DO NOTHING
+    ON CONFLICT (user_id) DO UPDATE SET wrapped_key = known.wrapped_key
+    RETURNING wrapped_key
 """
 
 KEY = "SELECT wrapped_key FROM personal_data_keys WHERE user_id = $1"
@@ -59,14 +61,14 @@ class Vault:
         self._now = now
 
     async def seal(self, user_id: UUID, data: PersonalData) -> str:
-        """The data as text that only the user's key opens; the key is made if there is none."""
-        key = await self._key_of(user_id)
-        if key is None:
-            fresh = AESGCM.generate_key(8 * KEY_BYTES)
-            wrapped = encrypt(self._master_key, fresh, user_id)
-            await self._pool.execute(ADD_KEY, user_id, wrapped, self._now())
-            key = await self._key_of(user_id)
-        assert key is not None
+        """The data as text that only the user's key opens; the key is made if there is none.
+
+        Raises:
+            WrongMasterKey: the user's key cannot be unwrapped.
+        """
+        fresh = encrypt(self._master_key, AESGCM.generate_key(8 * KEY_BYTES), user_id)
+        wrapped = await self._pool.fetchval(ADD_KEY, user_id, fresh, self._now())
+        key = self._unwrapped(user_id, wrapped)
         return base64.b64encode(encrypt(key, FORM.dump_json(data), user_id)).decode()
 
     async def open(self, user_id: UUID, sealed: str) -> PersonalData | None:
@@ -75,18 +77,16 @@ class Vault:
         Raises:
             WrongMasterKey: the user's key cannot be unwrapped.
         """
-        key = await self._key_of(user_id)
-        if key is None:
+        wrapped = await self._pool.fetchval(KEY, user_id)
+        if wrapped is None:
             return None
+        key = self._unwrapped(user_id, wrapped)
         try:
             return FORM.validate_json(decrypt(key, base64.b64decode(sealed), user_id))
         except InvalidTag:
             return None
 
-    async def _key_of(self, user_id: UUID) -> AESGCM | None:
-        wrapped = await self._pool.fetchval(KEY, user_id)
-        if wrapped is None:
-            return None
+    def _unwrapped(self, user_id: UUID, wrapped: bytes) -> AESGCM:
         try:
             return AESGCM(decrypt(self._master_key, wrapped, user_id))
         except InvalidTag as error:
