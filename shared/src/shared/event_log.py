@@ -57,7 +57,7 @@ class EventPage(BaseModel):
 
 
 async def read_page(
-    pool: asyncpg.Pool, stream_id: UUID, *, after: int, limit: int, unknown: str = "unknown-stream"
+    pool: asyncpg.Pool, stream_id: UUID, *, after: int, limit: int, unknown: str
 ) -> EventPage:
     """The events of a stream behind version `after`, oldest first.
 

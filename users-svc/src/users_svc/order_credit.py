@@ -7,6 +7,7 @@ from uuid import UUID
 import asyncpg
 from pydantic import BaseModel, ConfigDict
 
+from shared import parked
 from shared.event_log import AN_EVENT, EventResponse, response_of
 
 CONSUMER = "users-worker"
@@ -18,15 +19,6 @@ DECISIONS = """
       AND type IN ('credit-reserved', 'credit-refused', 'credit-released')
       AND data->>'order_id' = $2::uuid::text
     ORDER BY version
-"""
-
-# Only a stream whose messages are this user's: nobody learns of others' orders.
-PARKED = """
-    SELECT reason, parked_streams.parked_at AS at
-    FROM parked_streams
-    JOIN parked_messages USING (consumer, stream_id)
-    WHERE consumer = $3 AND stream_id = $2 AND key = convert_to($1::uuid::text, 'UTF8')
-    LIMIT 1
 """
 
 
@@ -60,9 +52,19 @@ class OrderCreditResponse(BaseModel):
 async def read(pool: asyncpg.Pool, user_id: UUID, order_id: UUID) -> OrderCreditResponse:
     """What is recorded about an order in its user's stream, and whether its own stream waits."""
     decisions = await pool.fetch(DECISIONS, user_id, order_id)
-    parked = await pool.fetchrow(PARKED, user_id, order_id, CONSUMER)
     return OrderCreditResponse(
         order_id=order_id,
         decisions=[response_of(row) for row in decisions],
-        parked=ParkedResponse(**parked) if parked else None,
+        parked=await parked_of_user(pool, user_id, order_id),
     )
+
+
+async def parked_of_user(
+    pool: asyncpg.Pool, user_id: UUID, order_id: UUID
+) -> ParkedResponse | None:
+    """None also for a stream of another user's order: nobody learns of that."""
+    messages = await parked.list_messages(pool, CONSUMER, order_id, messages_max=1)
+    if not messages or messages[0].record.key != str(user_id).encode():
+        return None
+    streams = await parked.list_streams(pool, CONSUMER, order_id)
+    return ParkedResponse(reason=streams[0].reason, at=streams[0].parked_at) if streams else None

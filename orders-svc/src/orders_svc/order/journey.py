@@ -17,22 +17,15 @@ from pydantic import BaseModel, ConfigDict
 from orders_svc.neighbours import CannotSay, Cell, Neighbours, Reading
 from orders_svc.order import publications
 from orders_svc.order.contract import TOPIC
-from orders_svc.order.order import Order, Status
+from orders_svc.order.order import UNKNOWN_ORDER, Order, Status
 from orders_svc.order.publications import CONSUMER, Publication
-from shared import event_log
+from shared import event_log, parked
 from shared.event_log import EventResponse
 from shared.forms import Amount
 
 EVENTS_MAX = 100
 """More than an order can have."""
 COUNTED_TYPES = ("order-confirmed", "order-cancelled")
-
-# The answer about the credit comes in the user's stream.
-PARKED = """
-    SELECT reason, parked_at AS at
-    FROM parked_streams
-    WHERE consumer = $3 AND stream_id IN ($1, $2)
-"""
 
 A_JOURNEY: dict[str, Any] = {
     "order_id": "01936f2a-7b00-7000-8000-000000000003",
@@ -99,7 +92,9 @@ async def read_journey(
     pool: asyncpg.Pool, neighbours: Neighbours, order: Order, authorization: str
 ) -> JourneyResponse:
     """Put together what we know of an order, and what our neighbours answer with this token."""
-    page = await event_log.read_page(pool, order.order_id, after=0, limit=EVENTS_MAX)
+    page = await event_log.read_page(
+        pool, order.order_id, after=0, limit=EVENTS_MAX, unknown=UNKNOWN_ORDER
+    )
     published = await publications.of_order(pool, order.order_id)
     hops, unknown = await gathered(
         recorded(page.events, published),
@@ -155,10 +150,11 @@ async def recorded(
 
 
 async def parked_here(pool: asyncpg.Pool, order: Order) -> list[HopResponse]:
-    rows = await pool.fetch(PARKED, order.order_id, order.user_id, CONSUMER)
+    """The order's own stream, and its user's, in which the answer about the credit comes."""
     return [
-        HopResponse(hop="parked", at=row["at"], process=CONSUMER, reason=row["reason"])
-        for row in rows
+        HopResponse(hop="parked", at=each.parked_at, process=CONSUMER, reason=each.reason)
+        for stream_id in (order.order_id, order.user_id)
+        for each in await parked.list_streams(pool, CONSUMER, stream_id)
     ]
 
 
