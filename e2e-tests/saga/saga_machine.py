@@ -42,7 +42,6 @@ class Saga(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.world = World(self.services)
-        self.deadlines_over = False
 
     def do(self, work: Awaitable[T]) -> T:
         async def done() -> T:

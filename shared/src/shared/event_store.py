@@ -250,10 +250,10 @@ def meaning_of(error: asyncpg.PostgresError, stream_id: UUID) -> Exception:
     match error.sqlstate:
         case "HT001":
             return KeyUsed()
-        case "HT003":
-            return OtherStreamsChanged()
         case "HT002":
             return VersionConflict(stream_id, int(error.as_dict()["detail"]))
+        case "HT003":
+            return OtherStreamsChanged()
         case _:
             return error
 

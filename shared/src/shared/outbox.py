@@ -175,11 +175,7 @@ async def keep_partitions(connection: asyncpg.Connection, now: datetime) -> None
     writer waits for it, and publishing does not depend on it.
     """
     for hour in range(HOURS_AHEAD):
-        await hold_shortly(
-            connection,
-            "SELECT create_outbox_partitions($1, 1)",
-            now + hour * HOUR,
-        )
+        await hold_shortly(connection, "SELECT create_outbox_partitions($1, 1)", now + hour * HOUR)
     names = await connection.fetch("SELECT ended_outbox_partitions($1)", now - KEPT)
     for (name,) in names:
         await hold_shortly(connection, "SELECT empty_outbox_partition($1)", name)
