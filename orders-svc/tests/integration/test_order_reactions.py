@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from uuid import UUID
 
+import httpx
 import pytest
 
 from orders_svc import worker
@@ -105,3 +106,18 @@ async def test_credit_for_an_order_that_nobody_placed_lets_its_stream_wait(
     assert (listed.returncode, listed.stderr) == (0, "")
     assert f"{user_id}  users.v1  1 waiting" in listed.stdout
     assert "NotFound: " in listed.stdout
+
+
+async def test_a_journey_tells_that_the_answer_about_the_credit_waits(
+    resources: Resources, consumer: Consumer, client: httpx.AsyncClient
+) -> None:
+    order_id = await placed(resources)
+    order = (await load(resources.orders, ORDER, order_id)).state
+    assert order is not None
+    await consumer.take([reserved(order.user_id, new_id())])
+
+    journey = (await client.get(f"/v1/orders/{order_id}/journey")).json()
+
+    [parked_hop] = [hop for hop in journey["hops"] if hop["hop"] == "parked"]
+    assert parked_hop["process"] == "orders-worker"
+    assert parked_hop["reason"].startswith("NotFound")

@@ -1,15 +1,18 @@
 """Answers are kept for as long as a request may be repeated, and then forgotten bit by bit."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
 import asyncpg
 import pytest
 
-from shared import idempotency
+from shared import idempotency, relay
 from shared.idempotency import KEPT
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
+TIDIED_SECONDS_MAX = 2
+"""Its first round takes some milliseconds, the next one comes much later."""
 
 KEEP = """
     INSERT INTO idempotency_keys (scope, key, fingerprint, status, headers, body, recorded_at)
@@ -43,3 +46,13 @@ async def test_a_round_has_a_bound(
     await idempotency.forget(connection, NOW)
 
     assert len(await kept(connection)) == 2
+
+
+async def test_the_relay_forgets_beside_its_work(connection: asyncpg.Connection) -> None:
+    await connection.execute(KEEP, "old", datetime.now(UTC) - KEPT - MINUTE, 1)
+
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(TIDIED_SECONDS_MAX):
+            await relay.tidy(connection)
+
+    assert await kept(connection) == set()

@@ -3,10 +3,12 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from uuid import UUID
 
+import httpx
 import pytest
 
 from shared import wire
@@ -143,3 +145,30 @@ async def test_what_waits_is_listed_and_redriven_by_command(
     assert f"{order_id}  orders.v1  1 waiting" in listed.stdout
     assert refused.returncode == 1
     assert refused.stderr == "hometown: 1 of 1 streams wait still\n"
+
+
+async def test_an_order_that_waits_is_told_with_its_reason_and_to_its_user_alone(
+    resources: Resources, consumer: Consumer, client: httpx.AsyncClient
+) -> None:
+    user_id, order_id = new_id(), new_id()
+    await consumer.take([replace(placed(order_id, "garbage"), key=str(user_id).encode())])
+
+    own = (await client.get(f"/v1/users/{user_id}/credits/{order_id}")).json()
+    other = (await client.get(f"/v1/users/{new_id()}/credits/{order_id}")).json()
+
+    assert "ValidationError" in own["parked"]["reason"]
+    assert (own["decisions"], other["parked"]) == ([], None)
+
+
+async def test_what_was_decided_about_an_order_is_told(
+    resources: Resources, consumer: Consumer, client: httpx.AsyncClient
+) -> None:
+    user_id, order_id = await registered(resources), new_id()
+    await consumer.take([placed(order_id, PLACED % (order_id, user_id))])
+    await consumer.take([placed(new_id(), PLACED % (new_id(), user_id))])
+
+    credit = (await client.get(f"/v1/users/{user_id}/credits/{order_id}")).json()
+
+    [decision] = credit["decisions"]
+    assert (decision["type"], decision["data"]["amount"]) == ("credit-reserved", "30.00")
+    assert credit["parked"] is None

@@ -54,6 +54,17 @@ async def test_who_registers_themselves_gets_the_id_of_their_token_once(
     assert (await me.get(f"/v1/users/{my_id}")).status_code == 200
 
 
+async def test_who_registers_themselves_has_no_limit_of_their_own_making(
+    me: httpx.AsyncClient, my_id: UUID
+) -> None:
+    too_much = await me.post("/v1/users", json=ME | {"credit_limit": "10000.01"})
+    unknown = await me.get(f"/v1/users/{my_id}")
+    enough = await me.post("/v1/users", json=ME | {"credit_limit": "10000.00"})
+
+    assert (too_much.status_code, too_much.json()["code"]) == (403, "credit-limit-too-high")
+    assert (unknown.status_code, enough.status_code) == (404, 201)
+
+
 async def test_whose_token_names_no_user_cannot_register_themselves(
     transport: httpx.ASGITransport, issuing: RunFolder
 ) -> None:
