@@ -8,9 +8,6 @@ from typing import Any
 import httpx
 import pyarrow as pa
 import pytest
-from opentelemetry import trace
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from analytics_spark import sink
@@ -74,16 +71,6 @@ async def api(tables: str, door: Door, issuing: RunFolder) -> AsyncIterator[http
             transport=transport, base_url="http://api", headers=bearer(issuing, "analyst")
         ) as client:
             yield client
-
-
-@pytest.fixture
-def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
-    """What a process with a tracer provider would export."""
-    exporter = InMemorySpanExporter()
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
-    return exporter
 
 
 @pytest.fixture

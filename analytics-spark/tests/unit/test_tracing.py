@@ -1,8 +1,6 @@
 """A batch is a trace of its own; an order's trace shows that the order reached the table."""
 
-import pytest
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from analytics_spark import tracing
@@ -16,15 +14,6 @@ ORDERS = [
     )
     for number in range(1, 101)
 ]
-
-
-@pytest.fixture
-def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
-    exporter = InMemorySpanExporter()
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(telemetry, "tracer", provider.get_tracer("test"))
-    return exporter
 
 
 def merged(spans: InMemorySpanExporter) -> tuple[ReadableSpan, list[ReadableSpan]]:

@@ -11,13 +11,16 @@ from uuid import uuid4
 
 import asyncpg
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from embedded import issuer
 from embedded.run_folder import RunFolder
 from embedded.testing import throwaway_kafka, throwaway_postgres
-from shared import topics
+from shared import telemetry, topics
 from shared.auth import Door, Verifier
 from shared.limits import Rates
 from shared.settings import DEVELOPMENT_ISSUER
@@ -95,6 +98,16 @@ def kafka_servers() -> Iterator[str]:
     with throwaway_kafka() as servers:
         asyncio.run(topics.create(servers))
         yield servers
+
+
+@pytest.fixture
+def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
+    """What a process that records every trace would export."""
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(telemetry, "tracer", provider.get_tracer("test"))
+    return exporter
 
 
 @pytest.fixture(scope="session")

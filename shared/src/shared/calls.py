@@ -11,7 +11,7 @@ from uuid import UUID
 import asyncpg
 from fastapi import Depends, Request, Response
 
-from shared.auth import Caller
+from shared.auth import caller_of
 from shared.decider import Decider
 from shared.event_store import EventStore, KeyUsed
 from shared.handler import Outcome, RepeatableAnswer, handle
@@ -88,9 +88,10 @@ async def call_of(request: Request) -> Call:
     is cheaper than to declare them; `openapi` documents them.
     """
     pool: asyncpg.Pool = request.app.state.pool
-    expected_version = version_of(request.headers.get(IF_MATCH))
+    headers = request.headers
+    expected_version = version_of(headers.get(IF_MATCH))
     key = None
-    if (name := request.headers.get(IDEMPOTENCY_KEY)) is not None:
+    if (name := headers.get(IDEMPOTENCY_KEY)) is not None:
         key = await key_of(request, name)
         await raise_if_answered(pool, key)
     request_id = new_id()
@@ -128,8 +129,7 @@ async def key_of(request: Request, text: str) -> IdempotencyKey:
         canonical = json.dumps(json.loads(body), sort_keys=True).encode() if body else b""
     except (ValueError, RecursionError):
         canonical = body
-    caller: Caller = request.state.caller
-    scope = f"{request.method} {request.url.path} {caller.subject}"
+    scope = f"{request.method} {request.url.path} {caller_of(request).subject}"
     return IdempotencyKey(
         scope=scope,
         key=text,

@@ -181,11 +181,10 @@ class Consumer:
     def _span(self, message: Message) -> Iterator[Span]:
         headers = {telemetry.TRACEPARENT: message.traceparent} if message.traceparent else {}
         with telemetry.tracer.start_as_current_span(
-            f"process {message.topic}",
-            context=telemetry.extract(headers),
-            kind=SpanKind.CONSUMER,
-            attributes=self._attributes(message),
+            f"process {message.topic}", context=telemetry.extract(headers), kind=SpanKind.CONSUMER
         ) as span:
+            if span.is_recording():
+                span.set_attributes(self._attributes(message))
             yield span
 
     def _attributes(self, message: Message) -> dict[str, str | int]:

@@ -8,12 +8,14 @@ import asyncio
 import socket
 
 MINIMUM_GAP_SECONDS = 0.001
+RESOLVED_SECONDS = 5.0
+"""How long a name's address is used: a relay may move, and to ask for it blocks the process."""
 
 
 class Doorbell:
     """Rings at `address` ("host:port"); None makes a doorbell that nobody hears.
 
-    A host that is a name is resolved at each ring, because a relay may move.
+    A host that is a name is resolved anew after RESOLVED_SECONDS, because a relay may move.
     """
 
     def __init__(self, address: str | None) -> None:
@@ -24,7 +26,9 @@ class Doorbell:
             host, _, port = address.rpartition(":")
             self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             self._socket.setblocking(False)
-            self._target = (host, int(port))
+            self._host, self._port = host, int(port)
+            self._target = host, int(port)
+            self._resolved_at = float("-inf")
 
     def ring(self) -> None:
         """Call it after a commit, in a running event loop. Never waits for the relay, never raises.
@@ -47,6 +51,9 @@ class Doorbell:
         if self._socket is None:
             return
         try:
+            if now >= self._resolved_at + RESOLVED_SECONDS:
+                self._resolved_at = now
+                self._target = socket.gethostbyname(self._host), self._port
             self._socket.sendto(b"", self._target)
         except OSError:
             pass  # only a hint; a full buffer or an absent relay is no error here

@@ -126,7 +126,7 @@ class EventStore(Generic[E]):
             KeyUsed: the idempotency key was recorded by another request.
             Refused: a public event is larger than MESSAGE_BYTES_MAX.
         """
-        with telemetry.tracer.start_as_current_span(f"append {self.category}") as span:
+        with telemetry.inner_span(f"append {self.category}") as span:
             span.set_attribute(telemetry.STREAM_ID, str(stream_id))
             now = self._now()
             try:

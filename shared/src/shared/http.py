@@ -15,8 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as AsgiScope
 
-from shared import telemetry
-from shared.auth import Door, May
+from shared.auth import CALLER, Door, May
 from shared.errors import Gone, NotFound, Refused, VersionConflict
 from shared.health import database_check, health_routes
 from shared.idempotency import Replay
@@ -24,6 +23,7 @@ from shared.limits import BODY_TOO_LARGE, AnswerTime, BodySize
 from shared.messages import Answer
 from shared.openapi import document, methods_of, routes_of
 from shared.problems import HttpProblem, problem, problem_of
+from shared.request_spans import RequestSpans
 
 C = TypeVar("C")
 S = TypeVar("S")
@@ -66,12 +66,7 @@ def create_app(
         redoc_url=None,
         static_url=PAGE_FILES,
         redirect_slashes=False,
-        telemetry={
-            "operation_spans": False,
-            "metrics": False,
-            "logs": False,
-            "exclude": lambda scope: scope["path"].startswith("/health/"),
-        },
+        telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     app.openapi = partial(document, app, routers)  # type: ignore[method-assign]
     app.state.pool = pool
@@ -84,6 +79,7 @@ def create_app(
     app.add_middleware(BodySize)
     app.add_middleware(AnswerTime)
     app.add_middleware(Authentication, door=door)
+    app.add_middleware(RequestSpans)
     return app
 
 
@@ -98,7 +94,7 @@ def demand_scopes(router: APIRouter) -> None:
 class Authentication:
     """Lets nobody in but known callers, before anything of the request's body is read.
 
-    The caller is in `request.state.caller` then.
+    `caller_of` the request says who it is.
     """
 
     def __init__(self, app: ASGIApp, door: Door) -> None:
@@ -107,12 +103,10 @@ class Authentication:
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
-            telemetry.hide_secrets(scope["query_string"])
             try:
-                caller = await self.door.admit(scope["headers"])
+                scope[CALLER] = await self.door.admit(scope["headers"])
             except HttpProblem as error:
                 return await problem_of(error)(scope, receive, send)
-            scope.setdefault("state", {})["caller"] = caller
         return await self.app(scope, receive, send)
 
 

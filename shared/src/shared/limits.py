@@ -54,9 +54,15 @@ class BodySize:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
-        if declared_bytes(scope) > self.bytes_max:
+        declared = declared_bytes(scope)
+        if declared is None:
+            return await self.app(scope, self._bounded(receive), send)
+        if declared > self.bytes_max:
             refusal = problem(413, BODY_TOO_LARGE, self.detail)
             return await refusal(scope, receive, send)
+        return await self.app(scope, receive, send)
+
+    def _bounded(self, receive: Receive) -> Receive:
         received = 0
 
         async def receive_bounded() -> Message:
@@ -67,15 +73,15 @@ class BodySize:
                 raise HTTPException(413, self.detail)
             return message
 
-        await self.app(scope, receive_bounded, send)
+        return receive_bounded
 
 
-def declared_bytes(scope: Scope) -> int:
-    """What the request says of its body; h11 has seen that it is a number."""
+def declared_bytes(scope: Scope) -> int | None:
+    """What the request says of its body; h11 has seen that it is a number, and takes no more."""
     for name, value in scope["headers"]:
         if name == b"content-length":
             return int(value)
-    return 0
+    return None
 
 
 class AnswerTime:

@@ -4,27 +4,15 @@ import logging
 
 import httpx
 import pytest
-from opentelemetry import trace
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from embedded import issuer
 from embedded.run_folder import RunFolder
-from shared import telemetry
+from shared import request_spans
 from users_svc.bootstrap import Resources
 
 HIDDEN = "correct-horse-battery"
-
-
-@pytest.fixture
-def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
-    """What a process with a tracer provider would export."""
-    exporter = InMemorySpanExporter()
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
-    return exporter
 
 
 @pytest.fixture
@@ -89,7 +77,7 @@ async def test_without_the_mechanism_a_token_in_the_query_is_in_the_trace(
     spans: InMemorySpanExporter,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(telemetry, "hide_secrets", lambda query: None)
+    monkeypatch.setattr(request_spans, "holds_secret", lambda query: False)
 
     await client.get("/v1/users", params={"access_token": token})
 
