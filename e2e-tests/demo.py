@@ -27,7 +27,13 @@ NEW_SECONDS_MAX = 120
 """Older orders have their trace by now, or never."""
 
 # Every user's own hometown item once: see sample/orders.csv.
-EXPECTED = {"local_buyers": 4, "purchases": 4, "quantity": 12, "amount": "44506.56"}
+EXPECTED = {
+    "local_buyers": 4,
+    "purchases": 4,
+    "quantity": 12,
+    "amount": "44506.56",
+    "all": {"purchases": 16, "quantity": 55, "amount": "203588.40"},
+}
 
 
 def say(text: str = "") -> None:
@@ -105,6 +111,7 @@ def show_hour(hour: Json) -> None:
             f"  {cell.get('origin', 'all'):10}{cell['local_buyers']:>14}{cell['purchases']:>12}"
             f"{cell['quantity']:>10}{cell['amount']:>12}"
         )
+    say("of {purchases} purchases, quantity {quantity}, {amount}".format(**hour["all"]))
 
 
 def show_order(hometown: Hometown, sample: Sample) -> None:

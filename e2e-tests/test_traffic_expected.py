@@ -9,7 +9,7 @@ import pytest
 import sample
 from traffic import expected
 from traffic.compare import hours_differ
-from traffic.expected import By, Ledger, Line, Order, Purchase, Since, Totals
+from traffic.expected import By, Everything, Ledger, Line, Order, Purchase, Since, Totals
 
 HOUR = sample.HOUR
 SINCE = sample.SINCE
@@ -93,8 +93,9 @@ def test_the_sample_is_as_it_must_be(ledger: Ledger) -> None:
     assert amounts(ledger, "origin") == by_place
     assert amounts(ledger, "address") == by_place
     assert amounts(ledger, "gender") == {"male": "24173.28", "female": "20333.28"}
-    assert sum(order.amount for order in ledger.orders) == Decimal("203588.40")
-    assert sum(line.quantity for order in ledger.orders for line in order.lines) == 55
+    assert expected.everything(ledger, HOUR) == Everything(
+        purchases=16, quantity=55, amount=Decimal("203588.40")
+    )
 
 
 def test_the_last_millisecond_belongs_to_the_hour(ledger: Ledger) -> None:
@@ -215,7 +216,13 @@ def answer_to(ledger: Ledger) -> dict[tuple[datetime, By], dict[str, object]]:
         {"origin": value, **cell(totals)}
         for value, totals in expected.split(purchases, "origin").items()
     ]
-    return {(HOUR, "origin"): {**cell(expected.totals_of(purchases)), "cells": cells}}
+    bought = expected.everything(ledger, HOUR)
+    whole = {
+        **cell(expected.totals_of(purchases)),
+        "all": {**dataclasses.asdict(bought), "amount": str(bought.amount)},
+        "cells": cells,
+    }
+    return {(HOUR, "origin"): whole}
 
 
 def test_equal_totals_do_not_differ(ledger: Ledger) -> None:
@@ -234,5 +241,7 @@ def test_one_changed_order_is_found(ledger: Ledger) -> None:
 
     assert [difference.partition(";")[0] for difference in found] == [
         "hour 2016-11-11 00, all: 4 buyers, 4 purchases, quantity 12, amount 44506.56",
+        "hour 2016-11-11 00, wherever from: Everything(purchases=16, quantity=55,"
+        " amount=Decimal('203588.40'))",
         "hour 2016-11-11 00 by origin, BJ: 1 buyers, 1 purchases, quantity 3, amount 16166.64",
     ]

@@ -29,7 +29,7 @@ READ_HOUR = """
     SELECT count(DISTINCT user_id), coalesce(sum(purchases), 0)::int,
         coalesce(sum(quantity), 0)::int, coalesce(sum(cents), 0)::int
     FROM cells
-    WHERE hour = %s
+    WHERE hour = %s AND user_id <> ''
 """
 
 READ_OFFSETS = "SELECT offsets FROM batches ORDER BY batch_id DESC LIMIT 1"

@@ -1,7 +1,7 @@
 """The job without Spark: packing and the operator, with state in memory, batch by batch."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from analytics_spark.blobs import from_bytes
-from analytics_spark.cells import KEY, VALUES
+from analytics_spark.cells import KEY, NOBODY, VALUES
 from analytics_spark.pack import pack
 from analytics_spark.processor import CellDeltas
 from analytics_spark.topics import ITEMS, ORDERS, USERS, Kind
@@ -64,13 +64,16 @@ class SmallJob:
     def hour(self, hour: datetime) -> tuple[int, int, int, int]:
         """Local buyers, purchases, quantity and cents of an hour."""
         of_hour = {
-            cell: amounts for cell, amounts in self.cells().items() if cell[0] == milliseconds(hour)
+            cell: amounts
+            for cell, amounts in self.cells().items()
+            if cell[0] == milliseconds(hour) and buyer_in(cell) != NOBODY
         }
-        buyers = {cell[KEY.index("user_id")] for cell in of_hour}
-        purchases, quantity, cents = (
-            sum(amounts[index] for amounts in of_hour.values()) for index in range(3)
-        )
-        return len(buyers), purchases, quantity, cents
+        return len({buyer_in(cell) for cell in of_hour}), *summed(of_hour.values())
+
+    def everything(self, hour: datetime) -> Amounts:
+        """Purchases, quantity and cents of an hour, local or not."""
+        cells = self.cells().items()
+        return summed([amounts for cell, amounts in cells if cell[0] == milliseconds(hour)])
 
     def chunks(self) -> list[int]:
         """How many chunks of orders each bucket keeps."""
@@ -90,6 +93,15 @@ class SmallJob:
         if watermark > self._watermark:
             self._tester.setWatermark(watermark)
             self._watermark = watermark
+
+
+def buyer_in(cell: Cell) -> object:
+    return cell[KEY.index("user_id")]
+
+
+def summed(rows: Collection[Amounts]) -> tuple[int, int, int]:
+    purchases, quantity, cents = (sum(row[index] for row in rows) for index in range(len(VALUES)))
+    return purchases, quantity, cents
 
 
 def packed(events: Sequence[Event], buckets: int) -> Iterable[dict[str, Any]]:

@@ -10,7 +10,7 @@ from uuid import UUID
 from clients import Hometown, Json
 from traffic import checks, expected
 from traffic.driver import Run
-from traffic.expected import By, Ledger, Totals
+from traffic.expected import By, Everything, Ledger, Totals
 from traffic.ledger import ledger_of
 from traffic.window import Window
 
@@ -119,6 +119,9 @@ def hours_differ(ledger: Ledger, answered: Mapping[tuple[datetime, By], Json]) -
         of_hour = [each for each in purchases if each.hour == hour]
         name = f"hour {hour:%Y-%m-%d %H}"
         yield from cells_differ(name, {"all": expected.totals_of(of_hour)}, {"all": answer})
+        got, right = everything_in(answer["all"]), expected.everything(ledger, hour)
+        if got != right:
+            yield f"{name}, wherever from: {got}; expected {right}"
         cells = {cell[by]: cell for cell in answer["cells"]}
         yield from cells_differ(f"{name} by {by}", expected.split(of_hour, by), cells)
 
@@ -140,6 +143,15 @@ def totals_in(cell: Json) -> Totals:
         purchases=cell["purchases"],
         quantity=cell["quantity"],
         amount=Decimal(cell["amount"]),
+    )
+
+
+def everything_in(answer: Json) -> Everything:
+    """What an hour's answer says of all its purchases."""
+    return Everything(
+        purchases=answer["purchases"],
+        quantity=answer["quantity"],
+        amount=Decimal(answer["amount"]),
     )
 
 

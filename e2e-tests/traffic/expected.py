@@ -78,6 +78,15 @@ class Totals:
     amount: Decimal
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Everything:
+    """All that was bought in an hour, wherever it comes from."""
+
+    purchases: int
+    quantity: int
+    amount: Decimal
+
+
 def as_of(values: Iterable[Since], instant: datetime) -> str | None:
     """What held at an instant; None when nothing did yet."""
     held = [each for each in values if each.effective_at <= instant]
@@ -85,17 +94,37 @@ def as_of(values: Iterable[Since], instant: datetime) -> str | None:
     return newest.value if newest else None
 
 
-def local_purchases(ledger: Ledger) -> Iterator[Purchase]:
-    """Every purchase that counts: of its hour, which begins with the full one."""
+def counting(ledger: Ledger) -> Iterator[Order]:
+    """The orders that count."""
     for order in ledger.orders:
-        if order.status != "confirmed" or order.ordered_at < ledger.late_before:
-            continue
+        if order.status == "confirmed" and order.ordered_at >= ledger.late_before:
+            yield order
+
+
+def everything(ledger: Ledger, hour: datetime) -> Everything:
+    """All purchases of an hour."""
+    lines = [line for order in counting(ledger) if hour_of(order) == hour for line in order.lines]
+    return Everything(
+        purchases=len(lines),
+        quantity=sum(line.quantity for line in lines),
+        amount=sum((line.quantity * line.unit_price for line in lines), Decimal(0)),
+    )
+
+
+def hour_of(order: Order) -> datetime:
+    """An hour begins with the full one."""
+    return order.ordered_at.replace(minute=0, second=0, microsecond=0)
+
+
+def local_purchases(ledger: Ledger) -> Iterator[Purchase]:
+    """Every local purchase that counts."""
+    for order in counting(ledger):
         address = as_of(ledger.addresses.get(order.user_id, ()), order.ordered_at)
         for line in order.lines:
             origin = as_of(ledger.origins.get(line.item_id, ()), order.ordered_at)
             if address is not None and address == origin:
                 yield Purchase(
-                    hour=order.ordered_at.replace(minute=0, second=0, microsecond=0),
+                    hour=hour_of(order),
                     user=order.user_id,
                     item=line.item_id,
                     type=ledger.types[line.item_id],

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from analytics_spark import hours
 from analytics_spark.bootstrap import Resources
 from analytics_spark.checkpoint import Offsets
-from analytics_spark.hours import Epoch, Split, Totals
+from analytics_spark.hours import Epoch, HourTotals, Split, Totals
 from shared import http
 from shared.auth import NOT_YOURS, Caller, Door, may
 from shared.errors import NotFound
@@ -32,11 +32,22 @@ TOTALS: dict[str, Any] = {
     "amount": "44506.56",
 }
 A_CELL = {"origin": "BJ", **TOTALS}
-AN_HOUR = {"hour": "2016-11-11T00:00:00Z", **TOTALS, "final": True}
+ALL = {"purchases": 16, "quantity": 55, "amount": "203588.40"}
+AN_HOUR = {"hour": "2016-11-11T00:00:00Z", **TOTALS, "all": ALL, "final": True}
 
 
 class TotalsResponse(BaseModel):
+    """Of local purchases: the item comes from the place where its buyer lives."""
+
     local_buyers: int
+    purchases: int
+    quantity: int
+    amount: Amount
+
+
+class AllResponse(BaseModel):
+    """Of all purchases, wherever the item comes from."""
+
     purchases: int
     quantity: int
     amount: Amount
@@ -48,6 +59,7 @@ class HourResponse(TotalsResponse):
     model_config = ConfigDict(json_schema_extra={"examples": [AN_HOUR]})
 
     hour: datetime
+    all: AllResponse
     final: bool
 
 
@@ -194,7 +206,7 @@ async def list_hours(
     after: Instant | None = None,
     limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 100,
 ) -> HourPage:
-    """Hours in [from, to) with local purchases; a page ends with the cursor for the next one."""
+    """Hours in [from, to) with purchases; a page ends with the cursor for the next one."""
     async with hours.snapshot(service.pool) as connection:
         found = await hours.list_hours(connection, since=from_, until=to, after=after, limit=limit)
         watermark = await hours.watermark(connection)
@@ -206,7 +218,7 @@ async def list_hours(
 async def get_hour(
     caller: Reader, hour: Hour, service: Service, by: Split | None = None
 ) -> SplitHourResponse:
-    """One hour, and on request its split; buyers of several cells are counted in each of them."""
+    """One hour, on request with its split; buyers of several cells are counted in each of them."""
     async with hours.snapshot(service.pool) as connection:
         totals = await hours.get_hour(connection, hour)
         cells = await hours.split_hour(connection, hour, by) if by else []
@@ -301,9 +313,17 @@ def amounts(totals: Totals) -> dict[str, Any]:
     }
 
 
-def hour_response(hour: datetime, totals: Totals, watermark: datetime | None) -> HourResponse:
-    final = watermark is not None and hour + HOUR <= watermark
-    return HourResponse(hour=hour, final=final, **amounts(totals))
+def hour_response(hour: datetime, totals: HourTotals, watermark: datetime | None) -> HourResponse:
+    return HourResponse(
+        hour=hour,
+        **amounts(totals.local),
+        all=AllResponse(
+            purchases=totals.all_purchases,
+            quantity=totals.all_quantity,
+            amount=Decimal(totals.all_cents).scaleb(-2),
+        ),
+        final=watermark is not None and hour + HOUR <= watermark,
+    )
 
 
 def cell_responses(by: Split, cells: Iterable[tuple[str, Totals]]) -> Sequence[CellResponse]:

@@ -13,7 +13,11 @@ from analytics_spark.versions import Changes, Mask, Versions
 HOUR_MILLISECONDS = 3_600_000
 
 KEY = ["hour", "item_id", "item_type", "address", "gender", "user_id"]
-"""A cell is of one user, because distinct users cannot be summed: who reads counts them."""
+"""A cell is of one user, because distinct users cannot be summed: who reads counts them. What is
+not local has neither user nor item, so that there is little of it."""
+NOBODY = ""
+"""The user and the item of cells that are not local, and what is not known of them: in a key, NULL
+would equal nothing, not even itself."""
 VALUES = ["purchases", "quantity", "cents"]
 
 DELTAS = pa.schema(dict.fromkeys(KEY, pa.string()) | dict.fromkeys(["hour", *VALUES], pa.int64()))
@@ -67,7 +71,7 @@ def corrections(
 
 
 def contributions(lines: pa.Table, tables: Tables, sign: int) -> pa.Table:
-    """Signed cell deltas of the lines whose user lived where the item comes from.
+    """Signed cell deltas of the lines; local are those whose user lived where the item comes from.
 
     Address and origin are those valid at the order's time; a missing one equals nothing. The
     amount is what was paid: quantity times the line's own price.
@@ -76,22 +80,22 @@ def contributions(lines: pa.Table, tables: Tables, sign: int) -> pa.Table:
     user = tables.users.find(column(lines, "user_id"), times)
     item = tables.items.find(column(lines, "item_id"), times)
     address, origin = tables.users.take("address", user), tables.items.take("origin", item)
+    local = pc.fill_null(pc.equal(address, origin), False)
     weight = pc.multiply(lines["weight"], sign)
     quantity = pc.multiply(lines["quantity"], weight)
-    joined = pa.table(
+    return pa.table(
         {
             "hour": times - times % HOUR_MILLISECONDS,
-            "item_id": lines["item_id"],
-            "item_type": tables.items.take("type", item),
-            "address": address,
-            "gender": tables.users.take("gender", user),
-            "user_id": lines["user_id"],
+            "item_id": pc.if_else(local, lines["item_id"], NOBODY),
+            "item_type": pc.fill_null(tables.items.take("type", item), NOBODY),
+            "address": pc.fill_null(address, NOBODY),
+            "gender": pc.fill_null(tables.users.take("gender", user), NOBODY),
+            "user_id": pc.if_else(local, lines["user_id"], NOBODY),
             "purchases": weight,
             "quantity": quantity,
             "cents": pc.multiply(quantity, lines["unit_cents"]),
         }
     )
-    return joined.filter(pc.fill_null(pc.equal(address, origin), False))
 
 
 def total(deltas: list[pa.Table]) -> pa.Table:

@@ -24,16 +24,25 @@ COLUMNS: dict[Split, str] = {
     "type": "item_type",
 }
 
+LOCAL = "user_id <> ''"
+"""Rows of purchases that are not local name nobody."""
+
 # Distinct buyers are counted from the users' own rows: sums of distinct counts would be wrong.
-TOTALS = """
-    count(DISTINCT user_id) AS local_buyers,
-    coalesce(sum(purchases), 0)::bigint AS purchases,
-    coalesce(sum(quantity), 0)::bigint AS quantity,
-    coalesce(sum(cents), 0)::bigint AS cents
+TOTALS = f"""
+    count(DISTINCT user_id) FILTER (WHERE {LOCAL}) AS local_buyers,
+    coalesce(sum(purchases) FILTER (WHERE {LOCAL}), 0)::bigint AS purchases,
+    coalesce(sum(quantity) FILTER (WHERE {LOCAL}), 0)::bigint AS quantity,
+    coalesce(sum(cents) FILTER (WHERE {LOCAL}), 0)::bigint AS cents
+"""
+
+ALL = """
+    coalesce(sum(purchases), 0)::bigint AS all_purchases,
+    coalesce(sum(quantity), 0)::bigint AS all_quantity,
+    coalesce(sum(cents), 0)::bigint AS all_cents
 """
 
 LIST_HOURS = f"""
-    SELECT hour, {TOTALS}
+    SELECT hour, {TOTALS}, {ALL}
     FROM cells
     WHERE ($1::timestamptz IS NULL OR hour >= $1)
       AND ($2::timestamptz IS NULL OR hour < $2)
@@ -44,7 +53,7 @@ LIST_HOURS = f"""
 """
 
 ONE_HOUR = f"""
-    SELECT {TOTALS}
+    SELECT {TOTALS}, {ALL}
     FROM cells
     WHERE hour = $1
 """
@@ -103,10 +112,22 @@ class UserCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
+    """Of purchases where the item comes from the place where its buyer lives."""
+
     local_buyers: int
     purchases: int
     quantity: int
     cents: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HourTotals:
+    """Of an hour: what is local, and everything that was bought."""
+
+    local: Totals
+    all_purchases: int
+    all_quantity: int
+    all_cents: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,28 +170,28 @@ async def list_hours(
     until: datetime | None,
     after: datetime | None,
     limit: int,
-) -> Sequence[tuple[datetime, Totals]]:
-    """Hours in [since, until) and behind `after` in which somebody bought from home."""
+) -> Sequence[tuple[datetime, HourTotals]]:
+    """Hours in [since, until) and behind `after` in which somebody bought something."""
     rows = await connection.fetch(LIST_HOURS, since, until, after, limit)
-    return [(row["hour"], totals_of(row)) for row in rows]
+    return [(row["hour"], hour_totals_of(row)) for row in rows]
 
 
-async def get_hour(connection: Connection, hour: datetime) -> Totals:
-    """An hour in which nobody bought from home has zeros."""
+async def get_hour(connection: Connection, hour: datetime) -> HourTotals:
+    """An hour in which nobody bought anything has zeros."""
     row = await connection.fetchrow(ONE_HOUR, hour)
     assert row is not None  # an aggregate without GROUP BY always has a row
-    return totals_of(row)
+    return hour_totals_of(row)
 
 
 async def split_hour(
     connection: Connection, hour: datetime, by: Split
 ) -> Sequence[tuple[str, Totals]]:
-    """The hour's totals for each value of `by` that has some."""
+    """The hour's local totals for each value of `by` that has some."""
     rows = await connection.fetch(
         f"""
         SELECT {COLUMNS[by]} AS value, {TOTALS}
         FROM cells
-        WHERE hour = $1
+        WHERE hour = $1 AND {LOCAL}
         GROUP BY {COLUMNS[by]}
         ORDER BY {COLUMNS[by]}
         """,
@@ -222,4 +243,13 @@ def totals_of(row: asyncpg.Record) -> Totals:
         purchases=row["purchases"],
         quantity=row["quantity"],
         cents=row["cents"],
+    )
+
+
+def hour_totals_of(row: asyncpg.Record) -> HourTotals:
+    return HourTotals(
+        local=totals_of(row),
+        all_purchases=row["all_purchases"],
+        all_quantity=row["all_quantity"],
+        all_cents=row["all_cents"],
     )

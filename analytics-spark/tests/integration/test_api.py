@@ -27,6 +27,7 @@ from small_job import SmallJob
 
 QUERY_ID = "5b0a4a0c-1a63-4f5e-9d2c-6a1a1f5d9c11"
 TOTALS = {"local_buyers": 4, "purchases": 4, "quantity": 12, "amount": "44506.56"}
+ALL = {"purchases": 16, "quantity": 55, "amount": "203588.40"}
 
 
 class KnownEnds(TopicEnds):
@@ -90,7 +91,7 @@ async def test_hours_have_distinct_buyers_and_exact_amounts(api: httpx.AsyncClie
     page = await get(api, "/v1/hours")
 
     assert page == {
-        "hours": [{"hour": "2016-11-11T00:00:00Z", **TOTALS, "final": False}],
+        "hours": [{"hour": "2016-11-11T00:00:00Z", **TOTALS, "all": ALL, "final": False}],
         "next": None,
     }
 
@@ -143,6 +144,7 @@ async def test_an_hour_without_purchases_has_zeros(api: httpx.AsyncClient) -> No
         "purchases": 0,
         "quantity": 0,
         "amount": "0.00",
+        "all": {"purchases": 0, "quantity": 0, "amount": "0.00"},
         "final": False,
         "by": "origin",
         "cells": [],

@@ -103,15 +103,21 @@ class History:
         """The answer, order by order."""
         cells: dict[Cell, Amounts] = {}
         for _, user, minute, lines in self.orders:
-            address = as_of(self.users[user], minute)
             for item, quantity in lines:
-                if address is not None and address == as_of(self.items[item], minute):
-                    hour = milliseconds(at(minute)) // HOUR_MILLISECONDS * HOUR_MILLISECONDS
-                    cell = (hour, id_of(item), TYPES[item], address, "male", id_of(user))
-                    cents = quantity * int(PRICES[item].replace(".", ""))
-                    old = cells.get(cell, (0, 0, 0))
-                    cells[cell] = (old[0] + 1, old[1] + quantity, old[2] + cents)
+                cell = self.cell(user, item, minute)
+                cents = quantity * int(PRICES[item].replace(".", ""))
+                old = cells.get(cell, (0, 0, 0))
+                cells[cell] = (old[0] + 1, old[1] + quantity, old[2] + cents)
         return cells
+
+    def cell(self, user: str, item: str, minute: int) -> Cell:
+        hour = milliseconds(at(minute)) // HOUR_MILLISECONDS * HOUR_MILLISECONDS
+        address, origin = as_of(self.users[user], minute), as_of(self.items[item], minute)
+        type_ = TYPES[item] if origin else ""
+        gender = "male" if address else ""
+        if address and address == origin:
+            return (hour, id_of(item), type_, address, gender, id_of(user))
+        return (hour, "", type_, address or "", gender, "")
 
 
 def as_of(versions: list[tuple[int, int, str | None]], minute: int) -> str | None:

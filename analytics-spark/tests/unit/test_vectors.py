@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from analytics_spark.cells import KEY, NOBODY
 from histories import (
     HOUR,
     at,
@@ -15,7 +16,7 @@ from histories import (
     registered,
     sample,
 )
-from small_job import SmallJob
+from small_job import SmallJob, buyer_in
 
 SAMPLE = (4, 4, 12, 44_506_56)
 
@@ -28,7 +29,29 @@ def job() -> SmallJob:
 
 def test_v1_the_sample_has_four_local_buyers(job: SmallJob) -> None:
     assert job.hour(HOUR) == SAMPLE
+    assert job.everything(HOUR) == (16, 55, 203_588_40)
     assert job.tally["counted"] == 16
+
+
+def test_what_is_not_local_names_neither_buyer_nor_item(job: SmallJob) -> None:
+    others = [cell for cell in job.cells() if buyer_in(cell) == NOBODY]
+
+    assert len(others) == 12
+    assert {cell[KEY.index("item_id")] for cell in others} == {NOBODY}
+
+
+def test_of_two_unknown_ones_nothing_is_local() -> None:
+    """Neither the user nor the item is known: no place equals no place."""
+    job = SmallJob().read(confirmed("early", "Tom", ("iphone", 2), ordered_at=at(40)))
+
+    assert job.hour(HOUR) == (0, 0, 0, 0)
+    assert job.everything(HOUR) == (1, 2, 2 * 5_388_88)
+
+
+def test_what_becomes_local_leaves_the_others(job: SmallJob) -> None:
+    job.read(origin_corrected("iphone", "SH"))
+
+    assert job.everything(HOUR) == (16, 55, 203_588_40)
 
 
 def test_v2_repeated_records_count_once(job: SmallJob) -> None:
