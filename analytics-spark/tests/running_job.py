@@ -4,24 +4,33 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import psycopg
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
+from aiokafka.structs import ConsumerRecord
 from pyspark.sql import DataFrame, SparkSession
 
-from analytics_spark import query, sink, writer
+from analytics_spark import dead_letters, query, sink, writer
 from analytics_spark.settings import JobSettings
 from histories import Event
 from shared.topics import TOPICS
 
 COMMIT_TIMEOUT_SECONDS = 60
+READ_SECONDS_MAX = 10
 POLL_SECONDS = 0.05
 
 PARTITIONS = [
     TopicPartition(name, partition)
     for name, topic in TOPICS.items()
+    for partition in range(topic.partitions)
+]
+LETTERS = [
+    TopicPartition(topic.dead_letters_of(dead_letters.READER), partition)
+    for topic in TOPICS.values()
+    if dead_letters.READER in topic.readers
     for partition in range(topic.partitions)
 ]
 
@@ -57,7 +66,8 @@ class RunningJob:
         buckets = self._settings.buckets
         with writer.open_writer(dsn, checkpoint_dir, buckets) as connection:
             frame = query.outcomes(self._spark, self._settings)
-            write = wrap(sink.sink_into(connection, checkpoint_dir, buckets))
+            set_aside = partial(dead_letters.set_aside, self._settings.kafka_bootstrap_servers)
+            write = wrap(sink.sink_into(connection, checkpoint_dir, buckets, set_aside))
             running = query.start(frame, write, self._settings)
             try:
                 self._wait_for(sent, running.exception)
@@ -70,6 +80,10 @@ class RunningJob:
         row = self._reader.execute(READ_HOUR, [hour]).fetchone()
         assert row is not None
         return row
+
+    def dead_letters(self) -> list[ConsumerRecord]:
+        """What the job has set aside of the records that the topics have now."""
+        return asyncio.run(read_dead_letters(self._settings.kafka_bootstrap_servers))
 
     def epoch(self, column: str) -> Any:
         row = self._reader.execute(f"SELECT {column} FROM epochs").fetchone()
@@ -112,6 +126,17 @@ async def publish_all(servers: str, events: Sequence[Event]) -> dict[TopicPartit
     return sent
 
 
+async def read_dead_letters(servers: str) -> list[ConsumerRecord]:
+    async with AIOKafkaConsumer(bootstrap_servers=servers, auto_offset_reset="earliest") as letters:
+        letters.assign(LETTERS)
+        ends = await letters.end_offsets(LETTERS)
+        found: list[ConsumerRecord] = []
+        for partition, end in ends.items():
+            while await letters.position(partition) < end:
+                found.append(await asyncio.wait_for(letters.getone(partition), READ_SECONDS_MAX))
+        return found
+
+
 async def empty_topics(servers: str) -> None:
     """Delete all records, so that a new query begins with what a test publishes."""
     consumer = AIOKafkaConsumer(bootstrap_servers=servers)
@@ -119,7 +144,7 @@ async def empty_topics(servers: str) -> None:
     await consumer.start()
     await admin.start()
     try:
-        ends = await consumer.end_offsets(PARTITIONS)
+        ends = await consumer.end_offsets(PARTITIONS + LETTERS)
         await admin.delete_records(
             {partition: RecordsToDelete(before_offset=end) for partition, end in ends.items()}
         )

@@ -40,6 +40,7 @@ class SmallJob:
         self._cells: defaultdict[Cell, Counter[str]] = defaultdict(Counter)
         self.tally: Counter[str] = Counter()
         self.samples: list[dict[str, object]] = []
+        self.bad_records: list[dict[str, object]] = []
 
     def read(self, *events: Event) -> "SmallJob":
         """One batch with these records."""
@@ -87,6 +88,7 @@ class SmallJob:
             for name in ("counted", "late", "duplicates", "cancellations", "ignored", "bad"):
                 self.tally[name] += outcome[name]
             self.samples += from_bytes(outcome["samples"]).to_pylist()
+            self.bad_records += from_bytes(outcome["bad_records"]).to_pylist()
 
     def _advance_watermark(self) -> None:
         watermark = self._latest - LATENESS_MILLISECONDS
@@ -121,6 +123,7 @@ def records(events: Sequence[Event], buckets: int) -> pa.RecordBatch:
         "value": pa.array([event.value for event in events], pa.binary()),
         "type": pa.array([event.type for event in events], pa.string()),
         "seq": pa.array([event.version for event in events], pa.int64()),
+        "partition": pa.array([0 for _ in events], pa.int32()),
         "offset": pa.array([event.number for event in events], pa.int64()),
         "time": pa.array([RECORDED_AT for _ in events], pa.int64()),
         "traceparent": pa.array([event.traceparent for event in events], pa.string()),

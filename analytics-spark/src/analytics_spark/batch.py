@@ -11,6 +11,7 @@ from pyspark.sql import Row
 from analytics_spark import checkpoint
 from analytics_spark.blobs import from_bytes
 from analytics_spark.cells import DELTAS, HOUR_MILLISECONDS
+from analytics_spark.records import BAD
 from analytics_spark.tracing import SampledOrder
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -41,6 +42,7 @@ class Batch:
     tally: Tally
     deltas: pa.Table
     samples: Sequence[SampledOrder]
+    bad_records: pa.Table
 
 
 def batch_of(rows: Sequence[Row], batch_id: int, checkpoint_dir: Path, buckets: int) -> Batch:
@@ -63,6 +65,9 @@ def batch_of(rows: Sequence[Row], batch_id: int, checkpoint_dir: Path, buckets: 
             [DELTAS.empty_table(), *(from_bytes(row["cells"]) for row in rows)]
         ),
         samples=[order for row in rows for order in samples_of(from_bytes(row["samples"]))],
+        bad_records=pa.concat_tables(
+            [BAD.empty_table(), *(from_bytes(row["bad_records"]) for row in rows)]
+        ),
     )
 
 

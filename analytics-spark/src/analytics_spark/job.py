@@ -9,12 +9,13 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import psycopg
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 
-from analytics_spark import query, sink, writer
+from analytics_spark import dead_letters, query, sink, writer
 from analytics_spark.readiness import Readiness
 from analytics_spark.session import open_session
 from analytics_spark.settings import JobSettings
@@ -57,7 +58,8 @@ def run_query(settings: JobSettings, stop: threading.Event, readiness: Readiness
         spark = open_session(settings)
         try:
             frame = query.outcomes(spark, settings)
-            write = sink.sink_into(connection, checkpoint_dir, settings.buckets)
+            set_aside = partial(dead_letters.set_aside, settings.kafka_bootstrap_servers)
+            write = sink.sink_into(connection, checkpoint_dir, settings.buckets, set_aside)
             with started(query.start(frame, write, settings)) as running:
                 watch(running, stop, readiness)
         finally:

@@ -70,8 +70,8 @@ def pack_held(
         return
     checked = check(topic, pa.Table.from_batches(held).combine_chunks())
     rows = list(packed_rows(topic, checked.rows, buckets))
-    if checked.bad:
-        rows.append((0, Kind.BAD, checked.bad, None, None))
+    if checked.bad.num_rows:
+        rows.append((0, Kind.BAD, checked.bad.num_rows, None, to_bytes(checked.bad)))
     if rows:
         columns = zip(zip(*rows, strict=True), PACKED_ARROW.types, strict=True)
         arrays = [pa.array(list(values), type_) for values, type_ in columns]

@@ -17,6 +17,7 @@ from pyspark.sql.streaming.stateful_processor import (
 from analytics_spark.blobs import column, from_bytes, to_bytes
 from analytics_spark.cells import Advance, Tables, contributions, corrections, total
 from analytics_spark.orders import EVENTS, STORED, Settled, settle, without
+from analytics_spark.records import BAD
 from analytics_spark.retained import BLOB, CHUNK, RetainedOrders
 from analytics_spark.topics import ITEM_ATTRIBUTES, USER_ATTRIBUTES, Kind
 from analytics_spark.versions import Changes, Versions
@@ -26,7 +27,7 @@ SAMPLES_MAX = 64
 
 OUTCOME = (
     "watermark long, latest long, counted long, late long, duplicates long, cancellations long,"
-    " ignored long, bad long, cells binary, samples binary"
+    " ignored long, bad long, cells binary, samples binary, bad_records binary"
 )
 """One row for each bucket that had input; times in milliseconds, tables as blobs."""
 
@@ -35,6 +36,7 @@ ARRIVING = {
     Kind.ORDERS: pa.schema(EVENTS),
     Kind.USERS: pa.schema(VERSION | USER_ATTRIBUTES),
     Kind.ITEMS: pa.schema(VERSION | ITEM_ATTRIBUTES),
+    Kind.BAD: BAD,
 }
 
 
@@ -45,7 +47,7 @@ class Arrived:
     orders: pa.Table
     users: pa.Table
     items: pa.Table
-    bad: int
+    bad: pa.Table
 
 
 class CellDeltas(StatefulProcessor):
@@ -83,9 +85,10 @@ class CellDeltas(StatefulProcessor):
             "watermark": watermark,
             "latest": pc.max(events["ordered_at"]).as_py(),
             **tallies(settled, arrived.orders.filter(late)),
-            "bad": arrived.bad,
+            "bad": arrived.bad.num_rows,
             "cells": to_bytes(total(deltas)),
             "samples": to_bytes(settled.samples),
+            "bad_records": to_bytes(arrived.bad),
         }
 
     def _advance(self, arrived: Arrived, watermark: int) -> Advance:
@@ -112,16 +115,16 @@ class CellDeltas(StatefulProcessor):
 def unpack(frames: Iterator[pd.DataFrame]) -> Arrived:
     """The rows of `pack`; those of a bucket may come in several frames."""
     tables = {kind: [schema.empty_table()] for kind, schema in ARRIVING.items()}
-    bad = 0
     for frame in frames:
-        for kind, count, body in zip(frame["kind"], frame["count"], frame["body"], strict=True):
+        for kind, body in zip(frame["kind"], frame["body"], strict=True):
             if kind in tables:
                 tables[kind].append(from_bytes(body))
-            elif kind == Kind.BAD:
-                bad += count
     joined = {kind: pa.concat_tables(parts).combine_chunks() for kind, parts in tables.items()}
     return Arrived(
-        orders=joined[Kind.ORDERS], users=joined[Kind.USERS], items=joined[Kind.ITEMS], bad=int(bad)
+        orders=joined[Kind.ORDERS],
+        users=joined[Kind.USERS],
+        items=joined[Kind.ITEMS],
+        bad=joined[Kind.BAD],
     )
 
 

@@ -59,8 +59,8 @@ def records(spark: SparkSession, topic: Topic, settings: JobSettings) -> DataFra
         .load()
     )
     type_, traceparent = header("ce_type"), header("traceparent")
-    # A record without a type goes on to be counted as a bad one, and so does one of a version that
-    # is not understood here: what its fields mean must not be guessed.
+    # A record without a type goes on to be set aside, and so does one of a version that is not
+    # understood here: what its fields mean must not be guessed.
     wanted = type_.isNull() | type_.isin(*sorted(topic.types))
     understood = header("ce_schemaversion").try_cast("int") == SCHEMA_VERSION
     return (
@@ -72,6 +72,7 @@ def records(spark: SparkSession, topic: Topic, settings: JobSettings) -> DataFra
             "value",
             F.when(understood, type_).alias("type"),
             header("ce_streamversion").try_cast("long").alias("seq"),
+            "partition",
             "offset",
             F.unix_millis("timestamp").alias("time"),
             F.when(traceparent.rlike(SAMPLED_TRACEPARENT), traceparent).alias("traceparent"),

@@ -32,31 +32,69 @@ watermark there, and every order after it would be late."""
 BLOCK_BYTES_MIN = 1 << 20
 
 
+BAD = pa.schema(
+    {"topic": pa.string(), "partition": pa.int32(), "offset": pa.int64(), "reason": pa.string()}
+)
+"""Where bad records are, and what is wrong with them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """The good records' rows, each with the `bucket` of its record; how many records were bad."""
+    """The good records' rows, each with the `bucket` of its record; and the BAD ones."""
 
     rows: pa.Table
-    bad: int
+    bad: pa.Table
+
+
+class Verdicts:
+    """Which records are good; of a bad one, the first demand that it does not meet."""
+
+    def __init__(self, count: int) -> None:
+        self._reasons = [""]
+        self._broken = np.zeros(count, np.int8)
+
+    def demand(self, met: Mask, reason: str) -> None:
+        self._broken[(self._broken == 0) & ~met] = len(self._reasons)
+        self._reasons.append(reason)
+
+    @property
+    def good(self) -> Mask:
+        result: Mask = self._broken == 0
+        return result
+
+    def bad(self, topic: Topic, records: pa.Table) -> pa.Table:
+        """The records that are not good."""
+        rows = records.filter(pa.array(~self.good))
+        reasons = pa.array(self._reasons).take(pa.array(self._broken[~self.good]))
+        topics = pa.array([topic.name] * rows.num_rows, pa.string())
+        columns = [topics, column(rows, "partition"), column(rows, "offset"), reasons]
+        return pa.table(columns, schema=BAD)
 
 
 def check(topic: Topic, records: pa.Table) -> Checked:
     """Read a batch of records of one topic.
 
-    `records` has bucket, key, value, type, seq, offset, time (milliseconds) and traceparent.
+    `records` has bucket, key, value, type, seq, partition, offset, time (milliseconds) and
+    traceparent.
     """
     documents = parse(column(records, "value"), pa.struct(dict(topic.form)))
+    verdicts = Verdicts(records.num_rows)
+    known = pc.is_in(records["type"], pa.array(topic.types))
+    verdicts.demand(mask(known), "its type or version is not understood")
+    verdicts.demand(mask(pc.is_valid(documents)), "the value is no document of its form")
+    # The key has decided on the bucket: a user's facts in another one would never be found.
     same_key = pc.equal(pc.struct_field(documents, topic.key).cast(pa.binary()), records["key"])
-    good = mask(same_key) & pc.is_in(records["type"], pa.array(topic.types)).to_numpy()
+    verdicts.demand(mask(same_key), f"the key is not the {topic.key}")
     match topic.kind:
         case Kind.ORDERS:
-            return orders(records, documents, good)
+            rows = orders(records, documents, verdicts)
         case Kind.USERS:
-            return versions(USERS, USER_ATTRIBUTES, records, documents, good)
+            rows = versions(USERS, USER_ATTRIBUTES, records, documents, verdicts)
         case Kind.ITEMS:
-            return versions(ITEMS, ITEM_ATTRIBUTES, records, documents, good)
+            rows = versions(ITEMS, ITEM_ATTRIBUTES, records, documents, verdicts)
         case _:
             raise ValueError(topic.kind)
+    return Checked(rows=rows, bad=verdicts.bad(topic, records))
 
 
 def parse(values: pa.Array, form: pa.DataType) -> pa.Array:
@@ -100,17 +138,18 @@ def versions(
     attributes: dict[str, pa.DataType],
     records: pa.Table,
     documents: pa.Array,
-    good: Mask,
-) -> Checked:
+    verdicts: Verdicts,
+) -> pa.Table:
     """Rows (bucket, key, valid_from, seq, attributes); a deletion has no attributes."""
     valid_from = milliseconds(documents, "effective_at")
     deleted = pc.equal(records["type"], DELETED)
     seq = pc.fill_null(records["seq"], 0).to_numpy()
-    good &= in_range(valid_from) & (seq > 0)
+    verdicts.demand(in_range(valid_from), "it has no effective_at, or one that nobody can mean")
+    verdicts.demand(seq > 0, "it has no version of its stream")
     values = {}
     for name in attributes:
         value = pc.struct_field(documents, name)
-        good &= mask(pc.or_(deleted, pc.is_valid(value)))
+        verdicts.demand(mask(pc.or_(deleted, pc.is_valid(value))), f"it has no {name}")
         values[name] = pc.if_else(deleted, None, value)
     rows = pa.table(
         {
@@ -121,25 +160,29 @@ def versions(
         }
         | values
     )
-    return Checked(rows=rows.filter(pa.array(good)), bad=int((~good).sum()))
+    return rows.filter(pa.array(verdicts.good))
 
 
-def orders(records: pa.Table, documents: pa.Array, good: Mask) -> Checked:
+def orders(records: pa.Table, documents: pa.Array, verdicts: Verdicts) -> pa.Table:
     """One row for each line of a confirmed order, and of one cancelled after its confirmation."""
     time = milliseconds(documents, "ordered_at")
     cancelled = mask(pc.equal(records["type"], CANCELLED))
     was_confirmed = pc.struct_field(documents, "was_confirmed")
     lines = pc.struct_field(documents, "lines")
-    good &= in_range(time) & (time <= records["time"].to_numpy() + FUTURE_MAX_MILLISECONDS)
-    good &= mask(pc.is_valid(pc.struct_field(documents, "order_id")))
-    good &= ~cancelled | mask(pc.is_valid(was_confirmed))
-    good &= mask(pc.greater(pc.list_value_length(lines), 0))
+    verdicts.demand(in_range(time), "it has no ordered_at, or one that nobody can mean")
+    latest = records["time"].to_numpy() + FUTURE_MAX_MILLISECONDS
+    verdicts.demand(time <= latest, "it was ordered in the future")
+    verdicts.demand(mask(pc.is_valid(pc.struct_field(documents, "order_id"))), "it has no order_id")
+    verdicts.demand(~cancelled | mask(pc.is_valid(was_confirmed)), "it has no was_confirmed")
+    verdicts.demand(mask(pc.greater(pc.list_value_length(lines), 0)), "it has no lines")
 
     owner = pc.list_parent_indices(lines).to_numpy()
     line, line_is_good = check_lines(pc.list_flatten(lines))
-    good[owner[~line_is_good]] = False
+    has_good_lines = np.ones(records.num_rows, bool)
+    has_good_lines[owner[~line_is_good]] = False
+    verdicts.demand(has_good_lines, "a line lacks something, or nobody can mean its numbers")
     # An order that was cancelled before it was confirmed never counted.
-    wanted = (good & (~cancelled | mask(was_confirmed)))[owner]
+    wanted = (verdicts.good & (~cancelled | mask(was_confirmed)))[owner]
 
     record = pa.array(owner)
     rows = pa.table(
@@ -155,7 +198,7 @@ def orders(records: pa.Table, documents: pa.Array, good: Mask) -> Checked:
             "traceparent": records["traceparent"].take(record),
         }
     )
-    return Checked(rows=rows.filter(pa.array(wanted)), bad=int((~good).sum()))
+    return rows.filter(pa.array(wanted))
 
 
 def check_lines(lines: pa.Array) -> tuple[dict[str, pa.Array], Mask]:

@@ -88,15 +88,23 @@ DELETE_EMPTY = """
 
 
 def sink_into(
-    connection: psycopg.Connection, checkpoint_dir: Path, buckets: int
+    connection: psycopg.Connection,
+    checkpoint_dir: Path,
+    buckets: int,
+    set_aside: Callable[[pa.Table], None],
 ) -> Callable[[DataFrame, int], None]:
-    """A function for foreachBatch; what it raises ends the query and undoes the batch."""
+    """A function for foreachBatch; what it raises ends the query and undoes the batch.
+
+    `set_aside` keeps a batch's bad records elsewhere before the batch is committed.
+    """
 
     def sink(frame: DataFrame, batch_id: int) -> None:
         began_at = time.time_ns()
         # One action only: a second one would run the operator again, on its state of before.
-        rows = frame.collect()
-        merge(connection, batch_of(rows, batch_id, checkpoint_dir, buckets), began_at)
+        batch = batch_of(frame.collect(), batch_id, checkpoint_dir, buckets)
+        if batch.bad_records.num_rows:
+            set_aside(batch.bad_records)
+        merge(connection, batch, began_at)
 
     return sink
 

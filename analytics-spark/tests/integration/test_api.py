@@ -16,6 +16,7 @@ from analytics_spark.batch import Batch, Tally
 from analytics_spark.bootstrap import Resources
 from analytics_spark.cells import DELTAS, KEY, VALUES
 from analytics_spark.checkpoint import Offsets
+from analytics_spark.records import BAD
 from analytics_spark.topic_ends import TopicEnds
 from analytics_spark.writer import open_writer
 from embedded.run_folder import RunFolder
@@ -58,6 +59,7 @@ def store_sample(dsn: str, checkpoint_dir: Path) -> None:
         tally=Tally(counted=16, late=1, duplicates=2, bad=3),
         deltas=pa.Table.from_pylist(deltas, DELTAS),
         samples=[],
+        bad_records=BAD.empty_table(),
     )
     with open_writer(dsn, checkpoint_dir, batch.buckets) as connection:
         assert sink.apply(connection, batch, "ab" * 16)

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from aiokafka.errors import KafkaError
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from analytics_spark import sink
+from analytics_spark import dead_letters, sink
 from analytics_spark.settings import JobSettings
 from analytics_spark.writer import NotTheWriter
 from histories import (
@@ -89,22 +90,60 @@ def test_v8_v9_an_order_is_counted_within_the_grace_and_dropped_after_it(job: Ru
     assert job.epoch("watermark") == at(hour=3)
 
 
-def test_broken_records_are_counted_and_stop_nothing(job: RunningJob) -> None:
-    good = confirmed("broken", "Jack", ("iphone", 1), ordered_at=at(10))
+BROKEN = confirmed("broken", "Jack", ("iphone", 1), ordered_at=at(10))
+
+
+def test_broken_records_are_set_aside_and_stop_nothing(job: RunningJob) -> None:
+    document, key = "the value is no document of its form", "the key is not the user_id"
+    version = "its type or version is not understood"
     broken = [
-        replace(good, data=b"\xff garbage"),
-        replace(good, data=b""),
-        replace(good, type=""),
-        replace(good, schema_version=2),
-        replace(good, key="somebody else"),
-        replace(good, data=good.value + good.value),
-        replace(registered("Lily", "BJ"), data=b"{}"),
+        (replace(BROKEN, data=b"\xff garbage"), document),
+        (replace(BROKEN, data=b""), document),
+        (replace(BROKEN, type=""), version),
+        (replace(BROKEN, schema_version=2), version),
+        (replace(BROKEN, key="somebody else"), key),
+        (replace(BROKEN, data=BROKEN.value + BROKEN.value), document),
+        (replace(registered("Lily", "BJ"), data=b"{}"), key),
     ]
 
-    job.read(*sample()[:8], *broken, *sample()[8:])
+    job.read(*sample()[:8], *(event for event, _ in broken), *sample()[8:])
 
     assert job.hour(HOUR) == SAMPLE
     assert job.epoch("bad") == len(broken)
+    letters = [
+        (letter.topic, letter.key.decode(), letter.value, *letter.headers[:-3])
+        for letter in job.dead_letters()
+    ]
+    wanted = [
+        (
+            f"{event.topic}.analytics-job.dlq",
+            event.key,
+            event.value,
+            *event.headers,
+            ("dlq_reason", reason.encode()),
+        )
+        for event, reason in broken
+    ]
+    assert sorted(letters) == sorted(wanted)
+
+
+def test_a_batch_is_not_counted_before_its_bad_records_are_set_aside(
+    job: RunningJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise nobody would ever read them again."""
+
+    async def refuse(servers: str, places: object) -> None:
+        raise KafkaError("no such topic")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(dead_letters, "copy", refuse)
+        with pytest.raises(StreamingQueryException, match="NotSetAside"):
+            job.read(*sample(), replace(BROKEN, data=b"{"))
+    assert job.hour(HOUR) == (0, 0, 0, 0)
+
+    job.read()
+    assert job.hour(HOUR) == SAMPLE
+    assert len(job.dead_letters()) == 1
 
 
 def test_events_of_no_interest_are_read_over(job: RunningJob) -> None:

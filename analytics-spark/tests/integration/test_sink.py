@@ -16,6 +16,7 @@ from analytics_spark import sink
 from analytics_spark import writer as writing
 from analytics_spark.batch import Batch, Tally, instant
 from analytics_spark.cells import DELTAS
+from analytics_spark.records import BAD
 from analytics_spark.writer import NotTheWriter, open_writer
 from histories import HOUR
 from small_job import milliseconds
@@ -50,6 +51,7 @@ def batch(batch_id: int, *deltas: dict[str, object], query_id: str = QUERY_ID) -
         tally=Tally(counted=1),
         deltas=pa.Table.from_pylist(list(deltas), DELTAS),
         samples=[],
+        bad_records=BAD.empty_table(),
     )
 
 

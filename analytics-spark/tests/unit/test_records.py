@@ -1,4 +1,4 @@
-"""A record that breaks its contract is counted, and the records around it are read as they are."""
+"""A record that breaks its contract is told apart; the records around it are read as they are."""
 
 import json
 from dataclasses import replace
@@ -30,50 +30,60 @@ def with_line(**fields: object) -> bytes:
     return changed(lines=[LINE | fields])
 
 
+DOCUMENT = "the value is no document of its form"
+KEY = "the key is not the user_id"
+TIME = "it has no ordered_at, or one that nobody can mean"
+A_LINE = "a line lacks something, or nobody can mean its numbers"
+
 BROKEN = {
-    "nothing": b"",
-    "null": b"null",
-    "garbage": b"\xff\xfe\x00garbage",
-    "cut off": GOOD.value[:-1],
-    "two documents": GOOD.value + GOOD.value,
-    "two documents on two lines": GOOD.value + b"\n" + GOOD.value,
-    "the end of another document": b"}" + GOOD.value,
-    "a document in disguise": b'{}}\n{"document":' + GOOD.value,
-    "a list": b"[" + GOOD.value + b"]",
-    "a deep nest": b"[" * 100_000,
-    "no order id": changed(order_id=None),
-    "a number for an id": changed(order_id=7),
-    "a NUL in an id": changed(order_id="a\0b"),
-    "broken UTF-8": GOOD.value.replace(id_of("good").encode(), b"\xff\xfe"),
-    "half a surrogate": GOOD.value.replace(b'"amount": "0.00"', b'"amount": "\\ud800"'),
-    "another user than its key": changed(user_id=id_of("Lily")),
-    "no lines": changed(lines=None),
-    "an empty list of lines": changed(lines=[]),
-    "an absent line": changed(lines=[None]),
-    "no item": with_line(item_id=None),
-    "no quantity": with_line(quantity=None),
-    "a quantity of zero": with_line(quantity=0),
-    "a fraction": with_line(quantity=1.5),
-    "a quantity beyond all bounds": with_line(quantity=10**30),
-    "a quantity as text": with_line(quantity="1"),
-    "no price": with_line(unit_price=None),
-    "a negative price": with_line(unit_price="-1.00"),
-    "a third of a cent": with_line(unit_price="0.333"),
-    "no time": changed(ordered_at=None),
-    "a time that is none": changed(ordered_at="yesterday"),
-    "a time before 1970": changed(ordered_at="1969-12-31T23:59:59Z"),
-    "a time beyond 2109": changed(ordered_at="2200-01-01T00:00:00Z"),
+    "nothing": (b"", DOCUMENT),
+    "null": (b"null", DOCUMENT),
+    "garbage": (b"\xff\xfe\x00garbage", DOCUMENT),
+    "cut off": (GOOD.value[:-1], DOCUMENT),
+    "two documents": (GOOD.value + GOOD.value, DOCUMENT),
+    "two documents on two lines": (GOOD.value + b"\n" + GOOD.value, DOCUMENT),
+    "the end of another document": (b"}" + GOOD.value, DOCUMENT),
+    "a document in disguise": (b'{}}\n{"document":' + GOOD.value, DOCUMENT),
+    "a list": (b"[" + GOOD.value + b"]", DOCUMENT),
+    "a deep nest": (b"[" * 100_000, DOCUMENT),
+    "a number for an id": (changed(order_id=7), DOCUMENT),
+    "a NUL in an id": (changed(order_id="a\0b"), DOCUMENT),
+    "broken UTF-8": (GOOD.value.replace(id_of("good").encode(), b"\xff\xfe"), DOCUMENT),
+    "half a surrogate": (GOOD.value.replace(b'"amount": "0.00"', b'"amount": "\\ud800"'), DOCUMENT),
+    "a fraction": (with_line(quantity=1.5), DOCUMENT),
+    "a quantity beyond all bounds": (with_line(quantity=10**30), DOCUMENT),
+    "a quantity as text": (with_line(quantity="1"), DOCUMENT),
+    "a third of a cent": (with_line(unit_price="0.333"), DOCUMENT),
+    "a time that is none": (changed(ordered_at="yesterday"), DOCUMENT),
+    "no order id": (changed(order_id=None), "it has no order_id"),
+    "another user than its key": (changed(user_id=id_of("Lily")), KEY),
+    "no lines": (changed(lines=None), "it has no lines"),
+    "an empty list of lines": (changed(lines=[]), "it has no lines"),
+    "an absent line": (changed(lines=[None]), A_LINE),
+    "no item": (with_line(item_id=None), A_LINE),
+    "no quantity": (with_line(quantity=None), A_LINE),
+    "a quantity of zero": (with_line(quantity=0), A_LINE),
+    "no price": (with_line(unit_price=None), A_LINE),
+    "a negative price": (with_line(unit_price="-1.00"), A_LINE),
+    "no time": (changed(ordered_at=None), TIME),
+    "a time before 1970": (changed(ordered_at="1969-12-31T23:59:59Z"), TIME),
+    "a time beyond 2109": (changed(ordered_at="2200-01-01T00:00:00Z"), TIME),
 }
 
 
-@pytest.mark.parametrize("value", BROKEN.values(), ids=BROKEN.keys())
-def test_a_broken_record_is_counted_and_its_neighbours_are_read(value: bytes) -> None:
+@pytest.mark.parametrize(("value", "reason"), BROKEN.values(), ids=BROKEN.keys())
+def test_a_broken_record_is_told_apart_and_its_neighbours_are_read(
+    value: bytes, reason: str
+) -> None:
     before = confirmed("before", "Jack", ("iphone", 1), ordered_at=at())
     after = confirmed("after", "Jack", ("ipad", 2), ordered_at=at(1))
+    broken = replace(GOOD, data=value)
 
-    result = checked(before, replace(GOOD, data=value), after)
+    result = checked(before, broken, after)
 
-    assert result.bad == 1
+    assert result.bad.to_pylist() == [
+        {"topic": "orders.v1", "partition": 0, "offset": broken.number, "reason": reason}
+    ]
     assert result.rows["order_id"].to_pylist() == [id_of("before"), id_of("after")]
     assert result.rows["offset"].to_pylist() == [before.number, after.number]
 
@@ -85,7 +95,7 @@ def test_many_broken_records_among_many_good_ones_are_all_found() -> None:
 
     result = checked(*events)
 
-    assert result.bad == len(range(0, 500, 7))
+    assert result.bad.num_rows == len(range(0, 500, 7))
     assert result.rows["offset"].to_pylist() == [
         event.number for event in events if event.data != b"{"
     ]
@@ -123,8 +133,8 @@ def test_an_order_from_the_future_would_move_the_watermark_and_is_bad() -> None:
         for time in (limit / 1000, (limit + 1) / 1000)
     )
 
-    assert checked(just).bad == 0
-    assert checked(beyond).bad == 1
+    assert checked(just).bad.num_rows == 0
+    assert checked(beyond).bad.num_rows == 1
 
 
 def test_a_cancellation_says_whether_the_order_was_confirmed() -> None:
@@ -133,8 +143,8 @@ def test_a_cancellation_says_whether_the_order_was_confirmed() -> None:
     silent = replace(event, data=GOOD.data)
 
     assert checked(event).rows["cancelled"].to_pylist() == [True]
-    assert (checked(pending).rows.num_rows, checked(pending).bad) == (0, 0)
-    assert checked(silent).bad == 1
+    assert (checked(pending).rows.num_rows, checked(pending).bad.num_rows) == (0, 0)
+    assert checked(silent).bad.num_rows == 1
 
 
 def test_white_space_and_unknown_fields_are_no_fault() -> None:
@@ -142,7 +152,7 @@ def test_white_space_and_unknown_fields_are_no_fault() -> None:
 
     result = checked(replace(GOOD, data=pretty))
 
-    assert (result.rows.num_rows, result.bad) == (1, 0)
+    assert (result.rows.num_rows, result.bad.num_rows) == (1, 0)
 
 
 def test_a_deleted_user_has_a_version_without_attributes() -> None:
@@ -150,15 +160,15 @@ def test_a_deleted_user_has_a_version_without_attributes() -> None:
 
     assert result.rows["address"].to_pylist() == ["BJ", None]
     assert result.rows["gender"].to_pylist() == ["male", None]
-    assert result.bad == 0
+    assert result.bad.num_rows == 0
 
 
 def test_a_user_without_an_address_is_bad_unless_deleted() -> None:
     event = registered("Jack", "BJ")
     assert isinstance(event.data, dict)
 
-    assert checked(replace(event, data=event.data | {"address": None})).bad == 1
+    assert checked(replace(event, data=event.data | {"address": None})).bad.num_rows == 1
 
 
 def test_a_version_without_a_number_is_bad() -> None:
-    assert checked(replace(registered("Jack", "BJ"), version=0)).bad == 1
+    assert checked(replace(registered("Jack", "BJ"), version=0)).bad.num_rows == 1

@@ -7,7 +7,6 @@ that comes after it.
 
 import asyncio
 import logging
-import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ import asyncpg
 from aiokafka.errors import KafkaError
 from opentelemetry.trace import Span, SpanKind
 
-from shared import consumed, faults, parked, postgres, telemetry, wire
+from shared import consumed, dead_letters, faults, parked, postgres, telemetry
 from shared.consumed import ConsumedElsewhere
 from shared.doorbell import Doorbell
 from shared.errors import VersionConflict
@@ -219,25 +218,8 @@ class Consumer:
             await parked.park(connection, self.name, record, message, reason)
 
     async def _dead_letter(self, record: IncomingRecord, reason: str) -> None:
-        """The record untouched, with headers that say where it was and why it is here.
-
-        While it cannot be written, nothing goes on: without it the record would be lost.
-        """
-        headers = [
-            *record.headers,
-            ("dlq_reason", reason.encode(errors="backslashreplace")),
-            ("dlq_topic", record.topic.encode()),
-            ("dlq_partition", str(record.partition).encode()),
-            ("dlq_offset", str(record.offset).encode()),
-        ]
-        letter = OutgoingRecord(
-            topic=TOPICS[record.topic].dead_letters_of(self.name),
-            partition=record.partition,
-            key=record.key,
-            value=record.value,
-            headers=wire.pack(headers),
-            milliseconds=time.time_ns() // 1_000_000,
-        )
+        """While the letter cannot be written, nothing goes on: the record would be lost."""
+        letter = dead_letters.letter(record, self.name, reason)
         log.error("%s/%d/%d set aside: %s", record.topic, record.partition, record.offset, reason)
         await self._until_done(
             partial(self._set_aside, letter), "writing a dead letter", retried=Exception
