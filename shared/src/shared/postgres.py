@@ -27,6 +27,7 @@ AWAY = (
     OSError,
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # a connection that was lost while a statement was given up
     asyncpg.InsufficientResourcesError,
     asyncpg.OperatorInterventionError,  # it is shutting down, or recovering
 )
