@@ -73,6 +73,9 @@ audit: setup ## is all reserved credit what the orders say, to the cent?
 saga: setup ## 20,000 random interleavings of the credit saga; args="--interleavings 500"
 	@PYTHONPATH=e2e-tests $(VENV_PYTHON) e2e-tests/saga/saga_campaign.py $(args)
 
+differential: setup ## random histories through Spark, beside a plain query; args="--seeds 3"
+	@PYTHONPATH=analytics-spark/tests:analytics-spark/differential $(VENV_PYTHON) analytics-spark/differential/campaign.py $(args)
+
 stress: setup ## try to make the relay lose or reorder events; args="--seeds 3"
 	@$(VENV_PYTHON) shared/stress/stress.py $(args)
 

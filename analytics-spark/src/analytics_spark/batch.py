@@ -10,7 +10,7 @@ from pyspark.sql import Row
 
 from analytics_spark import checkpoint
 from analytics_spark.blobs import from_bytes
-from analytics_spark.cells import DELTAS, HOUR_MILLISECONDS
+from analytics_spark.cells import DELTAS, HOUR_MILLISECONDS, total
 from analytics_spark.records import BAD
 from analytics_spark.tracing import SampledOrder
 
@@ -61,9 +61,8 @@ def batch_of(rows: Sequence[Row], batch_id: int, checkpoint_dir: Path, buckets: 
         tally=Tally(
             **{field.name: sum(row[field.name] for row in rows) for field in fields(Tally)}
         ),
-        deltas=pa.concat_tables(
-            [DELTAS.empty_table(), *(from_bytes(row["cells"]) for row in rows)]
-        ),
+        # Cells without a user are of several buckets.
+        deltas=total([DELTAS.empty_table(), *(from_bytes(row["cells"]) for row in rows)]),
         samples=[order for row in rows for order in samples_of(from_bytes(row["samples"]))],
         bad_records=pa.concat_tables(
             [BAD.empty_table(), *(from_bytes(row["bad_records"]) for row in rows)]
