@@ -13,7 +13,7 @@ TEST_WORKERS ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help setup fetch up down status logs token clean footprint demo load \
-	rebuild-check rebuild replay audit stress saga fuzz bench \
+	rebuild-check rebuild replay audit stress saga fuzz differential crashes bench \
 	contracts contracts-check contracts-release \
 	test check fmt lint types imports unit integration e2e
 
@@ -75,6 +75,9 @@ saga: setup ## 20,000 random interleavings of the credit saga; args="--interleav
 
 differential: setup ## random histories through Spark, beside a plain query; args="--seeds 3"
 	@PYTHONPATH=analytics-spark/tests:analytics-spark/differential $(VENV_PYTHON) analytics-spark/differential/campaign.py $(args)
+
+crashes: setup ## kill -9 around the commits of Spark, are the cells right? args="--seeds 3"
+	@PYTHONPATH=analytics-spark/tests:analytics-spark/differential $(VENV_PYTHON) analytics-spark/differential/crashes.py $(args)
 
 stress: setup ## try to make the relay lose or reorder events; args="--seeds 3"
 	@$(VENV_PYTHON) shared/stress/stress.py $(args)

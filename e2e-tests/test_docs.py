@@ -38,8 +38,9 @@ RUN_BY_TESTS = {"demo", "up", "down", "status", "logs", "clean", "footprint", "h
 """Verbs that tests call: test_demo.py, test_load.py, test_rebuild.py and below."""
 RUN_BY_CI = {"test", "e2e", "imports", "contracts-check"}
 """Verbs that are parts of `make test`, or are it."""
-RUN_SHORTLY = {"stress", "saga", "fuzz", "bench"}
-"""Campaigns of which test_stress.py, test_fuzz.py and test_bench.py run a few rounds."""
+RUN_SHORTLY = {"stress", "saga", "fuzz", "differential", "crashes", "bench"}
+"""Campaigns of which test_stress.py, test_fuzz.py, test_random_histories.py and others run a few
+rounds."""
 
 SET_BY_THE_STACK = {
     "database_url",

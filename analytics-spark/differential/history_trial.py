@@ -129,7 +129,7 @@ def compared(connection: psycopg.Connection, records: pa.Table) -> Outcome:
 
 
 def table(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.Table:
-    columns = list(zip(*rows, strict=True)) or [[] for _ in schema]
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     arrays = [pa.array(column, type_) for column, type_ in zip(columns, schema.types, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)
 

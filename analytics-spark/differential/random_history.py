@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -125,9 +125,15 @@ class RandomHistory:
         }
 
     def _publish(
-        self, minute: float, topic: str, key: str, type_: str, seq: int, fields: dict[str, object]
+        self,
+        minute: float,
+        topic: str,
+        key: str,
+        type_: str,
+        seq: int,
+        fields: Mapping[str, object],
     ) -> None:
-        value = json.dumps(fields).encode()
+        value = json.dumps(dict(fields)).encode()
         record = Record(topic=topic, key=key, type=type_, seq=seq, value=value)
         self._scheduled.append((minute, len(self._scheduled), record))
 

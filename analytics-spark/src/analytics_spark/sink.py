@@ -14,7 +14,8 @@ from pyspark.sql import DataFrame
 
 from analytics_spark import tracing
 from analytics_spark.batch import Batch, batch_of
-from shared import telemetry
+from shared import faults, telemetry
+from shared.faults import FaultPoint
 
 BATCHES_KEPT_MAX = 100_000
 """Rows of history for each query: half a day of batches without a pause."""
@@ -102,6 +103,7 @@ def sink_into(
         began_at = time.time_ns()
         # One action only: a second one would run the operator again, on its state of before.
         batch = batch_of(frame.collect(), batch_id, checkpoint_dir, buckets)
+        faults.reached(FaultPoint.BATCH_RECEIVED)
         if batch.bad_records.num_rows:
             set_aside(batch.bad_records)
         merge(connection, batch, began_at)
@@ -143,6 +145,8 @@ def apply(connection: psycopg.Connection, batch: Batch, trace_id: str) -> bool:
         if batch.deltas.num_rows:
             copy_deltas(cursor, batch.deltas)
             add_deltas(cursor, batch.deltas)
+        faults.reached(FaultPoint.CELLS_WRITTEN)
+    faults.reached(FaultPoint.CELLS_COMMITTED)
     return True
 
 

@@ -26,6 +26,10 @@ class FaultPoint(StrEnum):
     RECORDS_MARKED_DONE = "records-marked-done"
     DEAD_LETTER_WRITTEN = "dead-letter-written"
     STREAM_PARKED = "stream-parked"
+    # The Spark job, around the commit of a batch.
+    BATCH_RECEIVED = "batch-received"
+    CELLS_WRITTEN = "cells-written"
+    CELLS_COMMITTED = "cells-committed"
 
 
 _armed: FaultPoint | None = None

@@ -1,0 +1,48 @@
+"""The job as a process that dies as by `kill -9` when it comes to a step for the n-th time.
+
+python mortal_job.py [STEP TIMES] [--without-epoch]
+"""
+
+import argparse
+import os
+import signal
+
+from analytics_spark import __main__ as process
+from analytics_spark import sink
+from shared import faults, processes
+from shared.faults import FaultPoint
+
+
+def die_at(step: FaultPoint, times: int) -> None:
+    left = times
+
+    def reached(point: FaultPoint) -> None:
+        nonlocal left
+        left -= point is step
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    faults.reached = reached
+
+
+def forget_epochs() -> None:
+    """Apply a batch however often Spark runs it: what the epoch row is there to prevent."""
+    sink.ADVANCE_EPOCH = sink.ADVANCE_EPOCH.replace("WHERE epoch.batch_id < excluded.batch_id", "")
+    sink.INSERT_BATCH += "ON CONFLICT DO NOTHING"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("step", type=FaultPoint, nargs="?")
+    parser.add_argument("times", type=int, nargs="?", default=1)
+    parser.add_argument("--without-epoch", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.step:
+        die_at(arguments.step, arguments.times)
+    if arguments.without_epoch:
+        forget_epochs()
+    processes.run(process.run_job())
+
+
+if __name__ == "__main__":
+    main()

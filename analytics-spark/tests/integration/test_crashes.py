@@ -1,0 +1,22 @@
+"""The job as a process, killed as by `kill -9`; `make crashes` kills more, and the servers too."""
+
+import asyncio
+
+from crashes import Blow, play
+from embedded.composition import Composition
+from embedded.kafka import KAFKA
+from embedded.postgres import POSTGRES
+from embedded.testing import throwaway_stack
+from shared import topics
+
+ORDERS = 600
+
+
+def test_v13_a_job_killed_inside_and_after_its_commit_counts_each_order_once() -> None:
+    with throwaway_stack(Composition(processes=(POSTGRES, KAFKA))) as site:
+        asyncio.run(topics.create(site.address("kafka")))
+
+        outcome = play(site, 1, ORDERS, [Blow.JOB_INSIDE, Blow.JOB_AFTER])
+
+    assert outcome.wrong == []
+    assert outcome.counted > ORDERS // 2
