@@ -13,7 +13,7 @@ TEST_WORKERS ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help setup fetch up down status logs token clean footprint demo load \
-	rebuild-check rebuild replay audit stress saga fuzz differential crashes bench \
+	rebuild-check rebuild replay audit check-cells stress saga fuzz differential crashes bench \
 	contracts contracts-check contracts-release \
 	test check fmt lint types imports unit integration e2e
 
@@ -69,6 +69,9 @@ replay: setup ## publish a service's events anew, after its topics were lost: na
 
 audit: setup ## is all reserved credit what the orders say, to the cent?
 	@$(VENV_PYTHON) e2e-tests/audit.py
+
+check-cells: setup ## are the hours what a plain query over all records of the topics says?
+	@PYTHONPATH=analytics-spark/differential $(VENV_PYTHON) analytics-spark/differential/check_cells.py
 
 saga: setup ## 20,000 random interleavings of the credit saga; args="--interleavings 500"
 	@PYTHONPATH=e2e-tests $(VENV_PYTHON) e2e-tests/saga/saga_campaign.py $(args)

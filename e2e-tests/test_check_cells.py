@@ -1,0 +1,38 @@
+"""`make check-cells`: all records together say what the table says, and a tampered row is found."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from clients import Hometown
+from sample import HOUR, Sample
+from stack import Stack
+
+SHIFT = """
+    UPDATE cells SET cents = cents + $1
+    WHERE ctid = (SELECT ctid FROM cells WHERE user_id <> '' ORDER BY hour, user_id LIMIT 1)
+"""
+
+
+@contextmanager
+def one_cent_more(stack: Stack) -> Iterator[None]:
+    stack.fetch("analytics", SHIFT, 1)
+    try:
+        yield
+    finally:
+        stack.fetch("analytics", SHIFT, -1)
+
+
+def test_the_table_is_what_all_records_say(
+    stack: Stack, hometown: Hometown, sample: Sample
+) -> None:
+    assert hometown.hour(HOUR)["all"]["purchases"] >= len(sample.orders)
+
+    assert "cells: all are right" in stack.made("check-cells")
+
+
+def test_a_cent_too_much_is_found(stack: Stack, sample: Sample) -> None:
+    with one_cent_more(stack):
+        checked = stack.make("check-cells")
+
+    assert checked.returncode != 0
+    assert "2 are wrong" in checked.stdout
