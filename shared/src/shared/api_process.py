@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from shared.auth import Door, Verifier
 from shared.connections import server_config
 from shared.limits import Rates
-from shared.settings import Settings
+from shared.settings import ProcessSettings
 from shared.signing_keys import SigningKeys
 
 GRACE_SECONDS = 10
@@ -19,7 +19,7 @@ OBJECTS_BETWEEN_COLLECTIONS = 50_000
 """Python's own number, 700, is that of one request; so many are a few megabytes."""
 
 
-def door_of(settings: Settings) -> Door:
+def door_of(settings: ProcessSettings) -> Door:
     """Who is let in to an API; ends the process with one line when the settings do not say."""
     if not settings.auth_issuer or not settings.auth_jwks_url:
         sys.exit(
@@ -44,7 +44,7 @@ def collect_garbage_seldom() -> None:
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
 
 
-async def serve_api(app: FastAPI, settings: Settings) -> None:
+async def serve_api(app: FastAPI, settings: ProcessSettings) -> None:
     """Serve until SIGTERM or SIGINT; requests in hand are finished."""
     config = server_config(
         app,

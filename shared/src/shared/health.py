@@ -65,7 +65,14 @@ class Server(uvicorn.Server):
 async def health_server(host: str, port: int, checks: Mapping[str, Check]) -> AsyncIterator[None]:
     """Answers health requests of a process that has no HTTP of its own."""
     app = Starlette(routes=health_routes(checks))
-    server = Server(server_config(app, host, port))
+    async with served(server_config(app, host, port)):
+        yield
+
+
+@asynccontextmanager
+async def served(config: uvicorn.Config) -> AsyncIterator[None]:
+    """Answers requests while the process does its other work."""
+    server = Server(config)
     serving = asyncio.create_task(server.serve())
     try:
         yield

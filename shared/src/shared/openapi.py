@@ -105,11 +105,19 @@ def refusals(
     conflicts: Sequence[str] = (),
     invalid: Sequence[str] = (),
     forbidden: Sequence[str] = (),
+    unavailable: Sequence[str] = (),
     writes: bool = False,
 ) -> Responses:
     """The refusals of one route by their codes, for its `responses`."""
     not_found = [*missing, NOT_FOUND] if missing else []
-    own = {403: forbidden, 404: not_found, 409: conflicts, 410: gone, 422: invalid}
+    own = {
+        403: forbidden,
+        404: not_found,
+        409: conflicts,
+        410: gone,
+        422: invalid,
+        503: unavailable,
+    }
     codes: defaultdict[int, list[str]] = defaultdict(list)
     for part in (own, ANY_CODES, WRITE_CODES if writes else {}):
         for status, named in part.items():

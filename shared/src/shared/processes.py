@@ -11,9 +11,9 @@ import uvloop
 from pydantic import ValidationError
 
 from shared import telemetry
-from shared.settings import Settings
+from shared.settings import ProcessSettings
 
-S = TypeVar("S", bound=Settings)
+S = TypeVar("S", bound=ProcessSettings)
 
 NOISY = (
     "aiokafka",

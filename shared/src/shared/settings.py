@@ -18,17 +18,13 @@ PLACEHOLDERS = frozenset(
 """Passwords that stand in examples, and so are known to everybody."""
 
 
-class Settings(BaseSettings):
+class ProcessSettings(BaseSettings):
     """A missing or malformed value stops the process with its name.
 
     What only development may have is refused elsewhere; and elsewhere is where nobody said.
     """
 
     environment: Literal["development", "production"] = "production"
-    database_url: PostgresDsn
-    database_service_role: str | None = None
-    """Whom `migrate`, which runs as the owner, grants the rights of a service; None: nobody."""
-    database_connections_max: int = Field(default=10, ge=2)
     kafka_bootstrap_servers: str = "127.0.0.1:19092"
     http_host: str = "127.0.0.1"
     http_port: int = Field(default=8000, ge=1, le=65535)
@@ -44,22 +40,6 @@ class Settings(BaseSettings):
     auth_jwks_url: str | None = None
     """Where the issuer's public keys are: https://…; in development also http://… and file:…"""
 
-    @property
-    def database_dsn(self) -> str:
-        return str(self.database_url)
-
-    @field_validator("database_url")
-    @classmethod
-    def no_known_password(cls, url: PostgresDsn, info: ValidationInfo) -> PostgresDsn:
-        if info.data.get("environment") == DEVELOPMENT:
-            return url
-        for host in url.hosts():
-            password = unquote(host["password"] or "").lower()
-            role = unquote(host["username"] or "").lower()
-            if password in PLACEHOLDERS | {"", role}:
-                raise ValueError("has no password, or one that everybody knows")
-        return url
-
     @field_validator("auth_issuer")
     @classmethod
     def no_development_issuer(cls, issuer: str | None, info: ValidationInfo) -> str | None:
@@ -74,4 +54,29 @@ class Settings(BaseSettings):
         schemes = ("https://", "http://", "file:") if development else ("https://",)
         if url is not None and not url.startswith(schemes):
             raise ValueError(f"does not begin with {' or '.join(schemes)}")
+        return url
+
+
+class Settings(ProcessSettings):
+    """Of a process that has a database."""
+
+    database_url: PostgresDsn
+    database_service_role: str | None = None
+    """Whom `migrate`, which runs as the owner, grants the rights of a service; None: nobody."""
+    database_connections_max: int = Field(default=10, ge=2)
+
+    @property
+    def database_dsn(self) -> str:
+        return str(self.database_url)
+
+    @field_validator("database_url")
+    @classmethod
+    def no_known_password(cls, url: PostgresDsn, info: ValidationInfo) -> PostgresDsn:
+        if info.data.get("environment") == DEVELOPMENT:
+            return url
+        for host in url.hosts():
+            password = unquote(host["password"] or "").lower()
+            role = unquote(host["username"] or "").lower()
+            if password in PLACEHOLDERS | {"", role}:
+                raise ValueError("has no password, or one that everybody knows")
         return url
