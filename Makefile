@@ -7,7 +7,7 @@ PYTHON ?= python3
 VENV_PYTHON := .venv/bin/python
 EMBEDDED := $(VENV_PYTHON) -m embedded
 PARTS := shared/src shared/contracts shared/tests shared/stress shared/bench \
-	users-svc orders-svc analytics-spark infra e2e-tests scripts
+	users-svc orders-svc analytics-spark analytics-faust infra e2e-tests scripts
 DEMO_JAEGER_WAIT_SECONDS ?= 60
 TEST_WORKERS ?= 2
 

@@ -11,6 +11,7 @@ from pydantic_settings import BaseSettings
 import orders_svc.item.contract
 import orders_svc.order.contract
 import users_svc.contract
+from analytics_faust.settings import FaustSettings
 from analytics_spark.settings import JobSettings
 from embedded.settings import Settings as StackSettings
 from orders_svc.settings import OrdersSettings
@@ -56,6 +57,7 @@ SET_BY_THE_STACK = {
     "analytics_url",
     "ports_given",
     "checkpoint_dir",
+    "faust_dir",
     "spark_jars_dir",
 }
 """Where things are: `make up` decides it and hands it to each process."""
@@ -123,7 +125,8 @@ def test_every_topic_and_public_event_is_in_the_table() -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [StackSettings, TopicSettings, UsersApiSettings, OrdersSettings, JobSettings]
+    "settings",
+    [StackSettings, TopicSettings, UsersApiSettings, OrdersSettings, JobSettings, FaustSettings],
 )
 def test_every_setting_is_in_the_example(settings: type[BaseSettings]) -> None:
     prefix = settings.model_config.get("env_prefix", "")

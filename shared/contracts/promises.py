@@ -15,6 +15,7 @@ import users_svc.events
 import users_svc.order_messages
 import users_svc.read_models
 import users_svc.worker
+from analytics_faust import messages as by_arrival
 from analytics_spark import topics as analytics
 from shared.codec import Codec
 from shared.read_models import ReadModel
@@ -80,11 +81,15 @@ def own_view(reader: str, model: ReadModel) -> View:
 
 
 USERS_WORKER, ORDERS_WORKER = users_svc.worker.NAME, orders_svc.worker.NAME
+FAUST_READER = "analytics-faust"
 
 VIEWS = (
     view(USERS_WORKER, users_svc.order_messages.TOPIC, users_svc.order_messages.PLACED),
     view(USERS_WORKER, users_svc.order_messages.TOPIC, users_svc.order_messages.DECIDED),
     view(ORDERS_WORKER, orders_svc.user_messages.TOPIC, orders_svc.user_messages.CODEC),
+    view(FAUST_READER, by_arrival.USERS, by_arrival.USER_FACTS),
+    view(FAUST_READER, by_arrival.ITEMS, by_arrival.ITEM_FACTS),
+    view(FAUST_READER, by_arrival.ORDERS, by_arrival.ORDER_FACTS),
     *(own_view(USERS_WORKER, model) for model in users_svc.read_models.READ_MODELS),
     *(own_view(ORDERS_WORKER, model) for model in orders_svc.read_models.READ_MODELS),
 )

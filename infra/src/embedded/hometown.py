@@ -36,19 +36,19 @@ def module(*arguments: str) -> Sequence[str]:
     return [sys.executable, "-m", *arguments]
 
 
+def surroundings(site: Site) -> Mapping[str, str]:
+    """Where a process finds the others, and whom it trusts."""
+    return {
+        "ENVIRONMENT": "development",
+        "KAFKA_BOOTSTRAP_SERVERS": site.address("kafka"),
+        **traced(site),
+        **issuer.variables(site.folder),
+    }
+
+
 def connections(role: str) -> Variables:
-    """Where a service finds the others and whom it trusts; it has the role of its database."""
-
-    def of(site: Site) -> Mapping[str, str]:
-        return {
-            "ENVIRONMENT": "development",
-            "DATABASE_URL": dsn(site, role),
-            "KAFKA_BOOTSTRAP_SERVERS": site.address("kafka"),
-            **traced(site),
-            **issuer.variables(site.folder),
-        }
-
-    return of
+    """The same for a service, which has the role of its database."""
+    return lambda site: {**surroundings(site), "DATABASE_URL": dsn(site, role)}
 
 
 def traced(site: Site) -> Mapping[str, str]:
@@ -158,6 +158,28 @@ def tool(database: str, package: str) -> Tool:
     )
 
 
+def faust_variables(site: Site) -> Mapping[str, str]:
+    """It has no database: its tables lie in the run folder, and on Kafka."""
+    return {
+        **surroundings(site),
+        "HTTP_HOST": HOST,
+        "HTTP_PORT": str(site.ports["analytics-faust"]),
+        "FAUST_DIR": str(site.folder / "faust"),
+        "ANALYTICS_URL": f"http://{site.address('analytics-api')}",
+    }
+
+
+# Nothing needs it, so nobody waits for it.
+ANALYTICS_FAUST = Process(
+    name="analytics-faust",
+    command=lambda site: module("analytics_faust", "worker"),
+    environment=faust_variables,
+    ports=(Port(name="analytics-faust", default=8004, scheme="http://"),),
+    probe=http_probe("analytics-faust", "/health/ready"),
+    required=False,
+)
+
+
 HOMETOWN = Composition(
     processes=(
         POSTGRES,
@@ -179,6 +201,7 @@ HOMETOWN = Composition(
             ready_seconds_max=SPARK_READY_SECONDS_MAX,
             stop_seconds_max=SPARK_STOP_SECONDS_MAX,
         ),
+        ANALYTICS_FAUST,
     ),
     preparations=(
         migration("users", "users_svc"),

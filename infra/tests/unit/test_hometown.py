@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from embedded.composition import Process, Site
-from embedded.hometown import HOMETOWN
+from embedded.hometown import ANALYTICS_FAUST, HOMETOWN
 from embedded.postgres import DATABASES
 from embedded.settings import CHECKOUT, Settings
 
@@ -37,21 +37,37 @@ def test_the_usual_ports() -> None:
         "orders-worker": 8022,
         "analytics-api": 8003,
         "analytics-job": 8023,
+        "analytics-faust": 8004,
     }
 
 
 @pytest.mark.parametrize("process", SERVICES, ids=lambda process: process.name)
 def test_a_service_is_told_where_everything_is(process: Process, whole_site: Site) -> None:
     variables = environment(process, whole_site)
-    role = process.name.partition("-")[0]
-    password = whole_site.passwords[role]
-    assert variables["DATABASE_URL"] == f"postgresql://{role}:{password}@127.0.0.1:15432/{role}"
     assert variables["KAFKA_BOOTSTRAP_SERVERS"] == "127.0.0.1:19092"
     assert variables["OTEL_EXPORTER_OTLP_ENDPOINT"] == "http://127.0.0.1:4318"
     assert variables["ENVIRONMENT"] == "development"
     assert variables["AUTH_JWKS_URL"] == (whole_site.folder / "issuer-jwks.json").as_uri()
     assert variables["HTTP_HOST"] == "127.0.0.1"
     assert variables["HTTP_PORT"] == str(process.ports[0].default)
+
+
+@pytest.mark.parametrize("process", SERVICES, ids=lambda process: process.name)
+def test_a_service_has_the_role_of_its_own_database(process: Process, whole_site: Site) -> None:
+    variables = environment(process, whole_site)
+    if process is ANALYTICS_FAUST:
+        assert "DATABASE_URL" not in variables
+        return
+    role = process.name.partition("-")[0]
+    password = whole_site.passwords[role]
+    assert variables["DATABASE_URL"] == f"postgresql://{role}:{password}@127.0.0.1:15432/{role}"
+
+
+def test_nobody_waits_for_the_answer_that_is_only_compared(whole_site: Site) -> None:
+    assert not ANALYTICS_FAUST.required
+    variables = environment(ANALYTICS_FAUST, whole_site)
+    assert variables["FAUST_DIR"] == str(whole_site.folder / "faust")
+    assert variables["ANALYTICS_URL"] == "http://127.0.0.1:8003"
 
 
 def test_spark_keeps_its_checkpoint_in_the_run_folder(whole_site: Site) -> None:

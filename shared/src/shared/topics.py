@@ -8,6 +8,7 @@ import sys
 import tomllib
 from dataclasses import dataclass
 from importlib import resources
+from typing import Any
 
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import for_code
@@ -24,6 +25,12 @@ DOMAIN_TOPIC = {"retention.ms": "-1", "cleanup.policy": "delete"}
 # A dead letter is a record and the reason for it: the largest record must still fit.
 DEAD_LETTER_TOPIC = DOMAIN_TOPIC | {"max.message.bytes": str(2 * 1024 * 1024)}
 
+# The last value of each key is the table; what came before it is nobody's history.
+CHANGELOG_TOPIC = {"cleanup.policy": "compact"}
+
+# Read once, at once. A week is for a program that stands still over a long weekend.
+PASSING_TOPIC = {"retention.ms": str(7 * 24 * 60 * 60 * 1000), "cleanup.policy": "delete"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
@@ -38,9 +45,25 @@ class Topic:
         return f"{self.name}.{reader}.dlq"
 
 
-def declared() -> dict[str, Topic]:
-    """Topics by name, from topics.toml."""
-    content = tomllib.loads(resources.files("shared").joinpath("topics.toml").read_text())
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InternalTopic:
+    """A topic between the steps of one program; it promises nothing to others."""
+
+    name: str
+    partitions: int
+    compacted: bool
+
+    @property
+    def configs(self) -> dict[str, str]:
+        return CHANGELOG_TOPIC if self.compacted else PASSING_TOPIC
+
+
+def content() -> dict[str, Any]:
+    return tomllib.loads(resources.files("shared").joinpath("topics.toml").read_text())
+
+
+def declared(content: dict[str, Any]) -> dict[str, Topic]:
+    """Topics by name."""
     return {
         name: Topic(
             name=name,
@@ -52,7 +75,16 @@ def declared() -> dict[str, Topic]:
     }
 
 
-TOPICS = declared()
+def declared_internal(content: dict[str, Any]) -> dict[str, InternalTopic]:
+    """Internal topics by name."""
+    return {
+        name: InternalTopic(name=name, partitions=entry["partitions"], compacted=entry["compacted"])
+        for name, entry in content["internal"].items()
+    }
+
+
+TOPICS = declared(content())
+INTERNAL_TOPICS = declared_internal(content())
 
 
 class TopicSettings(BaseSettings):
@@ -63,14 +95,19 @@ class TopicSettings(BaseSettings):
 
 
 def wanted(replication_factor: int) -> list[NewTopic]:
-    """All topics and their dead letter topics."""
-    return [
-        NewTopic(name, topic.partitions, replication_factor, topic_configs=configs)
+    """All topics, their dead letter topics, and those between the steps of one program."""
+    domain = [
+        (name, topic.partitions, configs)
         for topic in TOPICS.values()
         for name, configs in (
             (topic.name, DOMAIN_TOPIC),
             *((topic.dead_letters_of(reader), DEAD_LETTER_TOPIC) for reader in topic.readers),
         )
+    ]
+    internal = [(each.name, each.partitions, each.configs) for each in INTERNAL_TOPICS.values()]
+    return [
+        NewTopic(name, partitions, replication_factor, topic_configs=configs)
+        for name, partitions, configs in (*domain, *internal)
     ]
 
 

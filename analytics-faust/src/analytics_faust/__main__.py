@@ -1,0 +1,60 @@
+"""python -m analytics_faust worker"""
+
+import argparse
+import sys
+
+from aiokafka.errors import KafkaError
+
+from analytics_faust import api, worker
+from analytics_faust.copartitions import NotCopartitioned, check_copartitions
+from analytics_faust.neighbours import open_spark
+from analytics_faust.settings import FaustSettings
+from shared import api_process, kafka, processes, telemetry
+from shared.connections import server_config
+from shared.health import served
+from shared.settings import DEVELOPMENT
+from shared.worker import CRASH_POLL_SECONDS, running
+
+
+async def run_worker(settings: FaustSettings) -> None:
+    """Join, count and answer until SIGTERM or SIGINT."""
+    stopping = processes.stop_signal()
+    try:
+        await check_copartitions(settings.kafka_bootstrap_servers)
+    except (NotCopartitioned, KafkaError) as error:
+        sys.exit(f"hometown: {worker.NAME} cannot start: {error or type(error).__name__}")
+    set_aside = kafka.single_writer(settings.kafka_bootstrap_servers, worker.NAME)
+    program = worker.Program(settings, set_aside)
+    async with open_spark(settings.analytics_url) as spark:
+        resources = api.Resources(
+            program=program, spark=spark, shows_hours=settings.environment == DEVELOPMENT
+        )
+        app = api.create_app(resources, api_process.door_of(settings))
+        config = server_config(
+            app,
+            settings.http_host,
+            settings.http_port,
+            connections_max=settings.http_connections_max,
+        )
+        async with served(config), running(program.app):
+            while not stopping.is_set():
+                if program.app.should_stop:
+                    raise RuntimeError("the program ended; its log says why")
+                await processes.wait(stopping, CRASH_POLL_SECONDS)
+
+
+async def run() -> None:
+    settings = processes.read_settings(FaustSettings)
+    with telemetry.configured(worker.NAME, settings.otel_exporter_otlp_endpoint):
+        await run_worker(settings)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="analytics_faust", description=__doc__)
+    parser.add_argument("process", choices=["worker"])
+    parser.parse_args()
+    processes.run(run())
+
+
+if __name__ == "__main__":
+    main()

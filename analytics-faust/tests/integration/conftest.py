@@ -1,0 +1,65 @@
+"""A broker of the program's own, and the program as a process."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient
+
+import running_worker
+from embedded.run_folder import RunFolder
+from embedded.testing import throwaway_kafka
+from published import Elsewhere
+from running_worker import Kafka, Start, Worker
+from shared import topics
+
+DAYS_APART = 7
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[str]:
+    """Other tests leave records in the topics that they share."""
+    with throwaway_kafka() as servers:
+        asyncio.run(topics.create(servers))
+        yield servers
+
+
+@pytest.fixture
+async def kafka(broker: str) -> AsyncIterator[Kafka]:
+    producer = AIOKafkaProducer(bootstrap_servers=broker)
+    admin = AIOKafkaAdminClient(bootstrap_servers=broker)
+    consumer = AIOKafkaConsumer(bootstrap_servers=broker)
+    for client in (producer, admin, consumer):
+        await client.start()
+    yield Kafka(producer, admin, consumer)
+    await producer.stop()
+    await admin.close()
+    await consumer.stop()
+
+
+@pytest.fixture
+def start(broker: str, issuing: RunFolder) -> Iterator[Start]:
+    """Starts a worker with its tables in a folder."""
+    started: list[Worker] = []
+
+    def start(folder: Path) -> Worker:
+        started.append(running_worker.start(broker, folder, issuing))
+        return started[-1]
+
+    yield start
+    for worker in started:
+        if worker.process.poll() is None:
+            worker.stop()
+
+
+@pytest.fixture(scope="session")
+def days() -> Iterator[int]:
+    return iter(range(DAYS_APART, 1 << 16, DAYS_APART))
+
+
+@pytest.fixture
+def elsewhere(days: Iterator[int]) -> Elsewhere:
+    """A time and people of this test alone."""
+    return Elsewhere.on(next(days))

@@ -1,0 +1,70 @@
+"""What does not fit is said in one line before anything is read."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+
+from embedded import issuer
+from embedded.run_folder import RunFolder
+from embedded.testing import throwaway_kafka
+from shared import topics
+
+END_SECONDS = 60
+
+
+@pytest.fixture(scope="module")
+def odd_broker() -> Iterator[str]:
+    """Its users.v1 was made by somebody else, with partitions of another number."""
+    with throwaway_kafka() as servers:
+        asyncio.run(create_oddly(servers))
+        yield servers
+
+
+async def create_oddly(servers: str) -> None:
+    admin = AIOKafkaAdminClient(bootstrap_servers=servers)
+    await admin.start()
+    await admin.create_topics([NewTopic("users.v1", 3, 1)])
+    await admin.close()
+    await topics.create(servers)
+
+
+def ended(servers: str, issuing: RunFolder, folder: Path) -> "subprocess.CompletedProcess[str]":
+    environment = os.environ | {
+        "ENVIRONMENT": "development",
+        "KAFKA_BOOTSTRAP_SERVERS": servers,
+        "FAUST_DIR": str(folder),
+        **issuer.variables(issuing),
+    }
+    return subprocess.run(
+        [sys.executable, "-m", "analytics_faust", "worker"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=END_SECONDS,
+    )
+
+
+def test_topics_that_do_not_fit_are_refused_in_one_line(
+    odd_broker: str, issuing: RunFolder, tmp_path: Path
+) -> None:
+    refused = ended(odd_broker, issuing, tmp_path / "tables")
+
+    assert refused.returncode == 1
+    [line] = [line for line in refused.stderr.splitlines() if line.startswith("hometown:")]
+    assert "orders.v1 has 4, users.v1 has 3" in line
+    assert "Traceback" not in refused.stderr
+    assert not (tmp_path / "tables").exists()
+
+
+def test_a_broker_that_is_away_is_named_in_one_line(issuing: RunFolder, tmp_path: Path) -> None:
+    refused = ended("127.0.0.1:1", issuing, tmp_path)
+
+    assert refused.returncode == 1
+    assert "hometown: analytics-faust cannot start: " in refused.stderr
+    assert "Traceback" not in refused.stderr

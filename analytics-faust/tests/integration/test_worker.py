@@ -1,0 +1,206 @@
+"""The program on a real Kafka, beside Spark's operator on the same events."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+import pytest
+
+import running_worker
+from analytics_faust.worker import NAME
+from embedded.run_folder import RunFolder
+from histories import (
+    HOUR,
+    Event,
+    at,
+    cancelled,
+    confirmed,
+    deleted,
+    listed,
+    moved,
+    origin_corrected,
+    registered,
+    sample,
+)
+from published import Elsewhere
+from running_worker import Kafka, Worker, hour_at
+from shared.topics import TOPICS
+from small_job import SmallJob
+from still_histories import Totals, history
+
+SAMPLE = (4, 4, 12, 44_506_56)
+SEEDS = 5
+ORDERS = 120
+BATCH_EVENTS = 17
+
+
+def by_spark(events: Sequence[Event], hour: datetime = HOUR) -> Totals:
+    """What Spark's operator makes of them, batch by batch."""
+    job = SmallJob()
+    for start in range(0, len(events), BATCH_EVENTS):
+        job.read(*events[start : start + BATCH_EVENTS])
+    return job.hour(hour)
+
+
+class Play:
+    """Histories that are published one event after the other, to a worker that runs."""
+
+    def __init__(self, kafka: Kafka, worker: Worker, elsewhere: Elsewhere) -> None:
+        self._kafka = kafka
+        self._worker = worker
+        self._elsewhere = elsewhere
+
+    async def __call__(self, *parts: Sequence[Event]) -> Totals:
+        """The first hour after these parts, each of which is read before the next one is there."""
+        for events in parts:
+            await self._kafka.publish(*self._elsewhere.events(events))
+            await self._kafka.settled()
+        return self.hour(HOUR)
+
+    def hour(self, hour: datetime) -> Totals:
+        return hour_at(self._worker, self._elsewhere.time(hour))
+
+
+@pytest.fixture(scope="module")
+def worker(
+    broker: str, issuing: RunFolder, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Worker]:
+    """One for all tests here, each of which has a day of its own."""
+    worker = running_worker.start(broker, tmp_path_factory.mktemp("faust"), issuing)
+    yield worker.wait_until_ready()
+    assert worker.stop() == 0
+
+
+@pytest.fixture
+def play(kafka: Kafka, worker: Worker, elsewhere: Elsewhere) -> Play:
+    return Play(kafka, worker, elsewhere)
+
+
+async def test_v1_the_sample_has_four_local_buyers(play: Play) -> None:
+    assert await play(sample()) == SAMPLE == by_spark(sample())
+
+
+async def test_v2_repeated_records_count_once(play: Play) -> None:
+    assert await play(sample(), sample(), sample()[::-1]) == SAMPLE
+
+
+async def test_v3_v4_hours_are_half_open(play: Play) -> None:
+    last = confirmed("last", "Jack", ("iphone", 1), ordered_at=at(60 - 0.001 / 60))
+    first = confirmed("first", "Jack", ("iphone", 1), ordered_at=at(hour=1))
+
+    assert (await play(sample(), [last, first]))[:2] == (4, 5)
+    assert play.hour(at(hour=1))[:2] == (1, 1)
+
+
+async def test_an_order_before_its_user_is_lost_and_spark_counts_it(play: Play) -> None:
+    """V5. Why an order has to be joined as of its time, whenever its user becomes known."""
+    early = [confirmed("early", "Tom", ("iphone", 1), ordered_at=at(40))]
+    tom = [registered("Tom", "BJ")]
+
+    assert await play(sample(), early, tom) == SAMPLE
+    assert by_spark([*sample(), *early, *tom])[:2] == (5, 5)
+    assert (await play(tom, early))[:2] == (5, 5)  # as a record that is repeated, it is found
+
+
+async def test_a_line_before_its_item_is_lost_and_spark_counts_it(play: Play) -> None:
+    [jack, iphone, order] = (
+        [registered("Jack", "BJ")],
+        [listed("iphone")],
+        [confirmed("early", "Jack", ("iphone", 1), ordered_at=at(1))],
+    )
+
+    assert await play(jack, order, iphone) == (0, 0, 0, 0)
+    assert by_spark([*jack, *order, *iphone])[:2] == (1, 1)
+
+
+AFTER_THE_MOVE = [
+    confirmed("ipad", "Jack", ("ipad", 1), ordered_at=at(31)),
+    confirmed("iphone", "Jack", ("iphone", 1), ordered_at=at(31)),
+]
+MOVE = [moved("Jack", "SH", since=at(30))]
+
+
+async def test_v6_a_move_told_at_once_is_counted_alike(play: Play) -> None:
+    expected = (4, 5, 13, 44_506_56 + 4_888_88)
+
+    assert await play(sample(), MOVE, AFTER_THE_MOVE) == expected
+    assert by_spark([*sample(), *MOVE, *AFTER_THE_MOVE]) == expected
+
+
+async def test_v7_a_move_told_late_is_counted_otherwise(play: Play) -> None:
+    here, spark = (4, 5, 13, 44_506_56 + 5_388_88), (4, 5, 13, 44_506_56 + 4_888_88)
+
+    assert await play(sample(), AFTER_THE_MOVE, MOVE) == here
+    assert by_spark([*sample(), *AFTER_THE_MOVE, *MOVE]) == spark
+
+
+async def test_an_order_from_before_a_move_that_arrives_after_it_differs(play: Play) -> None:
+    late = [confirmed("late", "Jack", ("iphone", 1), ordered_at=at(20))]
+
+    assert await play(sample(), MOVE, late) == SAMPLE
+    assert by_spark([*sample(), *MOVE, *late])[:2] == (4, 5)
+
+
+async def test_v11_a_corrected_origin_changes_nothing_that_is_counted(play: Play) -> None:
+    corrected = [origin_corrected("iphone", "SH")]
+    again = [confirmed("again", "Lily", ("iphone", 1), ordered_at=at(10))]
+
+    assert await play(sample(), corrected) == SAMPLE
+    assert by_spark([*sample(), *corrected]) != SAMPLE
+    assert (await play(again))[:2] == (4, 5)
+
+
+async def test_v9_an_order_is_never_too_late(play: Play) -> None:
+    much_later = [confirmed("later", "Lily", ("iphone", 1), ordered_at=at(hour=5))]
+    late = [confirmed("late", "Jack", ("iphone", 2), ordered_at=at(50))]
+
+    assert (await play(sample(), much_later, late))[:2] == (4, 5)
+    job = SmallJob().read(*sample()).read(*much_later).read(*late)
+    assert (job.hour(HOUR), job.tally["late"]) == (SAMPLE, 1)
+
+
+async def test_v10_v12_cancelling_takes_out_what_was_counted(play: Play) -> None:
+    again = [confirmed("again", "Jack", ("iphone", 1), ("iphone", 2), ordered_at=at(10))]
+    first = [cancelled("Jack iphone", "Jack", ("iphone", 3), ordered_at=at(1 / 60))]
+    second = [cancelled("again", "Jack", ("iphone", 1), ("iphone", 2), ordered_at=at(10))]
+
+    assert (await play(sample(), again))[:2] == (4, 6)
+    assert (await play(first))[:2] == (4, 5)
+    assert (await play(second, MOVE, second))[:2] == (3, 3)
+    assert (await play(again))[:2] == (3, 3)  # a repeat of what was cancelled
+
+
+async def test_a_deleted_user_keeps_what_was_counted_and_buys_no_more(play: Play) -> None:
+    gone = [deleted("Jack", since=at(30))]
+    after = [confirmed("after", "Jack", ("iphone", 1), ordered_at=at(40))]
+
+    assert await play(sample(), gone, after) == SAMPLE == by_spark([*sample(), *gone, *after])
+
+
+async def test_without_moves_the_answers_are_equal(
+    kafka: Kafka, worker: Worker, days: Iterator[int]
+) -> None:
+    """All at once: an order waits for its user's partition, and a line for its item's."""
+    played = [(history(seed, ORDERS), Elsewhere.on(next(days))) for seed in range(SEEDS)]
+    for each, elsewhere in played:
+        await kafka.publish(*elsewhere.events(each.events))
+    await kafka.settled()
+
+    for each, elsewhere in played:
+        for number in range(2):
+            expected = each.hour(number)
+            assert expected[1] > 0
+            assert by_spark(each.events, at(hour=number)) == expected
+            assert hour_at(worker, elsewhere.time(at(hour=number))) == expected
+
+
+async def test_a_bad_record_is_set_aside_and_stops_nothing(
+    kafka: Kafka, worker: Worker, elsewhere: Elsewhere, play: Play
+) -> None:
+    before = worker.get("/v1/status")["bad_records"]
+    letters = TOPICS["users.v1"].dead_letters_of(NAME)
+    [jack] = elsewhere.events([registered("Jack", "BJ")])
+    await kafka.producer.send_and_wait("users.v1", b"\xff", jack.key.encode(), partition=0)
+
+    assert await play(sample()) == SAMPLE
+    assert worker.get("/v1/status")["bad_records"] == before + 1
+    assert await kafka.records_in(letters, TOPICS["users.v1"].partitions) == before + 1
