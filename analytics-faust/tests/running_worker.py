@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -84,10 +84,13 @@ def hour_at(worker: Worker, hour: datetime) -> Totals:
     return answer["local_buyers"], answer["purchases"], answer["quantity"], cents
 
 
-Start = Callable[[Path], Worker]
+PATIENT = ("-m", "analytics_faust", "worker")
+IMPATIENT = (str(Path(__file__).with_name("impatient.py")),)
+
+Start = Callable[..., Worker]
 
 
-def start(kafka: str, folder: Path, issuing: RunFolder, **more: str) -> Worker:
+def start(kafka: str, folder: Path, issuing: RunFolder, program: Sequence[str] = PATIENT) -> Worker:
     port = ports.find_free()
     environment = os.environ | {
         "ENVIRONMENT": "development",
@@ -95,9 +98,8 @@ def start(kafka: str, folder: Path, issuing: RunFolder, **more: str) -> Worker:
         "HTTP_PORT": str(port),
         "FAUST_DIR": str(folder),
         **issuer.variables(issuing),
-        **more,
     }
-    process = subprocess.Popen([sys.executable, "-m", "analytics_faust", "worker"], env=environment)
+    process = subprocess.Popen([sys.executable, *program], env=environment)
     return Worker(
         process=process, url=f"http://127.0.0.1:{port}", headers=bearer(issuing, "analyst")
     )

@@ -1,7 +1,7 @@
 """A broker of the program's own, and the program as a process."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ import running_worker
 from embedded.run_folder import RunFolder
 from embedded.testing import throwaway_kafka
 from published import Elsewhere
-from running_worker import Kafka, Start, Worker
+from running_worker import PATIENT, Kafka, Start, Worker
 from shared import topics
 
 DAYS_APART = 7
@@ -44,8 +44,8 @@ def start(broker: str, issuing: RunFolder) -> Iterator[Start]:
     """Starts a worker with its tables in a folder."""
     started: list[Worker] = []
 
-    def start(folder: Path) -> Worker:
-        started.append(running_worker.start(broker, folder, issuing))
+    def start(folder: Path, program: Sequence[str] = PATIENT) -> Worker:
+        started.append(running_worker.start(broker, folder, issuing, program))
         return started[-1]
 
     yield start

@@ -4,16 +4,20 @@ import asyncio
 import random
 import shutil
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
+import pytest
 
-from histories import HOUR, at, sample
+from histories import HOUR, at, confirmed, listed, registered, sample
 from published import Elsewhere
-from running_worker import DEADLINE_SECONDS, Kafka, Start, Worker, hour_at
+from running_worker import DEADLINE_SECONDS, IMPATIENT, PATIENT, Kafka, Start, Worker, hour_at
 from still_histories import Totals, history
 
 ORDERS = 600
+MEANWHILE = 3000
 SAMPLE = (4, 4, 12, 44_506_56)
 
 
@@ -74,3 +78,31 @@ async def test_a_second_worker_stands_by_and_goes_on_with_the_same_numbers(
 
 def status_of(worker: Worker, path: str) -> int:
     return httpx.get(worker.url + path, headers=dict(worker.headers)).status_code
+
+
+@pytest.mark.parametrize(
+    ("program", "expected"), [(PATIENT, 1), (IMPATIENT, 0)], ids=["patient", "impatient"]
+)
+async def test_after_a_rest_who_was_registered_before_their_order_is_found(
+    kafka: Kafka,
+    start: Start,
+    elsewhere: Elsewhere,
+    tmp_path: Path,
+    program: Sequence[str],
+    expected: int,
+) -> None:
+    """The user comes after many records that lead to nothing, the order is alone in its topic."""
+    [jack, iphone, order] = elsewhere.events(
+        [
+            registered("Jack", "BJ"),
+            listed("iphone"),
+            confirmed("order", "Jack", ("iphone", 1), ordered_at=at(1)),
+        ]
+    )
+    await kafka.publish(*[replace(jack, type="credit-reserved")] * MEANWHILE, jack, iphone)
+    await kafka.publish(order)
+    worker = start(tmp_path, program).wait_until_ready()
+    await kafka.settled()
+
+    assert hour_at(worker, elsewhere.time(HOUR))[1] == expected
+    assert worker.get("/v1/status")["orders_without_user"] == 1 - expected
