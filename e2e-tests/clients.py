@@ -16,7 +16,10 @@ TIMEOUT_SECONDS = 40
 """Longer than the longest wait that an API offers."""
 WAIT_SECONDS = 30
 
-CALLERS = {"users-api": "clerk", "orders-api": "clerk", "analytics-api": "analyst"}
+CALLERS = {"users-api": "clerk", "orders-api": "clerk"} | {
+    "analytics-api": "analyst",
+    "analytics-faust": "analyst",
+}
 """The roles in which these clients call."""
 
 Json = dict[str, Any]
@@ -107,6 +110,13 @@ class Hometown:
 
     def status(self) -> Json:
         return self._get("analytics-api", "/v1/status")
+
+    def hour_by_arrival(self, hour: datetime) -> Json:
+        return self._get("analytics-faust", f"/v1/hours/{rfc3339(hour)}")
+
+    def differences(self, since: datetime, until: datetime) -> Json:
+        query = {"from": rfc3339(since), "to": rfc3339(until)}
+        return self._get("analytics-faust", "/v1/differences", **query)
 
     def jaeger_answers(self) -> bool:
         """Whether Jaeger is there; everything else works without."""

@@ -3,14 +3,14 @@
 import sys
 
 from analytics_faust.__main__ import main
-from analytics_faust.worker import Program
+from analytics_faust.patience import Patience
 
 
-async def at_once(*_: object) -> None:
-    """No wait at all."""
+async def at_once(*_: object) -> bool:
+    return True
 
 
 if __name__ == "__main__":
-    Program._wait_for = at_once  # type: ignore[assignment, method-assign]
+    Patience.wait = at_once  # type: ignore[assignment, method-assign]
     sys.argv = ["analytics_faust", "worker"]
     main()

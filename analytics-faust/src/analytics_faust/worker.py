@@ -10,7 +10,7 @@ it changes nothing: see `buyers.with_purchase`.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import TypeVar
 
 import faust
@@ -30,6 +30,7 @@ from analytics_faust.messages import (
     OrderConfirmed,
     UserDeleted,
 )
+from analytics_faust.patience import FedTables, Patience
 from analytics_faust.settings import FaustSettings
 from analytics_faust.tables import Table
 from shared import worker
@@ -51,9 +52,6 @@ POLL_RECORDS_MAX = 100
 """Records of one look at the consumer. Orders that wait for their users must never fill Faust's
 buffer of 4096 so far that no record of a user gets past them."""
 
-LOOK_SECONDS = 0.02
-"""How often an order that waits for its user's partition looks whether it still has to."""
-
 HOURS_PLACE = TP(PURCHASES_BY_HOUR, 0)
 """Who has this partition has all hours: a buyer is counted once because they are counted there."""
 
@@ -71,7 +69,6 @@ class Program:
         self.lost: Counter[str] = Counter()
         """What did not find its way since this process began, by what was missing."""
         self._set_aside = set_aside
-        self._read_to: dict[TP, int] = {}
         self.app = app = faust.App(
             NAME,
             broker=f"kafka://{settings.kafka_bootstrap_servers.replace(',', ';')}",
@@ -90,6 +87,7 @@ class Program:
             stream_wait_empty=False,
             autodiscover=False,
         )
+        self._fed = FedTables(app)
         self.users: Table[str] = Table(app, "users", partitions=TOPICS[USERS].partitions)
         self.items: Table[str] = Table(app, "items", partitions=TOPICS[ITEMS].partitions)
         self.buyers: Table[Bought] = Table(
@@ -179,17 +177,10 @@ class Program:
             assert isinstance(records.channel, ChannelT)
             batch: list[EventT[bytes]] = []
             pending: list[Awaitable[object]] = []
-            covered = 0
+            patience = None if after is None else Patience(self.app, self._fed, after)
             async for event in records.events():
-                if after is not None:
-                    # Where the other topic ends now is behind where it ended when any of the
-                    # records was read that are in the queue now.
-                    if not covered:
-                        ends = await self._ends(after)
-                        covered = 1 + records.channel.queue.qsize()
-                    covered -= 1
-                    place = TP(after, event.message.partition)
-                    await self._wait_for(place, ends.get(place, 0), event)
+                if patience and not await patience.wait(event, records.channel.queue.qsize()):
+                    continue  # its next owner reads it again
                 pending += await step(event)
                 batch.append(event)
                 if len(batch) < BATCH_RECORDS_MAX and not records.channel.empty():
@@ -197,7 +188,7 @@ class Program:
                 await asyncio.gather(*pending)
                 for each in batch:
                     each.ack()
-                    self._read_to[each.message.tp] = each.message.offset + 1
+                    self._fed.note(each)
                 batch.clear()
                 pending.clear()
 
@@ -213,29 +204,6 @@ class Program:
         # concurrency 1: with more, Faust may commit past a record that is still in work.
         self.app.agent(topic, name=f"{NAME}.{name}", concurrency=1)(agent_or_end)
 
-    async def _ends(self, topic: str) -> dict[TP, int]:
-        """Where the partitions of a topic that are ours end now."""
-        consumer = self.app.consumer
-        ours = [TP(*place) for place in consumer.assignment() if place.topic == topic]
-        ends = await consumer.highwaters(*ours)
-        return {TP(*place): end or 0 for place, end in ends.items()}
-
-    async def _wait_for(self, place: TP, end: int, event: EventT[bytes]) -> None:
-        """Until a table has been fed with all that lay before `end`.
-
-        Without this it were chance whether a user who was registered before their order is there:
-        after a rest, both topics are read at once. The wait ends when the partition is taken away;
-        Faust lets nobody write for the record then, and it is read again by its next owner.
-        """
-        while self._position(place) < end:
-            if event.message.generation_id != self.app.consumer_generation_id:
-                return
-            await asyncio.sleep(LOOK_SECONDS)
-
-    def _position(self, place: TP) -> int:
-        """The offset behind the last record that is in the table."""
-        return max(self._read_to.get(place, 0), committed(self.app, place))
-
     async def _read(self, event: EventT[bytes], codec: Codec[E]) -> tuple[E, Message] | None:
         """The fact in a record, None for one that nobody cares about; a bad one is set aside."""
         record = worker.record_of(event)
@@ -250,7 +218,7 @@ class Program:
             return None
 
     async def _forget_progress(self, *_: object, **__: object) -> None:
-        self._read_to.clear()
+        self._fed.forget()
 
     async def _count_anew(self) -> None:
         """After each recovery: the table may have come from elsewhere."""
@@ -259,9 +227,3 @@ class Program:
 
 def raw(app: faust.App, topic: str) -> TopicT:
     return app.topic(topic, key_serializer="raw", value_serializer="raw")
-
-
-def committed(app: faust.App, place: TP) -> int:
-    """The offset that Faust has found when it began, or committed since then."""
-    offsets: Mapping[TP, int | None] = app.consumer._committed_offset  # type: ignore[attr-defined]
-    return offsets[place] or 0

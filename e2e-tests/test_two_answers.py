@@ -1,0 +1,44 @@
+"""The answer by arrival beside the one by event time: equal, until a move is told late."""
+
+from datetime import timedelta
+from typing import Any
+
+from clients import Hometown, Json
+from eventually import eventually
+from sample import Sample
+
+SAMPLE: dict[str, Any] = {"local_buyers": 4, "purchases": 4, "quantity": 12, "amount": "44506.56"}
+HERE = SAMPLE | {"purchases": 5, "quantity": 13, "amount": "49895.44"}
+SPARK = SAMPLE | {"purchases": 5, "quantity": 13, "amount": "49395.44"}
+
+
+def test_the_answers_differ_once_a_move_is_told_late(hometown: Hometown, sample: Sample) -> None:
+    """Vector V7: Jack's orders of 00:31 are counted when it is told that he moved at 00:30."""
+
+    def differences() -> list[Json]:
+        found: list[Json] = hometown.differences(sample.hour, sample.hour + timedelta(hours=1))[
+            "hours"
+        ]
+        return found
+
+    def counted(expected: dict[str, Any]) -> None:
+        eventually(
+            lambda: hometown.hour_by_arrival(sample.hour),
+            lambda answer: all(answer[name] == value for name, value in expected.items()),
+            what=f"an answer by arrival with {expected}",
+        )
+
+    counted(SAMPLE)
+    eventually(differences, lambda found: found == [], what="equal answers")
+
+    for item in ("ipad", "iphone"):
+        order = hometown.place_order(sample.users["Jack"], [(sample.items[item], 1)], sample.at(31))
+        assert hometown.decided_order(order["order_id"])["status"] == "confirmed"
+    counted(HERE)
+    eventually(differences, lambda found: found == [], what="equal answers")
+
+    hometown.move_user(sample.users["Jack"], address="SH", effective_at=sample.at(30).isoformat())
+    [difference] = eventually(differences, bool, what="a difference")
+
+    assert (difference["here"], difference["spark"]) == (HERE, SPARK)
+    assert "move" in difference["reasons"]
