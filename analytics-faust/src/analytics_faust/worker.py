@@ -33,9 +33,9 @@ from analytics_faust.messages import (
 from analytics_faust.patience import FedTables, Patience
 from analytics_faust.settings import FaustSettings
 from analytics_faust.tables import Table
-from shared import worker
+from shared import dead_letters, worker
 from shared.codec import Codec, UnknownSchemaVersion
-from shared.consumer import SetAside, dead_letter, reason_of
+from shared.consumer import SetAside, reason_of
 from shared.event_store import partition_of
 from shared.messages import Message
 from shared.records import Malformed, message_of
@@ -214,7 +214,7 @@ class Program:
             reason = reason_of(error)
             log.error("%s/%d/%d set aside: %s", *event.message.tp, event.message.offset, reason)
             self.lost["bad_records"] += 1
-            await self._set_aside(dead_letter(record, NAME, reason))
+            await self._set_aside(dead_letters.letter(record, NAME, reason))
             return None
 
     async def _forget_progress(self, *_: object, **__: object) -> None:
