@@ -13,7 +13,7 @@ TEST_WORKERS ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help setup fetch up down status logs token clean footprint demo load \
-	rebuild-check rebuild replay audit check-cells stress saga fuzz differential crashes bench \
+	rebuild-check rebuild replay reprocess audit check-cells stress saga fuzz differential crashes bench \
 	contracts contracts-check contracts-release \
 	test check fmt lint types imports unit integration e2e
 
@@ -66,6 +66,9 @@ rebuild: setup ## make the read models of a service anew from its events: name=u
 
 replay: setup ## publish a service's events anew, after its topics were lost: name=users
 	@$(EMBEDDED) run --without $(or $(name),$(error name=users, or name=orders))-relay $(name) replay
+
+reprocess: setup ## make all cells anew beside the live ones, and compare; args=--switch, --roll-back, --drop
+	@$(EMBEDDED) run analytics reprocess $(args)
 
 audit: setup ## is all reserved credit what the orders say, to the cent?
 	@$(VENV_PYTHON) e2e-tests/audit.py

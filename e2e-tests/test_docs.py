@@ -36,6 +36,7 @@ RUN_BY_TESTS = {"demo", "up", "down", "status", "logs", "clean", "footprint", "h
     "contracts-release",
     "audit",
     "check-cells",
+    "reprocess",
 }
 """Verbs that tests call: test_demo.py, test_load.py, test_rebuild.py and below."""
 RUN_BY_CI = {"test", "e2e", "imports", "contracts-check"}

@@ -14,6 +14,7 @@ from aiokafka.structs import ConsumerRecord
 from pyspark.sql import DataFrame, SparkSession
 
 from analytics_spark import dead_letters, query, sink, writer
+from analytics_spark.generations import FIRST, Generation
 from analytics_spark.settings import JobSettings
 from histories import Event
 from shared.topics import TOPICS
@@ -50,11 +51,17 @@ class RunningJob:
     """Starts, stops and feeds the query; `wrap` may put something around its sink."""
 
     def __init__(
-        self, spark: SparkSession, settings: JobSettings, reader: psycopg.Connection
+        self,
+        spark: SparkSession,
+        settings: JobSettings,
+        reader: psycopg.Connection,
+        generation: Generation = FIRST,
     ) -> None:
+        checkpoint_dir = generation.checkpoint_in(settings.checkpoint_dir)
         self._spark = spark
-        self._settings = settings
+        self._settings = settings.model_copy(update={"checkpoint_dir": checkpoint_dir})
         self._reader = reader
+        self._generation = generation
 
     def read(self, *events: Event, wrap: Callable[[Sink], Sink] = lambda plain: plain) -> None:
         """Publish the events, run the query until they are committed, and stop it.
@@ -63,11 +70,11 @@ class RunningJob:
         """
         sent = publish(self._settings.kafka_bootstrap_servers, events)
         dsn, checkpoint_dir = self._settings.database_dsn, self._settings.checkpoint_dir
-        buckets = self._settings.buckets
-        with writer.open_writer(dsn, checkpoint_dir, buckets) as connection:
+        buckets, generation = self._settings.buckets, self._generation
+        with writer.open_writer(dsn, checkpoint_dir, buckets, generation) as connection:
             frame = query.outcomes(self._spark, self._settings)
             set_aside = partial(dead_letters.set_aside, self._settings.kafka_bootstrap_servers)
-            write = wrap(sink.sink_into(connection, checkpoint_dir, buckets, set_aside))
+            write = wrap(sink.sink_into(connection, checkpoint_dir, buckets, set_aside, generation))
             running = query.start(frame, write, self._settings)
             try:
                 self._wait_for(sent, running.exception)
@@ -108,6 +115,19 @@ class RunningJob:
             offsets.get(topic, {}).get(str(partition), [0, 0])[1] > offset
             for (topic, partition), offset in sent.items()
         )
+
+
+class Lent:
+    """A session that is lent to a command, which stops it in the end: it goes on."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._spark, name)
+
+    def stop(self) -> None:
+        pass
 
 
 def publish(servers: str, events: Sequence[Event]) -> dict[TopicPartition, int]:

@@ -1,12 +1,18 @@
-"""python -m analytics_spark api | job | migrate"""
+"""python -m analytics_spark api | job | migrate | reprocess"""
 
 import argparse
+import asyncio
+import signal
+import sys
+import threading
+from collections.abc import Callable
 
+from analytics_spark import commands
 from analytics_spark.settings import ApiSettings, JobSettings
 from shared import migrate_command, processes, telemetry
 
 
-async def run_api() -> None:
+async def run_api(arguments: argparse.Namespace) -> None:
     from analytics_spark import api  # without Spark: the api needs a tenth of its memory
     from analytics_spark.bootstrap import open_resources
     from shared import api_process
@@ -18,7 +24,7 @@ async def run_api() -> None:
             await api_process.serve_api(app, settings)
 
 
-async def run_job() -> None:
+async def run_job(arguments: argparse.Namespace) -> None:
     from analytics_spark import job
 
     settings = processes.read_settings(JobSettings)
@@ -26,18 +32,46 @@ async def run_job() -> None:
         await job.run_job(settings)
 
 
-async def migrate() -> None:
+async def migrate(arguments: argparse.Namespace) -> None:
     await migrate_command.run(processes.read_settings(ApiSettings), "analytics_spark")
 
 
-RUNS = {"api": run_api, "job": run_job, "migrate": migrate}
+async def run_reprocess(arguments: argparse.Namespace) -> None:
+    from analytics_spark import job, reprocess
+
+    settings = processes.read_settings(JobSettings)
+    failures = (*job.FAILURES, reprocess.NothingDone)
+    with telemetry.configured("analytics-reprocess", settings.otel_exporter_otlp_endpoint):
+        await to_the_end(lambda stop: reprocess.run(settings, arguments, stop), failures)
+
+
+async def to_the_end(
+    work: Callable[[threading.Event], None], failures: tuple[type[Exception], ...]
+) -> None:
+    """Run what waits for Spark, in a thread: a signal sets its event, a failure is one line."""
+    from analytics_spark.job import cause_of
+
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    try:
+        await asyncio.to_thread(work, stop)
+    except failures as error:
+        sys.exit(f"hometown: {cause_of(error)}")
+
+
+def parser() -> argparse.ArgumentParser:
+    root = argparse.ArgumentParser(prog="analytics_spark", description=__doc__)
+    verbs = root.add_subparsers(required=True, metavar="process")
+    for name, run in (("api", run_api), ("job", run_job), ("migrate", migrate)):
+        verbs.add_parser(name).set_defaults(run=run)
+    commands.add_reprocess(verbs).set_defaults(run=run_reprocess)
+    return root
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="analytics_spark", description=__doc__)
-    parser.add_argument("process", choices=RUNS)
-    arguments = parser.parse_args()
-    processes.run(RUNS[arguments.process]())
+    arguments = parser().parse_args()
+    processes.run(arguments.run(arguments))
 
 
 if __name__ == "__main__":

@@ -86,13 +86,18 @@ def header(name: str) -> Column:
     return F.try_element_at(named, F.lit(1))["value"].cast("string")
 
 
-def start(frame: DataFrame, sink: Sink, settings: JobSettings) -> StreamingQuery:
-    """Run the query until it is stopped or fails."""
-    return (
+def start(
+    frame: DataFrame, sink: Sink, settings: JobSettings, *, to_the_end: bool = False
+) -> StreamingQuery:
+    """Run the query until it is stopped or fails; or, `to_the_end`, until it has read what is there
+    now."""
+    writer = (
         frame.writeStream.queryName("cells")
         .outputMode("update")
         .foreachBatch(sink)
         .option("checkpointLocation", settings.checkpoint_dir.absolute().as_uri())
-        .trigger(processingTime=f"{settings.trigger_milliseconds} milliseconds")
-        .start()
     )
+    if to_the_end:
+        return writer.trigger(availableNow=True).start()
+    interval = f"{settings.trigger_milliseconds} milliseconds"
+    return writer.trigger(processingTime=interval).start()

@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 from pyarrow import csv
 from pyspark.sql import DataFrame
 
-from analytics_spark import tracing
+from analytics_spark import generations, tracing
 from analytics_spark.batch import Batch, batch_of
+from analytics_spark.generations import FIRST, Generation
 from shared import faults, telemetry
 from shared.faults import FaultPoint
 
@@ -93,6 +94,7 @@ def sink_into(
     checkpoint_dir: Path,
     buckets: int,
     set_aside: Callable[[pa.Table], None],
+    generation: Generation = FIRST,
 ) -> Callable[[DataFrame, int], None]:
     """A function for foreachBatch; what it raises ends the query and undoes the batch.
 
@@ -106,24 +108,31 @@ def sink_into(
         faults.reached(FaultPoint.BATCH_RECEIVED)
         if batch.bad_records.num_rows:
             set_aside(batch.bad_records)
-        merge(connection, batch, began_at)
+        merge(connection, batch, began_at, generation)
 
     return sink
 
 
-def merge(connection: psycopg.Connection, batch: Batch, began_at: int) -> None:
+def merge(
+    connection: psycopg.Connection, batch: Batch, began_at: int, generation: Generation
+) -> None:
     """Apply a batch under its span, and then tell the traces of its sampled orders."""
     with tracing.batch_span(batch.batch_id, batch.samples, began_at) as span:
-        applied = apply(connection, batch, tracing.trace_id_of(span))
+        applied = apply(connection, batch, tracing.trace_id_of(span), generation)
     if applied:
         tracing.record_counted(batch.batch_id, batch.samples, span)
 
 
-def apply(connection: psycopg.Connection, batch: Batch, trace_id: str) -> bool:
+def apply(
+    connection: psycopg.Connection, batch: Batch, trace_id: str, generation: Generation = FIRST
+) -> bool:
     """Apply a batch in one transaction; False, and nothing changes, when it was applied before.
 
     The deltas are exact only because the epoch advances in the same transaction: without it, a
     batch that Spark runs again after a crash would be added twice.
+
+    Raises:
+        generations.OtherGeneration: these tables are not what they were; nothing changes.
     """
     values = {
         **asdict(batch.tally),
@@ -137,6 +146,7 @@ def apply(connection: psycopg.Connection, batch: Batch, trace_id: str) -> bool:
         "kept": BATCHES_KEPT_MAX,
     }
     with connection.transaction(), connection.cursor() as cursor:
+        generations.demand_unchanged(cursor, generation)
         cursor.execute(ADVANCE_EPOCH, values)
         if cursor.rowcount == 0:
             return False

@@ -1,4 +1,4 @@
-"""The right to write the tables: one connection, with a lock, for one checkpoint."""
+"""The right to write a generation's tables: one connection, with a lock, for one checkpoint."""
 
 import time
 from collections.abc import Iterator
@@ -8,13 +8,18 @@ from pathlib import Path
 import psycopg
 
 from analytics_spark import checkpoint
+from analytics_spark.generations import FIRST, Generation
 
 CONNECT_TIMEOUT_SECONDS = 10
 STATEMENT_TIMEOUT_SECONDS = 60
 LOCK_WAIT_SECONDS = 30
 LOCK_POLL_SECONDS = 0.5
 WRITER_LOCK = 0x63656C6C
-"""Key of the advisory lock that lets one job write these tables."""
+"""First key of the advisory lock that lets one job write these tables; the second one is the number
+of their generation."""
+
+# The generation's own tables come before the views on the active one.
+SEARCH_PATH = "SELECT set_config('search_path', %s || ', public', false)"
 
 OWNERS = "SELECT query_id FROM epochs"
 
@@ -22,7 +27,7 @@ NEWEST_BATCH = "SELECT coalesce(max(batch_id), -1) FROM epochs"
 
 BUCKETS = "SELECT buckets FROM epochs"
 
-TRY_LOCK = "SELECT pg_try_advisory_lock(%s)"
+TRY_LOCK = "SELECT pg_try_advisory_lock(%s, %s)"
 
 CREATE_DELTAS = """
     CREATE TEMPORARY TABLE deltas (
@@ -44,8 +49,12 @@ class NotTheWriter(Exception):
 
 
 @contextmanager
-def open_writer(dsn: str, checkpoint_dir: Path, buckets: int) -> Iterator[psycopg.Connection]:
-    """The connection of the only writer of these tables; the lock goes with the connection.
+def open_writer(
+    dsn: str, checkpoint_dir: Path, buckets: int, generation: Generation = FIRST
+) -> Iterator[psycopg.Connection]:
+    """The connection of the only writer of a generation; the lock goes with the connection.
+
+    `checkpoint_dir` is the generation's own.
 
     The epoch row alone would keep a second job on the same checkpoint from counting twice; the lock
     also stops one with a checkpoint of its own.
@@ -61,7 +70,8 @@ def open_writer(dsn: str, checkpoint_dir: Path, buckets: int) -> Iterator[psycop
         connect_timeout=CONNECT_TIMEOUT_SECONDS,
         options=f"-c timezone=UTC -c statement_timeout={STATEMENT_TIMEOUT_SECONDS}s",
     ) as connection:
-        take_lock(connection)
+        connection.execute(SEARCH_PATH, [generation.schema])
+        take_lock(connection, generation)
         refuse_other_checkpoint(connection, checkpoint_dir)
         refuse_other_state(connection, checkpoint_dir)
         refuse_other_buckets(connection, buckets)
@@ -69,12 +79,18 @@ def open_writer(dsn: str, checkpoint_dir: Path, buckets: int) -> Iterator[psycop
         yield connection
 
 
-def take_lock(connection: psycopg.Connection) -> None:
+def take_lock(connection: psycopg.Connection, generation: Generation) -> None:
     deadline = time.monotonic() + LOCK_WAIT_SECONDS
-    while connection.execute(TRY_LOCK, [WRITER_LOCK]).fetchone() != (True,):
+    while not try_lock(connection, generation):
         if time.monotonic() > deadline:
-            raise NotTheWriter("another job writes the cells of this database")
+            raise NotTheWriter(f"another job writes generation {generation.number} of the cells")
         time.sleep(LOCK_POLL_SECONDS)
+
+
+def try_lock(connection: psycopg.Connection, generation: Generation) -> bool:
+    """Whether the connection has the right to write now, and keeps it."""
+    keys = [WRITER_LOCK, generation.number]
+    return connection.execute(TRY_LOCK, keys).fetchone() == (True,)
 
 
 def refuse_other_checkpoint(connection: psycopg.Connection, checkpoint_dir: Path) -> None:

@@ -8,8 +8,10 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
+from analytics_spark.settings import JobSettings
 from embedded import jars
 from embedded.settings import Settings
+from running_job import RunningJob, empty_topics
 from shared import postgres
 
 
@@ -36,7 +38,6 @@ def spark_jars() -> Path:
 def spark(spark_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One session for the run; the queries of the tests bring their own settings."""
     from analytics_spark.session import open_session
-    from analytics_spark.settings import JobSettings
 
     settings = JobSettings(
         environment="development",
@@ -47,3 +48,21 @@ def spark(spark_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     session = open_session(settings)
     yield session
     session.stop()
+
+
+@pytest.fixture
+def settings(tables: str, kafka_servers: str, spark_jars: Path, tmp_path: Path) -> JobSettings:
+    """Those of a job with empty topics, an empty checkpoint and empty tables."""
+    asyncio.run(empty_topics(kafka_servers))
+    return JobSettings(
+        database_url=tables,
+        kafka_bootstrap_servers=kafka_servers,
+        checkpoint_dir=tmp_path / "checkpoint",
+        spark_jars_dir=spark_jars,
+        trigger_milliseconds=50,
+    )
+
+
+@pytest.fixture
+def live(spark: SparkSession, settings: JobSettings, reader: psycopg.Connection) -> RunningJob:
+    return RunningJob(spark, settings, reader)

@@ -160,6 +160,7 @@ def test_tables_that_are_lost_under_their_checkpoint_are_refused(
 ) -> None:
     """What the writer knows of a checkpoint holds for one that Spark wrote."""
     job.read(*sample())
+    reader.execute("SET search_path TO generation_1")
     reader.execute("TRUNCATE cells, epochs, batches")
 
     with pytest.raises(NotTheWriter, match="are of no batch"):

@@ -122,7 +122,7 @@ def parser() -> argparse.ArgumentParser:
     read.add_argument("-n", "--lines", type=int, default=LOG_LINES_DEFAULT, help="how many")
     ran = add("run", do_run, "run a command of a service, as the owner of its database")
     ran.add_argument("--without", metavar="PROCESS", help="stop this process meanwhile")
-    ran.add_argument("service", help="users or orders")
+    ran.add_argument("service", help="users, orders or analytics")
     ran.add_argument("arguments", nargs=argparse.REMAINDER, help="such as: rebuild --check")
     issued = add("token", do_token, "a token for calls to the APIs, on standard output")
     issued.add_argument("role", nargs="?", default="", help=", ".join(issuer.ROLES))

@@ -213,5 +213,13 @@ HOMETOWN = Composition(
             environment=lambda site: {"KAFKA_BOOTSTRAP_SERVERS": site.address("kafka")},
         ),
     ),
-    tools=(tool("users", "users_svc"), tool("orders", "orders_svc")),
+    tools=(
+        tool("users", "users_svc"),
+        tool("orders", "orders_svc"),
+        Tool(
+            name="analytics",
+            command=module("analytics_spark"),
+            environment=lambda site: {**as_owner("analytics")(site), **spark_variables(site)},
+        ),
+    ),
 )

@@ -94,11 +94,19 @@ def test_tables_are_made_by_the_owner_who_grants_the_service_its_rights(
 
 
 def test_the_commands_of_a_service_run_as_the_owner_and_ring_at_its_relay(whole_site: Site) -> None:
-    assert [tool.name for tool in HOMETOWN.tools] == ["users", "orders"]
-    for tool in HOMETOWN.tools:
+    assert [tool.name for tool in HOMETOWN.tools] == ["users", "orders", "analytics"]
+    for tool in HOMETOWN.tools[:2]:
         variables = tool.environment(whole_site)
         assert f"//{tool.name}_owner:" in variables["DATABASE_URL"]
         assert variables["RELAY_DOORBELL"] == whole_site.address(f"{tool.name}-relay")
+
+
+def test_the_commands_of_analytics_have_the_checkpoint_of_the_job(whole_site: Site) -> None:
+    [tool] = [each for each in HOMETOWN.tools if each.name == "analytics"]
+    [job] = [each for each in SERVICES if each.name == "analytics-job"]
+    variables = tool.environment(whole_site)
+    assert "//analytics_owner:" in variables["DATABASE_URL"]
+    assert variables["CHECKPOINT_DIR"] == environment(job, whole_site)["CHECKPOINT_DIR"]
 
 
 def test_every_setting_is_in_the_example_file() -> None:

@@ -9,6 +9,7 @@ import asyncpg
 
 RIGHTS = {
     "migrations": "SELECT",
+    "generations": "SELECT",
     # Facts: what happened, what left because of it, and what people did.
     "events": "SELECT, INSERT",
     "outbox": "SELECT, INSERT",
@@ -18,20 +19,31 @@ OTHER_RIGHTS = "SELECT, INSERT, UPDATE, DELETE"
 
 ROLE = "SELECT quote_ident(rolname) FROM pg_roles WHERE rolname = $1"
 
+VIEW_RIGHTS = "SELECT"
+
+# All but PostgreSQL's own.
+SCHEMAS = """
+    SELECT quote_ident(nspname) AS quoted
+    FROM pg_namespace
+    WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'
+"""
+
 # Rights on a partitioned table reach its partitions; on a partition itself nobody needs any.
 TABLES = """
-    SELECT relname AS name, quote_ident(relname) AS quoted
+    SELECT relname AS name, format('%I.%I', nspname, relname) AS quoted, relkind = 'v' AS is_view
     FROM pg_class
-    WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
+    JOIN pg_namespace ON pg_namespace.oid = relnamespace
+    WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'
+      AND relkind IN ('r', 'p', 'v') AND NOT relispartition
 """
 
 ALL_BUT_TABLES = """
-    REVOKE ALL ON SCHEMA public FROM PUBLIC, {role};
-    REVOKE ALL ON ALL SEQUENCES IN SCHEMA public FROM PUBLIC, {role};
-    REVOKE ALL ON ALL FUNCTIONS IN SCHEMA public FROM PUBLIC, {role};
-    GRANT USAGE ON SCHEMA public TO {role};
-    GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {role};
-    GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO {role};
+    REVOKE ALL ON SCHEMA {schema} FROM PUBLIC, {role};
+    REVOKE ALL ON ALL SEQUENCES IN SCHEMA {schema} FROM PUBLIC, {role};
+    REVOKE ALL ON ALL FUNCTIONS IN SCHEMA {schema} FROM PUBLIC, {role};
+    GRANT USAGE ON SCHEMA {schema} TO {role};
+    GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO {role};
+    GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} TO {role};
 """
 
 TABLE = """
@@ -56,9 +68,10 @@ async def grant(connection: asyncpg.Connection, role: str) -> None:
     if quoted is None:
         raise NoSuchRole(f"there is no role {role} that could be granted its rights")
     async with connection.transaction():
-        await connection.execute(ALL_BUT_TABLES.format(role=quoted))
+        for schema in await connection.fetch(SCHEMAS):
+            await connection.execute(ALL_BUT_TABLES.format(schema=schema["quoted"], role=quoted))
         for table in await connection.fetch(TABLES):
-            rights = RIGHTS.get(table["name"], OTHER_RIGHTS)
+            rights = VIEW_RIGHTS if table["is_view"] else RIGHTS.get(table["name"], OTHER_RIGHTS)
             await connection.execute(
                 TABLE.format(table=table["quoted"], role=quoted, rights=rights)
             )

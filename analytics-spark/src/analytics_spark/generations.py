@@ -1,0 +1,177 @@
+"""Generations of the job's tables: the one that is shown, and the one that a rebuild fills."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import psycopg
+from psycopg.rows import class_row
+
+TABLES = ("cells", "epochs", "batches")
+"""What a generation has."""
+
+LOCK_TIMEOUT_SECONDS = 10
+"""How long a switch waits for readers of a view to end; then it changes nothing."""
+
+ALL = """
+    SELECT number, checkpoint, is_active, built_at, shown_until
+    FROM generations
+    WHERE dropped_at IS NULL
+    ORDER BY number
+"""
+
+IS_ACTIVE = """
+    SELECT is_active
+    FROM generations
+    WHERE number = %s AND dropped_at IS NULL
+"""
+
+BEGIN = """
+    INSERT INTO generations (number, checkpoint)
+    SELECT max(number) + 1, 'generation-' || (max(number) + 1)
+    FROM generations
+    RETURNING number, checkpoint, is_active, built_at, shown_until
+"""
+
+MARK_BUILT = """
+    UPDATE generations
+    SET built_at = coalesce(built_at, clock_timestamp())
+    WHERE number = %s
+"""
+
+HIDE = """
+    UPDATE generations
+    SET is_active = false, shown_until = clock_timestamp()
+    WHERE is_active
+"""
+
+SHOW = """
+    UPDATE generations
+    SET is_active = true, shown_until = NULL
+    WHERE number = %s
+"""
+
+DROP = """
+    UPDATE generations
+    SET dropped_at = clock_timestamp()
+    WHERE number = %s
+"""
+
+
+class OtherGeneration(Exception):
+    """A writer's tables were shown, hidden or dropped since it opened them; the message says so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generation:
+    """Tables in a schema of their own, and the folder of the checkpoint that they are filled
+    from."""
+
+    number: int
+    checkpoint: str
+    is_active: bool
+    built_at: datetime | None = None
+    shown_until: datetime | None = None
+
+    @property
+    def schema(self) -> str:
+        return f"generation_{self.number}"
+
+    def checkpoint_in(self, folder: Path) -> Path:
+        return folder / self.checkpoint
+
+    @property
+    def was_shown(self) -> bool:
+        return self.is_active or self.shown_until is not None
+
+
+FIRST = Generation(number=1, checkpoint=".", is_active=True)
+"""Every database begins with it."""
+
+
+def find_all(connection: psycopg.Connection) -> Sequence[Generation]:
+    with connection.cursor(row_factory=class_row(Generation)) as cursor:
+        return cursor.execute(ALL).fetchall()
+
+
+def active(connection: psycopg.Connection) -> Generation:
+    """The one that readers see."""
+    [shown] = [each for each in find_all(connection) if each.is_active]
+    return shown
+
+
+def candidate(connection: psycopg.Connection) -> Generation | None:
+    """The newest one that was never shown: a rebuild, finished or not."""
+    built = [each for each in find_all(connection) if not each.was_shown]
+    return built[-1] if built else None
+
+
+def previous(connection: psycopg.Connection) -> Generation | None:
+    """The one that was shown before the active one, unless it was dropped."""
+    hidden = [(each.shown_until, each) for each in find_all(connection) if each.shown_until]
+    return max(hidden, key=lambda pair: pair[0])[1] if hidden else None
+
+
+def begin(connection: psycopg.Connection) -> Generation:
+    """Make empty tables of the form of those that are shown. `connection` is the owner's."""
+    form = active(connection)
+    with (
+        connection.transaction(),
+        connection.cursor(row_factory=class_row(Generation)) as cursor,
+    ):
+        generation = cursor.execute(BEGIN).fetchone()
+        assert generation is not None  # there is always one to count from
+        cursor.execute(f"CREATE SCHEMA {generation.schema}".encode())
+        for table in TABLES:
+            cursor.execute(
+                f"CREATE TABLE {generation.schema}.{table}"
+                f" (LIKE {form.schema}.{table} INCLUDING ALL)".encode()
+            )
+    return generation
+
+
+def mark_built(connection: psycopg.Connection, generation: Generation) -> None:
+    connection.execute(MARK_BUILT, [generation.number])
+
+
+def show(connection: psycopg.Connection, generation: Generation) -> None:
+    """Let readers see this one instead, from one moment to the next. `connection` is the owner's.
+
+    Raises:
+        psycopg.errors.LockNotAvailable: a reader did not end; nothing is changed.
+    """
+    with connection.transaction():
+        connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT_SECONDS}s'".encode())
+        connection.execute(HIDE)
+        connection.execute(SHOW, [generation.number])
+        for table in TABLES:
+            connection.execute(
+                f"CREATE OR REPLACE VIEW public.{table}"
+                f" AS SELECT * FROM {generation.schema}.{table}".encode()
+            )
+
+
+def drop(connection: psycopg.Connection, generation: Generation) -> None:
+    """Remove the tables of one that is not shown. `connection` is the owner's."""
+    assert not generation.is_active
+    with connection.transaction():
+        connection.execute(DROP, [generation.number])
+        connection.execute(f"DROP SCHEMA {generation.schema} CASCADE".encode())
+
+
+def demand_unchanged(cursor: psycopg.Cursor, generation: Generation) -> None:
+    """A batch goes into tables that are still what they were when their writer opened them.
+
+    Nothing would be counted twice without it, because each generation has a checkpoint of its own.
+    But a job would go on with tables that nobody reads any more.
+
+    Raises:
+        OtherGeneration: they are not.
+    """
+    row = cursor.execute(IS_ACTIVE, [generation.number]).fetchone()
+    if row is None:
+        raise OtherGeneration(f"generation {generation.number} was dropped")
+    if row[0] != generation.is_active:
+        now = "is the active one now" if row[0] else "is not the active one any more"
+        raise OtherGeneration(f"generation {generation.number} {now}")

@@ -1,0 +1,184 @@
+"""A rebuild beside the live tables: equal when nothing was wrong, told when something was."""
+
+import argparse
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+
+import psycopg
+import pytest
+from pyspark.sql import SparkSession
+
+from analytics_spark import generations, job, reprocess
+from analytics_spark.generations import FIRST
+from analytics_spark.generations_compared import content_of
+from analytics_spark.settings import JobSettings
+from histories import HOUR, at, cancelled, confirmed, moved, registered, sample
+from running_job import Lent, RunningJob
+
+CORRECTED = [
+    moved("Jack", "SH", since=at(30)),
+    confirmed("after the move", "Jack", ("ipad", 1), ordered_at=at(31)),
+    cancelled("Lily ipad", "Lily", ("ipad", 3), ordered_at=at(6 / 60)),
+]
+
+Reprocess = Callable[..., str]
+
+
+@pytest.fixture
+def run(
+    spark: SparkSession,
+    settings: JobSettings,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Reprocess:
+    """The command; gives what it told."""
+    monkeypatch.setattr(job, "open_session", lambda settings: Lent(spark))
+
+    def call(*, stop: threading.Event | None = None, **acts: bool) -> str:
+        asked = dict.fromkeys(("switch", "roll_back", "drop", "anew"), False) | acts
+        capsys.readouterr()
+        reprocess.run(settings, argparse.Namespace(**asked), stop or threading.Event())
+        return capsys.readouterr().out
+
+    return call
+
+
+def test_v14_a_rebuild_into_fresh_tables_has_an_equal_content_hash(
+    live: RunningJob, run: Reprocess, reader: psycopg.Connection
+) -> None:
+    live.read(*sample())
+    live.read(*CORRECTED)
+
+    told = run()
+
+    rebuilt = generations.candidate(reader)
+    assert rebuilt is not None
+    assert content_of(reader, FIRST) == content_of(reader, rebuilt)
+    assert content_of(reader, FIRST)[0] > 0
+    assert "all hours are equal" in told
+    assert generations.active(reader) == FIRST
+
+
+def test_a_switch_and_a_roll_back_lose_nothing_and_count_nothing_twice(
+    spark: SparkSession,
+    settings: JobSettings,
+    live: RunningJob,
+    run: Reprocess,
+    reader: psycopg.Connection,
+) -> None:
+    live.read(*sample())
+    run()
+    live.read(confirmed("meanwhile", "Jack", ("iphone", 1), ordered_at=at(20)))
+
+    run(switch=True)
+    assert live_counts(reader) == (17, 0)
+    after = RunningJob(spark, settings, reader, generations.active(reader))
+    after.read(confirmed("after", "Jack", ("iphone", 1), ordered_at=at(21)))
+    assert live_counts(reader) == (18, 0)
+    assert after.hour(HOUR)[:2] == (4, 6)
+
+    run(roll_back=True)
+    assert live_counts(reader) == (17, 0)
+    live.read(confirmed("at last", "Jack", ("iphone", 1), ordered_at=at(22)))
+    assert live_counts(reader) == (19, 0)
+    assert live.hour(HOUR)[:2] == (4, 7)
+
+
+def live_counts(reader: psycopg.Connection) -> tuple[int, int]:
+    row = reader.execute("SELECT counted, duplicates FROM epochs").fetchone()
+    assert row is not None
+    return row[0], row[1]
+
+
+def test_a_difference_is_told_by_hour_and_repaired_by_a_switch(
+    live: RunningJob, run: Reprocess, reader: psycopg.Connection
+) -> None:
+    live.read(*sample())
+    reader.execute("UPDATE generation_1.cells SET cents = cents + 1 WHERE cents = 1616664")
+
+    told = run(switch=True)
+
+    assert "2016-11-11T00 not final: 4 cells instead of 4, purchases +0" in told
+    assert "amount -0.01" in told
+    assert "1 hours differ" in told
+    assert live.hour(HOUR) == (4, 4, 12, 44_506_56)
+
+
+def test_late_orders_that_the_rebuild_accepts_are_told_by_number(
+    live: RunningJob, run: Reprocess, reader: psycopg.Connection
+) -> None:
+    live.read(*sample())
+    live.read(confirmed("much later", "Lily", ("iphone", 1), ordered_at=at(hour=5)))
+    live.read(confirmed("too late", "Jack", ("iphone", 1), ordered_at=at(51)))
+
+    told = run()
+
+    assert "2016-11-11T00 final: 4 cells instead of 4, purchases +1, quantity +1" in told
+    assert "live has counted 17 orders and dropped 1 as late, anew 18 and 0" in told
+    assert "anew accepted 1 orders that live dropped as late" in told
+
+
+def test_a_rebuild_that_was_stopped_goes_on_where_it_was(
+    live: RunningJob, run: Reprocess, reader: psycopg.Connection
+) -> None:
+    live.read(*sample())
+    stop = threading.Event()
+    stop.set()
+    with pytest.raises(reprocess.NothingDone, match="goes on where it was"):
+        run(stop=stop)
+
+    assert "generation 2 goes on where it was" in run()
+    assert "all hours are equal" in run()
+
+
+def test_a_rebuild_can_begin_anew_and_what_is_not_shown_can_be_dropped(
+    settings: JobSettings, live: RunningJob, run: Reprocess, reader: psycopg.Connection
+) -> None:
+    live.read(*sample())
+    run()
+    assert "generation 2 is removed\ngeneration 3 begins" in run(anew=True, switch=True)
+    assert (settings.checkpoint_dir / "metadata").exists()
+
+    assert run(drop=True) == "generation 1 is removed\n"
+
+    assert [entry.name for entry in settings.checkpoint_dir.iterdir()] == ["generation-3"]
+    assert [each.number for each in generations.find_all(reader)] == [3]
+    assert live.hour(HOUR) == (4, 4, 12, 44_506_56)
+    with pytest.raises(reprocess.NothingDone, match="no generation that was shown before"):
+        run(roll_back=True)
+
+
+def test_a_lost_checkpoint_is_replaced_by_a_rebuild(
+    spark: SparkSession,
+    settings: JobSettings,
+    live: RunningJob,
+    run: Reprocess,
+    reader: psycopg.Connection,
+) -> None:
+    """The live job refuses to start without its checkpoint; the rebuild needs neither."""
+    live.read(*sample())
+    settings.checkpoint_dir.rename(settings.checkpoint_dir.with_name("lost"))
+
+    run(switch=True)
+
+    after = RunningJob(spark, settings, reader, generations.active(reader))
+    after.read(registered("Tom", "BJ"), confirmed("Tom's", "Tom", ("iphone", 1), ordered_at=at(40)))
+    assert after.hour(HOUR)[:2] == (5, 5)
+
+
+def test_one_reprocess_at_a_time(settings: JobSettings, run: Reprocess) -> None:
+    with (
+        reprocess.opened(settings),
+        pytest.raises(reprocess.NothingDone, match="another reprocess is at work"),
+    ):
+        run()
+
+
+def test_a_rebuild_that_does_not_get_on_is_given_up(
+    live: RunningJob, run: Reprocess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live.read(*sample())
+    monkeypatch.setattr(reprocess, "SILENCE_SECONDS_MAX", -timedelta(1).total_seconds())
+    with pytest.raises(reprocess.NothingDone, match="try again"):
+        run()

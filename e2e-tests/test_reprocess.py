@@ -1,0 +1,51 @@
+"""All cells are made anew, shown and taken back, while everything runs."""
+
+from clients import Hometown
+from embedded import supervision
+from eventually import eventually
+from sample import Sample
+from stack import Stack
+
+
+def job_pid(stack: Stack) -> int:
+    return (supervision.programs(stack.folder) or {})["analytics-job"].pid
+
+
+def buy(hometown: Hometown, sample: Sample) -> None:
+    """Jack buys one iphone more, which is local."""
+    hometown.place_order(sample.users["Jack"], [(sample.items["iphone"], 1)], sample.at(50))
+
+
+def job_with_other_pid(stack: Stack, pid: int) -> None:
+    eventually(lambda: job_pid(stack), lambda seen: seen not in (0, pid), what="another job")
+
+
+def test_hours_are_counted_anew_and_back_while_orders_come(
+    stack: Stack, hometown: Hometown, sample: Sample
+) -> None:
+    def counted(number: int) -> None:
+        eventually(
+            lambda: hometown.hour(sample.hour)["purchases"],
+            lambda seen: seen == number,
+            what=f"{number} purchases",
+        )
+
+    counted(4)
+    told = stack.made("reprocess")
+    assert "begins with the topics' first records" in told
+    assert f"{sample.hour:%Y-%m-%dT%H} " not in told
+
+    first = job_pid(stack)
+    assert "is shown instead of" in stack.made("reprocess", "args=--switch")
+    buy(hometown, sample)
+    job_with_other_pid(stack, first)
+    counted(5)
+
+    second = job_pid(stack)
+    stack.made("reprocess", "args=--roll-back")
+    buy(hometown, sample)
+    job_with_other_pid(stack, second)
+    counted(6)
+
+    assert "is removed" in stack.made("reprocess", "args=--drop")
+    counted(6)
