@@ -1,4 +1,4 @@
-"""All cells are made anew, shown and taken back, while everything runs."""
+"""Cells are made anew, shown and taken back, and state is split otherwise, while orders come."""
 
 from clients import Hometown
 from embedded import supervision
@@ -20,15 +20,19 @@ def job_with_other_pid(stack: Stack, pid: int) -> None:
     eventually(lambda: job_pid(stack), lambda seen: seen not in (0, pid), what="another job")
 
 
+def demand_purchases(hometown: Hometown, sample: Sample, number: int) -> None:
+    eventually(
+        lambda: hometown.hour(sample.hour)["purchases"],
+        lambda seen: seen == number,
+        what=f"{number} purchases",
+    )
+
+
 def test_hours_are_counted_anew_and_back_while_orders_come(
     stack: Stack, hometown: Hometown, sample: Sample
 ) -> None:
     def counted(number: int) -> None:
-        eventually(
-            lambda: hometown.hour(sample.hour)["purchases"],
-            lambda seen: seen == number,
-            what=f"{number} purchases",
-        )
+        demand_purchases(hometown, sample, number)
 
     counted(4)
     told = stack.made("reprocess")
@@ -49,3 +53,14 @@ def test_hours_are_counted_anew_and_back_while_orders_come(
 
     assert "is removed" in stack.made("reprocess", "args=--drop")
     counted(6)
+
+
+def test_the_state_is_split_otherwise_and_back_while_orders_come(
+    stack: Stack, hometown: Hometown, sample: Sample
+) -> None:
+    demand_purchases(hometown, sample, 4)
+    for number, partitions in ((5, 4), (6, 2)):
+        told = stack.made("rescale", f"partitions={partitions}")
+        assert f"the state has {partitions} partitions instead of {6 - partitions}" in told
+        buy(hometown, sample)
+        demand_purchases(hometown, sample, number)

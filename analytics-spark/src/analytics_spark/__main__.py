@@ -1,7 +1,8 @@
-"""python -m analytics_spark api | job | migrate | reprocess"""
+"""python -m analytics_spark api | job | migrate | reprocess | rescale"""
 
 import argparse
 import asyncio
+import logging
 import signal
 import sys
 import threading
@@ -45,12 +46,21 @@ async def run_reprocess(arguments: argparse.Namespace) -> None:
         await to_the_end(lambda stop: reprocess.run(settings, arguments, stop), failures)
 
 
+async def run_rescale(arguments: argparse.Namespace) -> None:
+    from analytics_spark import job, rescale
+
+    settings = processes.read_settings(JobSettings)
+    failures = (*job.FAILURES, rescale.NotRescaled)
+    await to_the_end(lambda stop: rescale.run(settings, arguments.partitions, stop), failures)
+
+
 async def to_the_end(
     work: Callable[[threading.Event], None], failures: tuple[type[Exception], ...]
 ) -> None:
     """Run what waits for Spark, in a thread: a signal sets its event, a failure is one line."""
     from analytics_spark.job import cause_of
 
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -60,12 +70,20 @@ async def to_the_end(
         sys.exit(f"hometown: {cause_of(error)}")
 
 
+PROCESSES = {
+    "api": run_api,
+    "job": run_job,
+    "migrate": migrate,
+}
+
+
 def parser() -> argparse.ArgumentParser:
     root = argparse.ArgumentParser(prog="analytics_spark", description=__doc__)
     verbs = root.add_subparsers(required=True, metavar="process")
-    for name, run in (("api", run_api), ("job", run_job), ("migrate", migrate)):
+    for name, run in PROCESSES.items():
         verbs.add_parser(name).set_defaults(run=run)
     commands.add_reprocess(verbs).set_defaults(run=run_reprocess)
+    commands.add_rescale(verbs).set_defaults(run=run_rescale)
     return root
 
 

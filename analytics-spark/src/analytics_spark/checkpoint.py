@@ -26,6 +26,35 @@ def newest_batch(checkpoint: Path, log: Literal["offsets", "commits"]) -> int:
     return max((int(name) for name in names if name.isdecimal()), default=-1)
 
 
+def partitions(checkpoint: Path, batch_id: int) -> int | None:
+    """Into how many partitions the state is split for a batch; None when the batch is not there.
+
+    Spark runs a batch with the settings that it was planned with, whatever they are now.
+    """
+    log = checkpoint / "offsets" / str(batch_id)
+    lines = log.read_text().splitlines() if log.exists() else []
+    if len(lines) < 2:
+        return None
+    planned: dict[str, dict[str, str]] = json.loads(lines[1])
+    number = planned["conf"].get("spark.sql.shuffle.partitions")
+    return int(number) if number else None
+
+
+def is_rescale(checkpoint: Path, batch_id: int) -> bool:
+    """Whether a batch only split the state otherwise: it read nothing, and the sink has not seen
+    it."""
+    before, after = (partitions(checkpoint, each) for each in (batch_id - 1, batch_id))
+    return None not in (before, after) and before != after
+
+
+def newest_sunk(checkpoint: Path) -> int:
+    """The newest batch that is done and went through the sink; -1 for none."""
+    batch_id = newest_batch(checkpoint, "commits")
+    while is_rescale(checkpoint, batch_id):
+        batch_id -= 1
+    return batch_id
+
+
 def end_offsets(checkpoint: Path, batch_id: int) -> Offsets:
     """Where a batch ends; nothing for a batch that is not (or no longer) there.
 

@@ -6,6 +6,22 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     Verbs = argparse._SubParsersAction[argparse.ArgumentParser]
 
+PARTITIONS_MAX = 1024
+
+
+def add_rescale(verbs: "Verbs") -> argparse.ArgumentParser:
+    text = "split the job's state into another number of shuffle partitions, while it does not run"
+    parser = verbs.add_parser("rescale", help=text, description=text)
+    parser.add_argument("partitions", type=number_of_partitions, help="as many as cores")
+    return parser
+
+
+def number_of_partitions(text: str) -> int:
+    number = int(text)
+    if not 1 <= number <= PARTITIONS_MAX:
+        raise argparse.ArgumentTypeError(f"{text} is not from 1 to {PARTITIONS_MAX}")
+    return number
+
 
 def add_reprocess(verbs: "Verbs") -> argparse.ArgumentParser:
     text = "make all cells anew from the topics beside the live ones, and compare"

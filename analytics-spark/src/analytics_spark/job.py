@@ -82,6 +82,7 @@ def filling(
     own = settings.model_copy(update={"checkpoint_dir": checkpoint_dir})
     dsn, buckets = settings.database_dsn, settings.buckets
     with writer.open_writer(dsn, checkpoint_dir, buckets, generation) as connection:
+        writer.refuse_other_partitions(checkpoint_dir, settings.shuffle_partitions)
         spark = open_session(own)
         try:
             frame = query.outcomes(spark, own)

@@ -6,10 +6,7 @@ import tempfile
 
 from pyspark.sql import SparkSession
 
-from analytics_spark.settings import JobSettings
-
-SHUFFLE_PARTITIONS = 2
-"""As many as cores: the default of 200 makes every trigger take seconds. Fixed in a checkpoint."""
+from analytics_spark.settings import SHUFFLE_PARTITIONS_DEFAULT, JobSettings
 
 BATCHES_RETAINED_MIN = 20
 """Batches whose offsets and state files a checkpoint keeps."""
@@ -54,7 +51,8 @@ def configuration(settings: JobSettings) -> dict[str, str | int]:
         "spark.ui.showConsoleProgress": "false",
         "spark.python.daemon.module": "analytics_spark.workers",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": SHUFFLE_PARTITIONS,
+        # A checkpoint that has another number keeps it.
+        "spark.sql.shuffle.partitions": settings.shuffle_partitions or SHUFFLE_PARTITIONS_DEFAULT,
         f"{STREAMING}.minBatchesToRetain": BATCHES_RETAINED_MIN,
         # A batch without data would only move the watermark, which the next one does as well.
         f"{STREAMING}.noDataMicroBatches.enabled": "false",

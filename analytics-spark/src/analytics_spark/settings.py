@@ -6,6 +6,9 @@ from pydantic import Field
 
 from shared.settings import Settings
 
+SHUFFLE_PARTITIONS_DEFAULT = 2
+"""Spark's own default of 200 makes every trigger take seconds."""
+
 
 class ApiSettings(Settings):
     """Reading needs nothing more than every process has."""
@@ -20,6 +23,8 @@ class JobSettings(Settings):
     spark_master: str = "local[2]"
     spark_driver_memory: str = "1g"
     buckets: int = Field(default=8, ge=1, le=1024)
+    shuffle_partitions: int | None = Field(default=None, ge=1, le=1024)
+    """As many as cores. None: what the checkpoint has, SHUFFLE_PARTITIONS_DEFAULT for a new one."""
     lateness_seconds: int = Field(default=7200, ge=1)
     """How far an order's time may lie behind the latest one to be counted still."""
     trigger_milliseconds: int = Field(default=500, ge=0)

@@ -112,7 +112,7 @@ def refuse_other_state(connection: psycopg.Connection, checkpoint_dir: Path) -> 
     """
     row = connection.execute(NEWEST_BATCH).fetchone()
     assert row is not None  # an aggregate without GROUP BY always has a row
-    done = checkpoint.newest_batch(checkpoint_dir, "commits")
+    done = checkpoint.newest_sunk(checkpoint_dir)
     planned = checkpoint.newest_batch(checkpoint_dir, "offsets")
     if not done <= row[0] <= planned:
         raise NotTheWriter(
@@ -133,4 +133,26 @@ def refuse_other_buckets(connection: psycopg.Connection, buckets: int) -> None:
         raise NotTheWriter(
             f"the checkpoint has {row[0]} buckets for ever, but BUCKETS is {buckets}:"
             f" set it to {row[0]}, or empty the tables and the checkpoint to count anew"
+        )
+
+
+def refuse_other_partitions(checkpoint_dir: Path, partitions: int | None) -> None:
+    """Spark would go on with the number that the checkpoint has, and say nothing.
+
+    Raises:
+        NotTheWriter: `partitions` are asked for and the state has another number, or it was not
+            split to its end.
+    """
+    done = checkpoint.newest_batch(checkpoint_dir, "commits")
+    planned = checkpoint.newest_batch(checkpoint_dir, "offsets")
+    there = checkpoint.partitions(checkpoint_dir, planned)
+    if planned > done and checkpoint.is_rescale(checkpoint_dir, planned):
+        raise NotTheWriter(
+            f"a rescale to {there} partitions was interrupted: repeat `make rescale"
+            f" partitions={there}`"
+        )
+    if partitions is not None and there is not None and there != partitions:
+        raise NotTheWriter(
+            f"the checkpoint has {there} shuffle partitions, but SHUFFLE_PARTITIONS is"
+            f" {partitions}: unset it, or `make rescale partitions={partitions}`"
         )

@@ -68,7 +68,7 @@ def test_a_command_of_no_service_is_one_line(
     monkeypatch.setattr(sys, "argv", ["embedded", "run", "user", "rebuild"])
     assert main(HOMETOWN) == 1
     assert capsys.readouterr().err == (
-        "hometown: there is no service user here: one of users, orders\n"
+        "hometown: there is no service user here: one of users, orders, analytics\n"
     )
 
 

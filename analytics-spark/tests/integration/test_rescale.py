@@ -1,0 +1,189 @@
+"""State that is split otherwise is the same state; a setting that does not fit it is refused."""
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+
+from analytics_spark import checkpoint, job, rescale, writer
+from analytics_spark.generations import FIRST
+from analytics_spark.rescale import NotRescaled
+from analytics_spark.settings import JobSettings
+from analytics_spark.writer import NotTheWriter
+from histories import HOUR, at, cancelled, confirmed, moved, sample
+from running_job import Lent, RunningJob, Sink
+
+SAMPLE = (4, 4, 12, 44_506_56)
+
+Split = Callable[[int], None]
+
+
+@pytest.fixture
+def split(spark: SparkSession, settings: JobSettings, monkeypatch: pytest.MonkeyPatch) -> Split:
+    """The command."""
+    for room in (job, rescale):
+        monkeypatch.setattr(room, "open_session", lambda settings: Lent(spark))
+    return lambda partitions: rescale.run(settings, partitions, threading.Event())
+
+
+def partitions_of(settings: JobSettings) -> int | None:
+    newest = checkpoint.newest_batch(settings.checkpoint_dir, "offsets")
+    return checkpoint.partitions(settings.checkpoint_dir, newest)
+
+
+def test_from_2_partitions_to_4_and_back_all_is_exact(
+    settings: JobSettings, live: RunningJob, split: Split
+) -> None:
+    """Each time what the state held is corrected, known as a repeat, and added to."""
+    live.read(*sample())
+
+    split(4)
+    live.read(
+        *sample(),
+        moved("Jack", "SH", since=at(30)),
+        confirmed("at home again", "Jack", ("ipad", 1), ordered_at=at(31)),
+        confirmed("not at home", "Jack", ("iphone", 1), ordered_at=at(31)),
+    )
+    assert partitions_of(settings) == 4
+    assert live.hour(HOUR) == (4, 5, 13, 49_395_44)
+    assert (live.epoch("counted"), live.epoch("duplicates")) == (18, 16)
+
+    split(2)
+    live.read(
+        cancelled("at home again", "Jack", ("ipad", 1), ordered_at=at(31)),
+        confirmed("Lily's", "Lily", ("ipad", 1), ordered_at=at(32)),
+        *sample(),
+    )
+    assert partitions_of(settings) == 2
+    assert live.hour(HOUR) == (4, 5, 13, 49_395_44)
+    assert (live.epoch("counted"), live.epoch("duplicates")) == (19, 32)
+
+
+def test_it_is_refused_while_the_job_runs(
+    settings: JobSettings,
+    live: RunningJob,
+    split: Split,
+    reader: psycopg.Connection,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    live.read(*sample())
+    writer.take_lock(reader, FIRST)
+    monkeypatch.setattr(rescale, "STOPPED_SECONDS_MAX", 0)
+
+    with pytest.raises(NotRescaled, match="the job runs: stop it first"):
+        split(4)
+
+    assert partitions_of(settings) == 2
+
+
+def test_before_the_first_batch_there_is_nothing_to_split(split: Split) -> None:
+    with pytest.raises(NotRescaled, match="set SHUFFLE_PARTITIONS, and start the job"):
+        split(4)
+
+
+def test_a_setting_that_the_checkpoint_does_not_have_is_refused(
+    settings: JobSettings, live: RunningJob, split: Split
+) -> None:
+    """Spark would go on with 2 and say nothing."""
+    live.read(*sample())
+    asked = settings.model_copy(update={"shuffle_partitions": 4})
+
+    with (
+        pytest.raises(NotTheWriter, match="has 2 shuffle partitions, but SHUFFLE_PARTITIONS is 4"),
+        job.filling(asked, FIRST),
+    ):
+        pass
+    with pytest.raises(NotRescaled, match=r"SHUFFLE_PARTITIONS is 4, .* unset it first"):
+        rescale.run(asked, 2, threading.Event())
+
+    split(4)
+    with job.filling(asked, FIRST):
+        pass
+
+
+def test_a_batch_that_was_left_unfinished_is_finished_first_and_counts_once(
+    settings: JobSettings, live: RunningJob, split: Split
+) -> None:
+    """It is in the table, but not in the checkpoint. Under another number it would count again."""
+    live.read(*sample())
+    with pytest.raises(StreamingQueryException, match="died after the commit"):
+        live.read(confirmed("next", "Jack", ("iphone", 1), ordered_at=at(20)), wrap=dies)
+
+    split(4)
+    live.read(confirmed("last", "Jack", ("iphone", 1), ordered_at=at(21)))
+
+    assert live.hour(HOUR)[:2] == (4, 6)
+    assert live.epoch("counted") == 18
+
+
+def dies(plain: Sink) -> Sink:
+    def write(frame: DataFrame, batch_id: int) -> None:
+        plain(frame, batch_id)
+        raise RuntimeError("died after the commit")
+
+    return write
+
+
+def test_without_that_spark_refuses(
+    live: RunningJob, split: Split, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live.read(*sample())
+    with pytest.raises(StreamingQueryException, match="died after the commit"):
+        live.read(confirmed("next", "Jack", ("iphone", 1), ordered_at=at(20)), wrap=dies)
+    monkeypatch.setattr(rescale, "settle", lambda settings, generation, stop: None)
+
+    with pytest.raises(NotRescaled, match="Spark refuses"):
+        split(4)
+
+
+def test_a_rescale_that_was_interrupted_has_to_be_repeated(
+    settings: JobSettings, live: RunningJob, split: Split
+) -> None:
+    live.read(*sample())
+    split(4)
+    newest = checkpoint.newest_batch(settings.checkpoint_dir, "commits")
+    for name in (f"{newest}", f".{newest}.crc"):
+        (settings.checkpoint_dir / "commits" / name).unlink()
+
+    with (
+        pytest.raises(NotTheWriter, match="to 4 partitions was interrupted: repeat"),
+        job.filling(settings, FIRST),
+    ):
+        pass
+    split(4)
+
+    live.read(*sample())
+    assert live.hour(HOUR) == SAMPLE
+    assert live.epoch("duplicates") == 16
+
+
+def test_a_process_that_runs_no_query_can_split_the_state(
+    settings: JobSettings, live: RunningJob, spark_jars: Path
+) -> None:
+    """As people run it: Spark has not started yet what its state stores ask."""
+    live.read(*sample())
+
+    ended = subprocess.run(
+        [sys.executable, "-m", "analytics_spark", "rescale", "4"],
+        env=os.environ
+        | {
+            "DATABASE_URL": settings.database_dsn,
+            "KAFKA_BOOTSTRAP_SERVERS": settings.kafka_bootstrap_servers,
+            "CHECKPOINT_DIR": str(settings.checkpoint_dir),
+            "SPARK_JARS_DIR": str(spark_jars),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert ended.stdout == "the state has 4 partitions instead of 2\n", ended.stderr
+    live.read(*sample())
+    assert live.hour(HOUR) == SAMPLE
