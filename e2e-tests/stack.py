@@ -27,6 +27,9 @@ CHECKOUT = Path(__file__).parent.parent
 ORDER_TIMEOUT_SECONDS = "15"
 """Long enough for a slow machine to decide on credit, short enough to wait for."""
 
+RECONCILE_SECONDS = "10"
+"""Instead of an hour."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stack:
@@ -41,6 +44,7 @@ class Stack:
             "HOMETOWN_RUN_DIR": str(self.folder.path),
             "HOMETOWN_PORTS": "free",
             "ORDER_TIMEOUT_SECONDS": ORDER_TIMEOUT_SECONDS,
+            "RECONCILE_SECONDS": RECONCILE_SECONDS,
         }
         # Inside `make test`, these would make ours a part of that one.
         inherited = {

@@ -12,7 +12,7 @@ import orders_svc.item.contract
 import orders_svc.order.contract
 import users_svc.contract
 from analytics_faust.settings import FaustSettings
-from analytics_spark.settings import JobSettings
+from analytics_spark.settings import JobSettings, ReconcileSettings
 from embedded.settings import Settings as StackSettings
 from orders_svc.settings import OrdersSettings
 from shared.topics import TOPICS, TopicSettings
@@ -38,6 +38,7 @@ RUN_BY_TESTS = {"demo", "up", "down", "status", "logs", "clean", "footprint", "h
     "check-cells",
     "reprocess",
     "rescale",
+    "reconcile",
 }
 """Verbs that tests call: test_demo.py, test_load.py, test_rebuild.py and below."""
 RUN_BY_CI = {"test", "e2e", "imports", "contracts-check"}
@@ -49,6 +50,9 @@ rounds."""
 SET_BY_THE_STACK = {
     "database_url",
     "database_service_role",
+    "database_reader_role",
+    "users_store_url",
+    "orders_store_url",
     "kafka_bootstrap_servers",
     "http_host",
     "http_port",
@@ -128,7 +132,10 @@ def test_every_topic_and_public_event_is_in_the_table() -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    [StackSettings, TopicSettings, UsersApiSettings, OrdersSettings, JobSettings, FaustSettings],
+    [
+        *(StackSettings, TopicSettings, UsersApiSettings, OrdersSettings),
+        *(JobSettings, ReconcileSettings, FaustSettings),
+    ],
 )
 def test_every_setting_is_in_the_example(settings: type[BaseSettings]) -> None:
     prefix = settings.model_config.get("env_prefix", "")

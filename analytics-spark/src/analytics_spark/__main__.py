@@ -1,4 +1,4 @@
-"""python -m analytics_spark api | job | migrate | reprocess | rescale"""
+"""python -m analytics_spark api | job | reconciler | migrate | COMMAND; --help lists commands"""
 
 import argparse
 import asyncio
@@ -8,8 +8,10 @@ import sys
 import threading
 from collections.abc import Callable
 
+import psycopg
+
 from analytics_spark import commands
-from analytics_spark.settings import ApiSettings, JobSettings
+from analytics_spark.settings import ApiSettings, JobSettings, ReconcileSettings
 from shared import migrate_command, processes, telemetry
 
 
@@ -35,6 +37,31 @@ async def run_job(arguments: argparse.Namespace) -> None:
 
 async def migrate(arguments: argparse.Namespace) -> None:
     await migrate_command.run(processes.read_settings(ApiSettings), "analytics_spark")
+
+
+async def run_reconciler(arguments: argparse.Namespace) -> None:
+    from analytics_spark import reconciler
+
+    settings = processes.read_settings(ReconcileSettings)
+    with telemetry.configured("analytics-reconciler", settings.otel_exporter_otlp_endpoint):
+        await reconciler.run(settings)
+
+
+async def run_reconcile(arguments: argparse.Namespace) -> None:
+    from analytics_spark import reconciler
+    from analytics_spark.reconcile import NotComparable
+
+    settings = processes.read_settings(ReconcileSettings)
+    hours = settings.reconcile_hours_max if arguments.hours is None else arguments.hours
+    wanted = settings.model_copy(update={"reconcile_hours_max": hours})
+    try:
+        result = await asyncio.to_thread(reconciler.compare, wanted)
+    except (NotComparable, psycopg.Error) as error:
+        sys.exit(f"hometown: nothing was compared: {str(error).splitlines()[0]}")
+    for difference in result.differences:
+        sys.stdout.write(f"{difference}\n")
+    sys.stdout.write(f"{reconciler.summary(result)}\n")
+    sys.exit(1 if result.differences else 0)
 
 
 async def run_reprocess(arguments: argparse.Namespace) -> None:
@@ -73,6 +100,7 @@ async def to_the_end(
 PROCESSES = {
     "api": run_api,
     "job": run_job,
+    "reconciler": run_reconciler,
     "migrate": migrate,
 }
 
@@ -83,6 +111,7 @@ def parser() -> argparse.ArgumentParser:
     for name, run in PROCESSES.items():
         verbs.add_parser(name).set_defaults(run=run)
     commands.add_reprocess(verbs).set_defaults(run=run_reprocess)
+    commands.add_reconcile(verbs).set_defaults(run=run_reconcile)
     commands.add_rescale(verbs).set_defaults(run=run_rescale)
     return root
 

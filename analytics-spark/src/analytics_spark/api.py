@@ -96,6 +96,34 @@ class BatchResponse(BaseModel):
     orders: int
 
 
+A_RECONCILIATION: dict[str, Any] = {
+    "ended_at": "2016-11-11T04:00:00Z",
+    "since": "2016-11-04T02:00:00Z",
+    "until": "2016-11-11T02:00:00Z",
+    "purchases": 4,
+    "undecided": 0,
+    "differences": 0,
+    "hours": [],
+}
+
+
+class ReconciliationResponse(BaseModel):
+    """The final hours in [since, until), compared with the event stores: how many cells differ, and
+    in which hours. Of undecided purchases nobody can tell whether they came in time."""
+
+    model_config = ConfigDict(
+        from_attributes=True, json_schema_extra={"examples": [A_RECONCILIATION]}
+    )
+
+    ended_at: datetime
+    since: datetime | None
+    until: datetime | None
+    purchases: int
+    undecided: int
+    differences: int
+    hours: Sequence[datetime]
+
+
 A_STATUS: dict[str, Any] = {
     "watermark": "2016-11-11T00:30:00Z",
     "last_batch": {
@@ -109,6 +137,7 @@ A_STATUS: dict[str, Any] = {
     "late_orders": 0,
     "duplicate_orders": 0,
     "bad_records": 0,
+    "reconciliation": A_RECONCILIATION,
 }
 
 
@@ -127,6 +156,7 @@ class StatusResponse(BaseModel):
     )
     duplicate_orders: int
     bad_records: int
+    reconciliation: ReconciliationResponse | None
 
 
 class ReadingResponse(BaseModel):
@@ -233,6 +263,7 @@ async def get_hour(
 async def get_status(caller: Reader, service: Service) -> StatusResponse:
     """The last batch, the watermark, what was counted and what was not."""
     epoch = await hours.latest_epoch(service.pool)
+    reconciled = await hours.latest_reconciliation(service.pool)
     ends = await service.topic_ends.current()
     return StatusResponse(
         watermark=epoch.watermark if epoch else None,
@@ -242,6 +273,7 @@ async def get_status(caller: Reader, service: Service) -> StatusResponse:
         late_orders=epoch.late if epoch else 0,
         duplicate_orders=epoch.duplicates if epoch else 0,
         bad_records=epoch.bad if epoch else 0,
+        reconciliation=reconciled and ReconciliationResponse.model_validate(reconciled),
     )
 
 

@@ -9,6 +9,13 @@ if TYPE_CHECKING:
 PARTITIONS_MAX = 1024
 
 
+def add_reconcile(verbs: "Verbs") -> argparse.ArgumentParser:
+    text = "compare the final hours with the event stores; ends with 1 when a cell differs"
+    parser = verbs.add_parser("reconcile", help=text, description=text)
+    parser.add_argument("--hours", type=int, help="how many, the last ones; a week by default")
+    return parser
+
+
 def add_rescale(verbs: "Verbs") -> argparse.ArgumentParser:
     text = "split the job's state into another number of shuffle partitions, while it does not run"
     parser = verbs.add_parser("rescale", help=text, description=text)

@@ -71,6 +71,13 @@ LATEST_EPOCH = """
 """
 
 
+LATEST_RECONCILIATION = """
+    SELECT ended_at, since, until, purchases, undecided, differences, hours
+    FROM reconciliations
+    ORDER BY id DESC
+    LIMIT 1
+"""
+
 # A batch commits after its records were recorded, and ends behind what it read: the first of those
 # that end behind the record is the one that read it.
 READING = """
@@ -151,6 +158,19 @@ class Epoch:
             topic: {partition: end for partition, (_, end) in partitions.items()}
             for topic, partitions in self.offsets.items()
         }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconciled:
+    """What the last comparison of the final hours in [since, until) with the event stores found."""
+
+    ended_at: datetime
+    since: datetime | None
+    until: datetime | None
+    purchases: int
+    undecided: int
+    differences: int
+    hours: Sequence[datetime]
 
 
 @asynccontextmanager
@@ -235,6 +255,11 @@ async def latest_epoch(pool: asyncpg.Pool) -> Epoch | None:
         duplicates=row["duplicates"],
         bad=row["bad"],
     )
+
+
+async def latest_reconciliation(pool: asyncpg.Pool) -> Reconciled | None:
+    row = await pool.fetchrow(LATEST_RECONCILIATION)
+    return Reconciled(**row) if row else None
 
 
 def totals_of(row: asyncpg.Record) -> Totals:

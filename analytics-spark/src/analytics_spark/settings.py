@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, PostgresDsn
 
 from shared.settings import Settings
 
@@ -12,6 +12,16 @@ SHUFFLE_PARTITIONS_DEFAULT = 2
 
 class ApiSettings(Settings):
     """Reading needs nothing more than every process has."""
+
+
+class ReconcileSettings(Settings):
+    """Where the facts are that analytics is compared with, and how often."""
+
+    users_store_url: PostgresDsn
+    orders_store_url: PostgresDsn
+    reconcile_seconds: int = Field(default=3600, ge=1)
+    reconcile_hours_max: int = Field(default=168, ge=1)
+    """How many final hours, the last ones, are compared."""
 
 
 class JobSettings(Settings):

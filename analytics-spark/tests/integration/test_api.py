@@ -208,6 +208,7 @@ async def test_the_status_says_how_far_the_job_has_come(api: httpx.AsyncClient) 
         "late_orders": 1,
         "duplicate_orders": 2,
         "bad_records": 3,
+        "reconciliation": None,
     }
 
 

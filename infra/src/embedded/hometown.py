@@ -19,7 +19,7 @@ from embedded.jaeger import JAEGER
 from embedded.jars import SPARK_JARS, fetch
 from embedded.java import find_java
 from embedded.kafka import KAFKA
-from embedded.postgres import POSTGRES, dsn, owner
+from embedded.postgres import POSTGRES, READ_BY_RECONCILER, RECONCILER, dsn, owner
 from embedded.progress import tell_in_place
 from embedded.readiness import http_probe
 from embedded.run_folder import personal_data_key
@@ -109,6 +109,14 @@ def orders_api_variables(site: Site) -> Mapping[str, str]:
     }
 
 
+def event_stores(site: Site) -> Mapping[str, str]:
+    """Where analytics is compared with what happened."""
+    return {
+        f"{database.upper()}_STORE_URL": dsn(site, RECONCILER, database)
+        for database in READ_BY_RECONCILER
+    }
+
+
 def spark_files(site: Site) -> None:
     """The connector jars, and the folder that Spark writes to.
 
@@ -132,9 +140,11 @@ def spark_variables(site: Site) -> Mapping[str, str]:
 
 def as_owner(database: str) -> Variables:
     """For what a service's own role may not do."""
+    reader = {"DATABASE_READER_ROLE": RECONCILER} if database in READ_BY_RECONCILER else {}
     return lambda site: {
         **connections(owner(database))(site),
         "DATABASE_SERVICE_ROLE": database,
+        **reader,
     }
 
 
@@ -193,6 +203,12 @@ HOMETOWN = Composition(
         service("orders-worker", package="orders_svc", port=8022, variables=rings("orders-relay")),
         service("analytics-api", package="analytics_spark", port=8003),
         service(
+            "analytics-reconciler",
+            package="analytics_spark",
+            port=8033,
+            variables=event_stores,
+        ),
+        service(
             "analytics-job",
             package="analytics_spark",
             port=8023,
@@ -219,7 +235,11 @@ HOMETOWN = Composition(
         Tool(
             name="analytics",
             command=module("analytics_spark"),
-            environment=lambda site: {**as_owner("analytics")(site), **spark_variables(site)},
+            environment=lambda site: {
+                **as_owner("analytics")(site),
+                **spark_variables(site),
+                **event_stores(site),
+            },
         ),
     ),
 )

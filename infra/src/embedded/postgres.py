@@ -32,7 +32,11 @@ def owner(database: str) -> str:
     return f"{database}{OWNER_SUFFIX}"
 
 
-ROLES = (SUPERUSER, *DATABASES, *map(owner, DATABASES))
+RECONCILER = "reconciler"
+"""Reads the facts of other services, to compare analytics with them."""
+READ_BY_RECONCILER = ("users", "orders")
+
+ROLES = (SUPERUSER, *DATABASES, *map(owner, DATABASES), RECONCILER)
 
 UNPRIVILEGED_USER = "nobody"
 """PostgreSQL refuses to run as root, so root hands the server and its files to this user."""
@@ -190,6 +194,7 @@ async def create_databases(site: Site) -> None:
     try:
         for name in DATABASES:
             await create_database(connection, name, site.passwords)
+        await create_reconciler(connection, site.passwords)
         # No service has business in the databases that come with the server.
         for name in (SUPERUSER, "template1"):
             await connection.execute(f"REVOKE CONNECT ON DATABASE {name} FROM PUBLIC")
@@ -197,14 +202,32 @@ async def create_databases(site: Site) -> None:
         await connection.close()
 
 
+async def create_reconciler(
+    connection: asyncpg.Connection,
+    passwords: Mapping[str, str],
+    databases: Sequence[str] = READ_BY_RECONCILER,
+) -> None:
+    """What it may read there, the owner of each database says in its migrations."""
+    await create_role(connection, RECONCILER, passwords)
+    await connection.execute(f"ALTER ROLE {RECONCILER} SET default_transaction_read_only = on")
+    for name in databases:
+        await connection.execute(f"GRANT CONNECT ON DATABASE {name} TO {RECONCILER}")
+
+
+async def create_role(
+    connection: asyncpg.Connection, role: str, passwords: Mapping[str, str]
+) -> None:
+    if not await connection.fetchval("SELECT 1 FROM pg_roles WHERE rolname = $1", role):
+        await connection.execute(f"CREATE ROLE {role} LOGIN")
+    await connection.execute(f"ALTER ROLE {role} PASSWORD '{passwords[role]}'")
+
+
 async def create_database(
     connection: asyncpg.Connection, name: str, passwords: Mapping[str, str]
 ) -> None:
     """Names and passwords are ours, of letters that need no quoting; parameters are not allowed."""
     for role in (name, owner(name)):
-        if not await connection.fetchval("SELECT 1 FROM pg_roles WHERE rolname = $1", role):
-            await connection.execute(f"CREATE ROLE {role} LOGIN")
-        await connection.execute(f"ALTER ROLE {role} PASSWORD '{passwords[role]}'")
+        await create_role(connection, role, passwords)
     if not await connection.fetchval("SELECT 1 FROM pg_database WHERE datname = $1", name):
         await connection.execute(f"CREATE DATABASE {name}")
     await connection.execute(f"ALTER DATABASE {name} OWNER TO {owner(name)}")

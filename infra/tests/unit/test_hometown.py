@@ -38,6 +38,7 @@ def test_the_usual_ports() -> None:
         "analytics-api": 8003,
         "analytics-job": 8023,
         "analytics-faust": 8004,
+        "analytics-reconciler": 8033,
     }
 
 

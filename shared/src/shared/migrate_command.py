@@ -16,7 +16,10 @@ async def run(settings: Settings, *packages: str) -> None:
     """
     try:
         applied = await postgres.migrate(
-            settings.database_dsn, *packages, service_role=settings.database_service_role
+            settings.database_dsn,
+            *packages,
+            service_role=settings.database_service_role,
+            reader_role=settings.database_reader_role,
         )
     except (ChangedMigration, NoSuchRole) as error:
         sys.exit(f"hometown: {error}")

@@ -127,16 +127,21 @@ async def attempt(
         log.error("%s failed for %s: %s", statement, values, error)
 
 
-async def migrate(dsn: str, *packages: str, service_role: str | None = None) -> list[str]:
+async def migrate(
+    dsn: str,
+    *packages: str,
+    service_role: str | None = None,
+    reader_role: str | None = None,
+) -> list[str]:
     """Apply what is missing of the packages' `migrations/*.sql`, in order; give the names applied.
 
-    `dsn` is the owner's. `service_role` gets its rights on all tables then, see `rights`. Safe to
-    repeat and to run twice at once. Each file is one transaction, so a failing one leaves nothing
-    behind.
+    `dsn` is the owner's. `service_role` gets its rights on all tables then, and `reader_role` the
+    right to read facts, see `rights`. Safe to repeat and to run twice at once. Each file is one
+    transaction, so a failing one leaves nothing behind.
 
     Raises:
         ChangedMigration: a file is not what was applied before; nothing was done.
-        rights.NoSuchRole: there is no role `service_role`.
+        rights.NoSuchRole: there is no such role.
     """
     migrations = [each for package in packages for each in migrations_of(package)]
     connection = await asyncpg.connect(dsn, timeout=CONNECT_TIMEOUT_SECONDS)
@@ -148,6 +153,8 @@ async def migrate(dsn: str, *packages: str, service_role: str | None = None) -> 
             await apply(connection, migration)
         if service_role is not None:
             await rights.grant(connection, service_role)
+        if reader_role is not None:
+            await rights.grant_reading(connection, reader_role)
     finally:
         await connection.close()
     return [migration.name for migration in missing]

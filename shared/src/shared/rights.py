@@ -52,6 +52,15 @@ TABLE = """
 """
 
 
+READABLE = ("events", "publications")
+"""What a reader of facts sees: what happened, and where it lies in its topic."""
+
+ALL_OF_A_READER = """
+    REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {role};
+    GRANT USAGE ON SCHEMA public TO {role};
+"""
+
+
 class NoSuchRole(Exception):
     """The role that shall have the rights does not exist; the message has its name."""
 
@@ -64,9 +73,7 @@ async def grant(connection: asyncpg.Connection, role: str) -> None:
     Raises:
         NoSuchRole: nothing was changed.
     """
-    quoted = await connection.fetchval(ROLE, role)
-    if quoted is None:
-        raise NoSuchRole(f"there is no role {role} that could be granted its rights")
+    quoted = await quoted_role(connection, role)
     async with connection.transaction():
         for schema in await connection.fetch(SCHEMAS):
             await connection.execute(ALL_BUT_TABLES.format(schema=schema["quoted"], role=quoted))
@@ -75,3 +82,24 @@ async def grant(connection: asyncpg.Connection, role: str) -> None:
             await connection.execute(
                 TABLE.format(table=table["quoted"], role=quoted, rights=rights)
             )
+
+
+async def grant_reading(connection: asyncpg.Connection, role: str) -> None:
+    """Let a role read the facts, and nothing else; safe to repeat. `connection` is the owner's.
+
+    Raises:
+        NoSuchRole: nothing was changed.
+    """
+    quoted = await quoted_role(connection, role)
+    async with connection.transaction():
+        await connection.execute(ALL_OF_A_READER.format(role=quoted))
+        for table in await connection.fetch(TABLES):
+            if table["name"] in READABLE:
+                await connection.execute(f"GRANT SELECT ON {table['quoted']} TO {quoted}")
+
+
+async def quoted_role(connection: asyncpg.Connection, role: str) -> str:
+    quoted: str | None = await connection.fetchval(ROLE, role)
+    if quoted is None:
+        raise NoSuchRole(f"there is no role {role} that could be granted its rights")
+    return quoted

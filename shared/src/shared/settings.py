@@ -63,6 +63,8 @@ class Settings(ProcessSettings):
     database_url: PostgresDsn
     database_service_role: str | None = None
     """Whom `migrate`, which runs as the owner, grants the rights of a service; None: nobody."""
+    database_reader_role: str | None = None
+    """Whom it grants the right to read what happened, and nothing else; None: nobody."""
     database_connections_max: int = Field(default=10, ge=2)
 
     @property

@@ -118,6 +118,53 @@ async def test_the_owner_is_not_refused(own: Own) -> None:
     await connection.close()
 
 
+READ_BY_A_READER = {"events"}
+
+NOT_FOR_A_READER = [
+    "INSERT INTO events (stream_id) VALUES (gen_random_uuid())",
+    "UPDATE events SET data = '{}'",
+    "DELETE FROM events",
+    "CREATE TABLE mine ()",
+    "CREATE TEMPORARY TABLE mine ()",
+]
+
+
+@pytest.fixture
+async def reader(own: Own, postgres_dsn: str) -> AsyncIterator[asyncpg.Connection]:
+    """A role that may read facts, as `migrate` lets it."""
+    name = f"reader_of_{own.name}"
+    superuser = await asyncpg.connect(postgres_dsn)
+    await superuser.execute(f"CREATE ROLE {name} LOGIN PASSWORD 'password-of-a-reader'")
+    await superuser.execute(f"GRANT CONNECT ON DATABASE {own.name} TO {name}")
+    await postgres.migrate(own.owner, "shared", service_role=own.name, reader_role=name)
+    address = own.owner.partition("@")[2]
+    connection = await asyncpg.connect(f"postgresql://{name}:password-of-a-reader@{address}")
+    yield connection
+    await connection.close()
+    owners = await asyncpg.connect(own.owner)
+    await owners.execute(f"REVOKE ALL ON SCHEMA public FROM {name}")
+    await owners.execute(f"REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {name}")
+    await owners.close()
+    await superuser.execute(f"REVOKE ALL ON DATABASE {own.name} FROM {name}")
+    await superuser.execute(f"DROP ROLE {name}")
+    await superuser.close()
+
+
+async def test_a_reader_of_facts_reads_them_and_nothing_else(
+    reader: asyncpg.Connection,
+) -> None:
+    tables = await reader.fetch(
+        "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace"
+        " AND relkind IN ('r', 'p', 'v') AND has_table_privilege(oid, 'SELECT')"
+    )
+    assert {row["relname"] for row in tables} == READ_BY_A_READER
+    assert await reader.fetchval("SELECT count(*) FROM events") >= 0
+
+    for statement in NOT_FOR_A_READER:
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await reader.execute(statement)
+
+
 async def test_another_service_s_database_is_closed(own: Own) -> None:
     for role in (own.service, own.owner):
         with pytest.raises(asyncpg.InsufficientPrivilegeError, match="CONNECT"):

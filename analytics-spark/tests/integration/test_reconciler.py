@@ -1,0 +1,124 @@
+"""The hourly comparison: its result is stored and shown, and a difference is logged as an error."""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+
+from analytics_spark import reconciler
+from analytics_spark.api import create_app
+from analytics_spark.bootstrap import Resources
+from analytics_spark.reconciler import Health
+from analytics_spark.settings import ReconcileSettings
+from analytics_spark.topic_ends import TopicEnds
+from embedded.pytest_plugin import new_database
+from embedded.run_folder import RunFolder
+from embedded.testing import bearer
+from histories import sample
+from reconciled_world import World
+from shared import postgres
+from shared.auth import Door
+
+
+@pytest.fixture
+def world(postgres_dsn: str, tables: str) -> Iterator[World]:
+    with new_database(postgres_dsn) as users, new_database(postgres_dsn) as orders:
+        yield World.of_new(users, orders, tables).batch(*sample()).finish()
+
+
+@pytest.fixture
+def settings(world: World) -> ReconcileSettings:
+    return ReconcileSettings(
+        database_url=world.analytics,
+        users_store_url=world.stores["users"],
+        orders_store_url=world.stores["orders"],
+    )
+
+
+def status_of(world: World, door: Door, issuing: RunFolder) -> Any:
+    async def ask() -> Any:
+        async with postgres.open_pool(world.analytics, name="test", connections_max=2) as pool:
+            resources = Resources(pool=pool, topic_ends=TopicEnds("127.0.0.1:1"))
+            transport = httpx.ASGITransport(create_app(resources, door))
+            headers = bearer(issuing, "analyst")
+            async with httpx.AsyncClient(transport=transport, headers=headers) as client:
+                answer = await client.get("http://api/v1/status")
+                return answer.raise_for_status().json()["reconciliation"]
+
+    return asyncio.run(ask())
+
+
+def attempt(settings: ReconcileSettings) -> Health:
+    health = Health()
+    asyncio.run(reconciler.attempt(settings, health))
+    return health
+
+
+def errors_in(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [
+        record.getMessage()
+        for record in caplog.records
+        if record.levelno >= logging.ERROR and record.name == reconciler.__name__
+    ]
+
+
+def test_an_untouched_table_is_stored_and_shown_as_equal(
+    world: World,
+    settings: ReconcileSettings,
+    door: Door,
+    issuing: RunFolder,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assert status_of(world, door, issuing) is None
+
+    assert attempt(settings).failure is None
+
+    shown = status_of(world, door, issuing)
+    assert (shown["purchases"], shown["differences"], shown["hours"]) == (4, 0, [])
+    assert shown["until"] == "2016-11-11T07:00:00Z"
+    assert errors_in(caplog) == []
+
+
+def test_a_tampered_row_is_stored_shown_and_logged_as_an_error(
+    world: World,
+    settings: ReconcileSettings,
+    door: Door,
+    issuing: RunFolder,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world.change("UPDATE cells SET cents = cents + 1 WHERE cents = 1616664")
+
+    assert attempt(settings).failure is None
+
+    shown = status_of(world, door, issuing)
+    assert (shown["differences"], shown["hours"]) == (1, ["2016-11-11T00:00:00Z"])
+    errors = errors_in(caplog)
+    assert "amount 16166.65, but the event stores say purchases 1" in errors[0]
+    assert errors[-1].endswith("4 purchases: 1 cells differ")
+
+
+def test_a_store_that_is_away_is_told_and_not_taken_for_a_difference(
+    world: World, settings: ReconcileSettings, door: Door, issuing: RunFolder
+) -> None:
+    away = settings.model_copy(update={"users_store_url": "postgresql://nobody@127.0.0.1:1/users"})
+
+    failure = attempt(away).failure
+
+    assert failure is not None
+    assert failure.startswith("could not compare: ")
+    assert status_of(world, door, issuing) is None
+
+
+def test_the_memory_of_results_is_bounded(
+    world: World, settings: ReconcileSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reconciler, "KEPT_MAX", 2)
+    for _ in range(3):
+        attempt(settings)
+
+    with psycopg.connect(world.analytics) as connection:
+        assert connection.execute("SELECT count(*) FROM reconciliations").fetchone() == (2,)

@@ -1,0 +1,109 @@
+"""Final hours are what the event stores say, and a row that somebody touched raises an alarm."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+import asyncpg
+import pytest
+
+from clients import Hometown
+from embedded.postgres import RECONCILER, dsn
+from embedded.settings import Settings
+from embedded.status import as_found
+from eventually import eventually
+from sample import HOUR, Sample
+from stack import Stack
+
+ACTIVE = "SELECT number FROM generations WHERE is_active"
+
+ONLY_HERE = "args=--hours 4"
+"""The sample's hour and what came after it: other tests have hours of their own."""
+
+REFUSED = ["SELECT * FROM user_profiles", "DELETE FROM events", "SELECT * FROM idempotency_keys"]
+
+
+@pytest.fixture
+def final_sample(hometown: Hometown, sample: Sample, hours_later: Iterator[timedelta]) -> Sample:
+    """The sample, and later orders that make its hour final."""
+    later = HOUR + next(hours_later)
+
+    def watermark() -> datetime | None:
+        value = hometown.status()["watermark"]
+        return datetime.fromisoformat(value) if value else None
+
+    def buy(minute: int) -> None:
+        at = later + timedelta(minutes=minute)
+        order = hometown.place_order(sample.users["Jack"], [(sample.items["iphone"], 1)], at)
+        hometown.decided_order(order["order_id"])
+
+    eventually(
+        lambda: hometown.hour(sample.hour)["purchases"],
+        lambda seen: seen == 4,
+        what="the sample counted",
+    )
+    buy(1)
+    eventually(
+        lambda: hometown.hour(later)["purchases"], lambda seen: seen == 1, what="the later order"
+    )
+    buy(2)
+    eventually(
+        watermark,
+        lambda seen: seen is not None and seen >= sample.hour + timedelta(hours=1),
+        what="the sample's hour final",
+    )
+    return sample
+
+
+def test_a_tampered_row_is_found_by_the_verb_and_by_the_hourly_comparison(
+    stack: Stack, hometown: Hometown, final_sample: Sample
+) -> None:
+    assert "all equal" in stack.made("reconcile", ONLY_HERE)
+
+    tamper(stack, final_sample, 1)
+    try:
+        found = stack.make("reconcile", ONLY_HERE)
+        assert found.returncode != 0
+        assert f"{final_sample.hour:%Y-%m-%dT%H} user {final_sample.users['Jack']}" in found.stdout
+        assert "1 cells differ" in found.stdout
+        alarm = eventually(
+            lambda: hometown.status()["reconciliation"]["hours"],
+            lambda hours: final_sample.hour in [datetime.fromisoformat(each) for each in hours],
+            what="the difference shown",
+        )
+        assert len(alarm) >= 1
+        log = stack.folder.log_of("analytics-reconciler").read_text()
+        assert "ERROR analytics_spark.reconciler a cell is not what the event stores say" in log
+    finally:
+        tamper(stack, final_sample, -1)
+
+    assert "all equal" in stack.made("reconcile", ONLY_HERE)
+
+
+def tamper(stack: Stack, sample: Sample, cents: int) -> None:
+    """Somebody changes what Jack has paid."""
+    [active] = stack.fetch("analytics", ACTIVE)
+    changed = stack.fetch(
+        "analytics",
+        f"UPDATE generation_{active['number']}.cells SET cents = cents + $3"
+        " WHERE hour = $1 AND user_id = $2 RETURNING cents",
+        sample.hour,
+        sample.users["Jack"],
+        cents,
+    )
+    assert len(changed) == 1
+
+
+@pytest.mark.parametrize("statement", REFUSED)
+async def test_the_comparison_may_read_what_happened_and_nothing_else(
+    stack: Stack, statement: str
+) -> None:
+    settings = Settings(run_dir=stack.folder.path, ports="free", ports_given={})
+    connection = await asyncpg.connect(dsn(as_found(settings), RECONCILER, "users"))
+    try:
+        assert await connection.fetchval("SELECT count(*) FROM events") > 0
+        with pytest.raises(
+            (asyncpg.InsufficientPrivilegeError, asyncpg.ReadOnlySQLTransactionError)
+        ):
+            await connection.execute(statement)
+    finally:
+        await connection.close()
