@@ -13,7 +13,7 @@ TEST_WORKERS ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help setup fetch up down status logs token clean footprint demo load \
-	rebuild-check rebuild replay reprocess rescale reconcile audit check-cells stress saga fuzz differential crashes bench \
+	rebuild-check rebuild replay reprocess rescale reconcile export audit check-cells stress saga fuzz differential crashes bench \
 	contracts contracts-check contracts-release \
 	test check fmt lint types imports unit integration e2e
 
@@ -69,6 +69,9 @@ replay: setup ## publish a service's events anew, after its topics were lost: na
 
 reprocess: setup ## make all cells anew beside the live ones, and compare; args=--switch, --roll-back, --drop
 	@$(EMBEDDED) run analytics reprocess $(args)
+
+export: setup ## write final hours to Parquet files, those that changed; args="--to FOLDER"
+	@$(EMBEDDED) run analytics export $(args)
 
 reconcile: setup ## are the final hours what the event stores say? args="--hours 24"
 	@$(EMBEDDED) run analytics reconcile $(args)

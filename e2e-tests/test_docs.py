@@ -39,6 +39,7 @@ RUN_BY_TESTS = {"demo", "up", "down", "status", "logs", "clean", "footprint", "h
     "reprocess",
     "rescale",
     "reconcile",
+    "export",
 }
 """Verbs that tests call: test_demo.py, test_load.py, test_rebuild.py and below."""
 RUN_BY_CI = {"test", "e2e", "imports", "contracts-check"}

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from decimal import Decimal
 
 import asyncpg
 import pytest
+from pyarrow import dataset
 
 from clients import Hometown
 from embedded.postgres import RECONCILER, dsn
@@ -91,6 +93,19 @@ def tamper(stack: Stack, sample: Sample, cents: int) -> None:
         cents,
     )
     assert len(changed) == 1
+
+
+def test_final_hours_are_files_for_others(stack: Stack, final_sample: Sample) -> None:
+    """As the README of analytics-spark reads them."""
+    assert " written, " in stack.made("export")
+    name = f"hour={final_sample.hour:%Y-%m-%dT%H}"
+    cells = dataset.dataset(
+        stack.folder.path / "export" / name / "cells.parquet", format="parquet"
+    ).to_table()
+    assert sum(cells["amount"].to_pylist()) == Decimal("44506.56")
+
+    told = stack.made("export")
+    assert "0 removed" in told
 
 
 @pytest.mark.parametrize("statement", REFUSED)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import psycopg
 
 from analytics_spark import commands
-from analytics_spark.settings import ApiSettings, JobSettings, ReconcileSettings
+from analytics_spark.settings import ApiSettings, ExportSettings, JobSettings, ReconcileSettings
 from shared import migrate_command, processes, telemetry
 
 
@@ -64,6 +64,21 @@ async def run_reconcile(arguments: argparse.Namespace) -> None:
     sys.exit(1 if result.differences else 0)
 
 
+async def run_export(arguments: argparse.Namespace) -> None:
+    from analytics_spark import export
+
+    settings = processes.read_settings(ExportSettings)
+    folder = arguments.to or settings.export_dir
+    try:
+        done = await asyncio.to_thread(export.export, settings.database_dsn, folder)
+    except (export.NotExported, psycopg.Error) as error:
+        sys.exit(f"hometown: {str(error).splitlines()[0]}")
+    sys.stdout.write(
+        f"{done.written} hours written, {done.unchanged} unchanged, {done.removed} removed:"
+        f" {folder}\n"
+    )
+
+
 async def run_reprocess(arguments: argparse.Namespace) -> None:
     from analytics_spark import job, reprocess
 
@@ -111,6 +126,7 @@ def parser() -> argparse.ArgumentParser:
     for name, run in PROCESSES.items():
         verbs.add_parser(name).set_defaults(run=run)
     commands.add_reprocess(verbs).set_defaults(run=run_reprocess)
+    commands.add_export(verbs).set_defaults(run=run_export)
     commands.add_reconcile(verbs).set_defaults(run=run_reconcile)
     commands.add_rescale(verbs).set_defaults(run=run_rescale)
     return root

@@ -1,12 +1,20 @@
 """What people may say to the commands for them; apart from their rooms, which need Spark."""
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     Verbs = argparse._SubParsersAction[argparse.ArgumentParser]
 
 PARTITIONS_MAX = 1024
+
+
+def add_export(verbs: "Verbs") -> argparse.ArgumentParser:
+    text = "write the cells of final hours to Parquet files, those that changed"
+    parser = verbs.add_parser("export", help=text, description=text)
+    parser.add_argument("--to", type=Path, help="the folder; EXPORT_DIR by default")
+    return parser
 
 
 def add_reconcile(verbs: "Verbs") -> argparse.ArgumentParser:

@@ -24,6 +24,12 @@ class ReconcileSettings(Settings):
     """How many final hours, the last ones, are compared."""
 
 
+class ExportSettings(Settings):
+    """Where the Parquet files are."""
+
+    export_dir: Path
+
+
 class JobSettings(Settings):
     """What the streaming job is told. `buckets` is fixed for the life of a checkpoint."""
 

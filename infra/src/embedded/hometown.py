@@ -239,6 +239,7 @@ HOMETOWN = Composition(
                 **as_owner("analytics")(site),
                 **spark_variables(site),
                 **event_stores(site),
+                "EXPORT_DIR": str(site.folder / "export"),
             },
         ),
     ),

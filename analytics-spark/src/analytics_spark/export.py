@@ -1,0 +1,205 @@
+"""`export`: the cells of final hours as Parquet files, one for each hour, for others to read.
+
+`hour=2016-11-11T00/cells.parquet` is there whole or not at all, and says by a hash which rows it
+was made of: an hour is written again only when its rows are others, after a rebuild for instance.
+"""
+
+import fcntl
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import psycopg
+import pyarrow as pa
+from pyarrow import parquet
+
+from shared.progress import CLEAR_LINE
+
+CONNECT_TIMEOUT_SECONDS = 10
+STATEMENT_TIMEOUT_SECONDS = 600
+
+HOUR_FORMAT = "%Y-%m-%dT%H"
+FILE = "cells.parquet"
+UNFINISHED = ".part"
+"""What no reader takes for a Parquet file."""
+ROWS_HASH = b"hometown.rows.sha256"
+
+SCHEMA = pa.schema(
+    {
+        "user_id": pa.string(),
+        "item_id": pa.string(),
+        "item_type": pa.string(),
+        "address": pa.string(),
+        "gender": pa.string(),
+        "purchases": pa.int64(),
+        "quantity": pa.int64(),
+        "amount": pa.decimal128(20, 2),
+    }
+)
+"""The hour is the name of the folder."""
+
+FINAL_HOURS = """
+    SELECT hour, encode(sha256(string_agg(hash, ''::bytea ORDER BY hash)), 'hex') AS hash
+    FROM (
+        SELECT hour, sha256(convert_to(each::text, 'UTF8')) AS hash
+        FROM cells AS each
+        WHERE hour < date_trunc('hour', (SELECT max(watermark) FROM epochs))
+    ) AS hashed
+    GROUP BY hour
+    ORDER BY hour
+"""
+
+ROWS = """
+    SELECT user_id, item_id, item_type, address, gender, purchases, quantity, cents
+    FROM cells
+    WHERE hour = %s
+    ORDER BY user_id, item_id, item_type, address, gender
+"""
+
+
+class NotExported(Exception):
+    """Why nothing more was written; what is there is whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """Hours by what was done with them."""
+
+    written: int
+    unchanged: int
+    removed: int
+
+
+def export(dsn: str, folder: Path) -> Exported:
+    """Bring the folder to what the final hours are now.
+
+    Raises:
+        NotExported: another export is at work, or the folder cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with locked(folder), snapshot(dsn) as connection:
+            forget_unfinished(folder)
+            return bring(connection, folder)
+    except OSError as error:
+        raise NotExported(
+            f"{error.filename or folder}: {error.strerror}: make room or another folder (--to),"
+            " and say it again"
+        ) from error
+
+
+def bring(connection: psycopg.Connection, folder: Path) -> Exported:
+    final: dict[datetime, str] = dict(connection.execute(FINAL_HOURS).fetchall())
+    written = 0
+    for number, (hour, rows_hash) in enumerate(final.items(), start=1):
+        if sys.stdout.isatty():
+            sys.stdout.write(f"{CLEAR_LINE}{number} of {len(final)} hours")
+            sys.stdout.flush()
+        path = path_of(folder, hour)
+        if hash_in(path) != rows_hash:
+            write(path, rows_of(connection, hour, rows_hash))
+            written += 1
+    if sys.stdout.isatty():
+        sys.stdout.write(CLEAR_LINE)
+    removed = remove_others(folder, final)
+    return Exported(written=written, unchanged=len(final) - written, removed=removed)
+
+
+def path_of(folder: Path, hour: datetime) -> Path:
+    return folder / f"hour={hour.astimezone(UTC):{HOUR_FORMAT}}" / FILE
+
+
+def hash_in(path: Path) -> str | None:
+    """Which rows a file was made of; None when it is not there, or not ours."""
+    try:
+        metadata = parquet.read_schema(path).metadata or {}
+    except (FileNotFoundError, pa.ArrowInvalid):
+        return None
+    value: bytes | None = metadata.get(ROWS_HASH)
+    return value.decode() if value else None
+
+
+def rows_of(connection: psycopg.Connection, hour: datetime, rows_hash: str) -> pa.Table:
+    rows = connection.execute(ROWS, [hour]).fetchall()
+    *columns, cents = zip(*rows, strict=True)
+    amounts = [Decimal(each).scaleb(-2) for each in cents]
+    arrays = [
+        pa.array(values, field.type)
+        for values, field in zip([*columns, amounts], SCHEMA, strict=True)
+    ]
+    return pa.Table.from_arrays(arrays, schema=SCHEMA.with_metadata({ROWS_HASH: rows_hash}))
+
+
+def write(path: Path, table: pa.Table) -> None:
+    """Under another name first: a reader sees the old file or the new one, never a part."""
+    path.parent.mkdir(exist_ok=True)
+    with tempfile.NamedTemporaryFile(
+        dir=path.parent, prefix=".", suffix=UNFINISHED, delete=False
+    ) as file:
+        try:
+            parquet.write_table(table, file)
+            file.flush()
+            os.fsync(file.fileno())
+            os.fchmod(file.fileno(), 0o644)
+            os.replace(file.name, path)
+        except BaseException:
+            os.unlink(file.name)
+            raise
+    sync(path.parent)
+
+
+def sync(folder: Path) -> None:
+    """After a power cut, the new name is there as well as the file."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove_others(folder: Path, final: Mapping[datetime, str]) -> int:
+    """Hours in which nothing is left, since a rebuild for instance."""
+    kept = {path_of(folder, hour) for hour in final}
+    others = [path for path in folder.glob(f"hour=*/{FILE}") if path not in kept]
+    for path in others:
+        path.unlink()
+        if not any(path.parent.iterdir()):
+            path.parent.rmdir()
+    return len(others)
+
+
+def forget_unfinished(folder: Path) -> None:
+    """What an export that was killed has left."""
+    for path in folder.glob(f"hour=*/.*{UNFINISHED}"):
+        path.unlink()
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Raises NotExported: another export writes there."""
+    with (folder / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise NotExported(f"another export writes to {folder}: wait until it ends") from error
+        yield
+
+
+@contextmanager
+def snapshot(dsn: str) -> Iterator[psycopg.Connection]:
+    """All hours as they are at one moment."""
+    with psycopg.connect(
+        dsn,
+        application_name="export",
+        connect_timeout=CONNECT_TIMEOUT_SECONDS,
+        options=f"-c timezone=UTC -c statement_timeout={STATEMENT_TIMEOUT_SECONDS}s",
+    ) as connection:
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        connection.read_only = True
+        yield connection
