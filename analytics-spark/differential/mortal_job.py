@@ -41,7 +41,7 @@ def main() -> None:
         die_at(arguments.step, arguments.times)
     if arguments.without_epoch:
         forget_epochs()
-    processes.run(process.run_job())
+    processes.run(process.run_job(arguments))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from analytics_spark.batch import Batch, Tally
 from analytics_spark.cells import DELTAS
+from analytics_spark.records import BAD
 from histories import HOUR
 from small_job import milliseconds
 
@@ -36,4 +37,5 @@ def one_batch(batch_id: int, *deltas: dict[str, object]) -> Batch:
         tally=Tally(counted=1),
         deltas=pa.Table.from_pylist(list(deltas), DELTAS),
         samples=[],
+        bad_records=BAD.empty_table(),
     )

@@ -62,8 +62,7 @@ async def run_job(settings: JobSettings) -> None:
 def run_query(settings: JobSettings, stop: threading.Event, readiness: Readiness) -> None:
     """Write into the active generation. Raises what ended the query, when that was not `stop`."""
     generation = active_generation(settings.database_dsn)
-    set_aside = partial(dead_letters.set_aside, settings.kafka_bootstrap_servers)
-    with filling(settings, generation, set_aside) as start, started(start()) as live:
+    with filling(settings, generation) as start, started(start()) as live:
         watch(live, stop, readiness, lambda: demand_active(settings.database_dsn, generation))
 
 
@@ -74,10 +73,12 @@ def active_generation(dsn: str) -> Generation:
 
 @contextmanager
 def filling(
-    settings: JobSettings, generation: Generation, set_aside: Callable[[pa.Table], None]
+    settings: JobSettings,
+    generation: Generation,
+    set_aside: Callable[[pa.Table], None] | None = None,
 ) -> Iterator[Callable[..., StreamingQuery]]:
     """All that the query needs which fills a generation; starts it, with the options of
-    `query.start`. For `set_aside` see `sink_into`."""
+    `query.start`. Bad records go to the dead letter topics, if `set_aside` does nothing else."""
     checkpoint_dir = generation.checkpoint_in(settings.checkpoint_dir)
     own = settings.model_copy(update={"checkpoint_dir": checkpoint_dir})
     dsn, buckets = settings.database_dsn, settings.buckets
@@ -86,6 +87,8 @@ def filling(
         spark = open_session(own)
         try:
             frame = query.outcomes(spark, own)
+            copy = partial(dead_letters.set_aside, settings.kafka_bootstrap_servers)
+            set_aside = set_aside or copy
             write = sink.sink_into(connection, checkpoint_dir, buckets, set_aside, generation)
             yield partial(query.start, frame, write, own)
         finally:
