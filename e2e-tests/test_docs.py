@@ -11,7 +11,7 @@ from pydantic_settings import BaseSettings
 import orders_svc.item.contract
 import orders_svc.order.contract
 import users_svc.contract
-from analytics_spark.settings import JobSettings
+from analytics_spark.settings import ApiSettings, JobSettings
 from embedded.settings import Settings as StackSettings
 from orders_svc.settings import OrdersSettings
 from shared.topics import TOPICS, TopicSettings
@@ -121,7 +121,8 @@ def test_every_topic_and_public_event_is_in_the_table() -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [StackSettings, TopicSettings, UsersApiSettings, OrdersSettings, JobSettings]
+    "settings",
+    [StackSettings, TopicSettings, UsersApiSettings, OrdersSettings, ApiSettings, JobSettings],
 )
 def test_every_setting_is_in_the_example(settings: type[BaseSettings]) -> None:
     prefix = settings.model_config.get("env_prefix", "")

@@ -15,7 +15,7 @@ async def run_api() -> None:
     with telemetry.configured("analytics-api", settings.otel_exporter_otlp_endpoint):
         async with open_resources(settings) as resources:
             app = api.create_app(resources, api_process.door_of(settings))
-            await api_process.serve_api(app, settings)
+            await api_process.serve_api(app, settings, at_stop=resources.feed.close)
 
 
 async def run_job() -> None:

@@ -43,6 +43,13 @@ LIST_HOURS = f"""
     LIMIT $4
 """
 
+SOME_HOURS = f"""
+    SELECT hour, {TOTALS}
+    FROM cells
+    WHERE hour = ANY($1)
+    GROUP BY hour
+"""
+
 ONE_HOUR = f"""
     SELECT {TOTALS}
     FROM cells
@@ -54,7 +61,7 @@ WATERMARK = "SELECT max(watermark) FROM epochs"
 LATEST_EPOCH = """
     SELECT epochs.batch_id, epochs.watermark, epochs.trace_id, epochs.committed_at,
         epochs.counted, epochs.late, epochs.duplicates, epochs.bad,
-        batches.counted AS batch_counted, batches.offsets
+        batches.counted AS batch_counted, batches.offsets, batches.seconds
     FROM epochs
     JOIN batches USING (query_id, batch_id)
     ORDER BY epochs.committed_at DESC
@@ -109,6 +116,9 @@ class Totals:
     cents: int
 
 
+NOTHING = Totals(local_buyers=0, purchases=0, quantity=0, cents=0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Epoch:
     """The last committed batch, and the totals since the first one."""
@@ -117,6 +127,7 @@ class Epoch:
     watermark: datetime | None
     trace_id: str
     committed_at: datetime
+    seconds: float | None
     orders: int
     offsets: Ranges
     counted: int
@@ -153,6 +164,15 @@ async def list_hours(
     """Hours in [since, until) and behind `after` in which somebody bought from home."""
     rows = await connection.fetch(LIST_HOURS, since, until, after, limit)
     return [(row["hour"], totals_of(row)) for row in rows]
+
+
+async def some_hours(
+    connection: Connection, wanted: Sequence[datetime]
+) -> Sequence[tuple[datetime, Totals]]:
+    """Each of these hours; one in which nobody bought from home has zeros."""
+    rows = await connection.fetch(SOME_HOURS, wanted)
+    found = {row["hour"]: totals_of(row) for row in rows}
+    return [(hour, found.get(hour, NOTHING)) for hour in wanted]
 
 
 async def get_hour(connection: Connection, hour: datetime) -> Totals:
@@ -198,8 +218,8 @@ async def watermark(connection: Connection) -> datetime | None:
     return result
 
 
-async def latest_epoch(pool: asyncpg.Pool) -> Epoch | None:
-    row = await pool.fetchrow(LATEST_EPOCH)
+async def latest_epoch(asked: asyncpg.Pool | Connection) -> Epoch | None:
+    row = await asked.fetchrow(LATEST_EPOCH)
     if row is None:
         return None
     return Epoch(
@@ -207,6 +227,7 @@ async def latest_epoch(pool: asyncpg.Pool) -> Epoch | None:
         watermark=row["watermark"],
         trace_id=row["trace_id"],
         committed_at=row["committed_at"],
+        seconds=row["seconds"],
         orders=row["batch_counted"],
         offsets=json.loads(row["offsets"]),
         counted=row["counted"],

@@ -8,7 +8,10 @@ from shared.settings import Settings
 
 
 class ApiSettings(Settings):
-    """Reading needs nothing more than every process has."""
+    """What the api is told; reading needs nothing more than every process has."""
+
+    stream_seconds_max: float = Field(default=600, gt=0)
+    """How long a stream lasts: who listens on comes again, with a token that is still good."""
 
 
 class JobSettings(Settings):

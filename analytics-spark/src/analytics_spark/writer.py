@@ -8,13 +8,12 @@ from pathlib import Path
 import psycopg
 
 from analytics_spark import checkpoint
+from analytics_spark.job_lock import WRITER_LOCK
 
 CONNECT_TIMEOUT_SECONDS = 10
 STATEMENT_TIMEOUT_SECONDS = 60
 LOCK_WAIT_SECONDS = 30
 LOCK_POLL_SECONDS = 0.5
-WRITER_LOCK = 0x63656C6C
-"""Key of the advisory lock that lets one job write these tables."""
 
 OWNERS = "SELECT query_id FROM epochs"
 
