@@ -213,17 +213,39 @@ async def place_of(caller: Reader, service: Service) -> AsyncIterator[Feed]:
 
 Place = Annotated[Feed, Depends(place_of)]
 
-AN_EVENT = (
-    "event: hours\n"
-    "id: 5b0a4a0c-1a63-4f5e-9d2c-6a1a1f5d9c11.3\n"
-    f"data: {json.dumps({'hours': [AN_HOUR]})}\n\n"
-)
+AN_EVENT = {
+    "event": "hours",
+    "id": "5b0a4a0c-1a63-4f5e-9d2c-6a1a1f5d9c11.3",
+    "data": json.dumps({"hours": [AN_HOUR]}),
+}
+EVENT_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "event": {"enum": ["hours", "reset"]},
+        "id": {"type": "string", "description": "The position, empty before the first batch."},
+        "data": {
+            "type": "string",
+            "contentMediaType": "application/json",
+            "contentSchema": {
+                "type": "object",
+                "properties": {
+                    "hours": {
+                        "type": "array",
+                        "items": {"$ref": "#/components/schemas/HourResponse"},
+                    }
+                },
+                "required": ["hours"],
+            },
+        },
+    },
+    "required": ["event", "id", "data"],
+}
 STREAMED: Responses = {
     200: {
-        "description": "Events without end, as the HTML standard has them.",
+        "description": "Events without end, as the HTML standard writes them; here one of them.",
         "content": {
             "text/event-stream": {
-                "schema": {"type": "string"},
+                "schema": EVENT_SCHEMA,
                 "examples": {"hours": {"value": AN_EVENT}},
             }
         },
