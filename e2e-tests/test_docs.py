@@ -52,6 +52,7 @@ SET_BY_THE_STACK = {
     "personal_data_key",
     "users_url",
     "analytics_url",
+    "jaeger_ui_url",
     "ports_given",
     "checkpoint_dir",
     "spark_jars_dir",

@@ -1,9 +1,13 @@
 """python -m analytics_spark api | job | migrate"""
 
 import argparse
+from collections.abc import Sequence
+
+from starlette.routing import BaseRoute
 
 from analytics_spark.settings import ApiSettings, JobSettings
 from shared import migrate_command, processes, telemetry
+from shared.limits import Rates
 
 
 async def run_api() -> None:
@@ -14,8 +18,17 @@ async def run_api() -> None:
     settings = processes.read_settings(ApiSettings)
     with telemetry.configured("analytics-api", settings.otel_exporter_otlp_endpoint):
         async with open_resources(settings) as resources:
-            app = api.create_app(resources, api_process.door_of(settings))
+            app = api.create_app(resources, api_process.door_of(settings), page_of(settings))
             await api_process.serve_api(app, settings, at_stop=resources.feed.close)
+
+
+def page_of(settings: ApiSettings) -> Sequence[BaseRoute]:
+    """The page, where the settings let it be shown."""
+    from analytics_spark import page
+
+    if not settings.has_page:
+        return ()
+    return page.routes(settings.jaeger_ui_address, Rates(settings.http_requests_per_second_max))
 
 
 async def run_job() -> None:

@@ -6,27 +6,27 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, FastAPI, Header, Query, Request
+from fastapi import APIRouter, FastAPI, Header, Query
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.routing import BaseRoute
 
 from analytics_spark import changes, hours
 from analytics_spark.bootstrap import Resources
 from analytics_spark.checkpoint import Offsets
 from analytics_spark.hours import Epoch, Split, Totals
-from analytics_spark.stream import LISTENERS_MAX, Feed, TooManyListeners
+from analytics_spark.page import PATHS as PAGE_PATHS
+from analytics_spark.places import TOO_MANY_LISTENERS, Place, Service
 from shared import http
 from shared.auth import NOT_YOURS, Caller, Door, may
 from shared.errors import NotFound
 from shared.forms import Amount, Hour, Id, Instant, Label
 from shared.openapi import ANY_CODES, NOT_FOUND, Responses, described, refusals
-from shared.problems import HttpProblem
 
 PAGE_MAX = 1_000
 PARTITION_MAX = 2**31 - 1
 OFFSET_MAX = 2**63 - 1
 NOT_READ = "not-read"
-TOO_MANY_LISTENERS = "too-many-listeners"
 HOUR = timedelta(hours=1)
 
 
@@ -189,29 +189,10 @@ class UserHourResponse(BaseModel):
     cells: Sequence[UserCellResponse]
 
 
-async def resources_of(request: Request) -> Resources:
-    resources: Resources = request.app.state.resources
-    return resources
-
-
-Service = Annotated[Resources, Depends(resources_of)]
-
 Reader = Annotated[Caller, may("hours:read")]
 Asker = Annotated[Caller, may("orders:read")]
 """Who may see an order may see how it was counted."""
 
-
-async def place_of(caller: Reader, service: Service) -> AsyncIterator[Feed]:
-    """A listener's place, for as long as the stream."""
-    try:
-        with service.feed.listening():
-            yield service.feed
-    except TooManyListeners:
-        detail = f"there are {LISTENERS_MAX} listeners, try again"
-        raise HttpProblem(503, TOO_MANY_LISTENERS, detail) from None
-
-
-Place = Annotated[Feed, Depends(place_of)]
 
 AN_EVENT = {
     "event": "hours",
@@ -420,8 +401,14 @@ def batch_response(epoch: Epoch) -> BatchResponse:
     )
 
 
-def create_app(resources: Resources, door: Door) -> FastAPI:
-    """The HTTP application over opened resources."""
+def create_app(resources: Resources, door: Door, page: Sequence[BaseRoute] = ()) -> FastAPI:
+    """The HTTP application over opened resources, with the page where there is one."""
     return http.create_app(
-        "analytics", [router], pool=resources.pool, resources=resources, door=door
+        "analytics",
+        [router],
+        pool=resources.pool,
+        resources=resources,
+        door=door,
+        open_routes=page,
+        open_paths=PAGE_PATHS if page else frozenset(),
     )

@@ -1,6 +1,6 @@
 """HTTP in and out, the same in every service: the application, its refusals, and its answers."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import partial
 from http import HTTPStatus
 from typing import TypeVar
@@ -12,6 +12,7 @@ from fastapi.routing import APIRoute
 from fastapi_offline import FastAPIOffline
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as AsgiScope
 
@@ -34,7 +35,7 @@ OPEN_PATHS = frozenset(
     {"/health/live", "/health/ready", "/docs", "/docs/oauth2-redirect", "/openapi.json"}
     | {f"{PAGE_FILES}/{name}" for name in ("swagger-ui-bundle.js", "swagger-ui.css", "favicon.png")}
 )
-"""All that is answered without a token."""
+"""All that is answered without a token, in every service."""
 
 CODES = {413: BODY_TOO_LARGE}
 """Of what is refused in HTTP itself; the others are called as in its standard."""
@@ -53,10 +54,13 @@ def create_app(
     pool: asyncpg.Pool,
     resources: object,
     door: Door,
+    open_routes: Sequence[BaseRoute] = (),
+    open_paths: Set[str] = frozenset(),
 ) -> FastAPI:
     """The same application in every service: its routes, health, traces, problem details.
 
-    `resources` are what the service's own routes need, as `app.state.resources`.
+    `resources` are what the service's own routes need, as `app.state.resources`. What is at
+    `open_paths` is answered without a token; `open_routes` have it.
 
     Raises:
         OpenRoute: a route does not say first which scope it needs.
@@ -74,11 +78,12 @@ def create_app(
     for router in routers:
         demand_scopes(router)
         app.router.routes.extend(router.routes)  # included ones would be matched twice
+    app.router.routes.extend(open_routes)
     app.router.routes.extend(health_routes({"database": database_check(pool)}))
     answer_problems(app, routers)
     app.add_middleware(BodySize)
     app.add_middleware(AnswerTime)
-    app.add_middleware(Authentication, door=door)
+    app.add_middleware(Authentication, door=door, open_paths=OPEN_PATHS | open_paths)
     app.add_middleware(RequestSpans)
     return app
 
@@ -97,12 +102,13 @@ class Authentication:
     `caller_of` the request says who it is.
     """
 
-    def __init__(self, app: ASGIApp, door: Door) -> None:
+    def __init__(self, app: ASGIApp, door: Door, open_paths: Set[str]) -> None:
         self.app = app
         self.door = door
+        self.open_paths = open_paths
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
+        if scope["type"] == "http" and scope["path"] not in self.open_paths:
             try:
                 scope[CALLER] = await self.door.admit(scope["headers"])
             except HttpProblem as error:
