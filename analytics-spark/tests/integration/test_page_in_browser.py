@@ -25,6 +25,8 @@ from shared import postgres
 from shared.auth import Door
 
 WAIT_MILLISECONDS = 30_000
+NEVER_SECONDS = 3600
+SHORT_SECONDS = 0.3
 WIDE = ViewportSize(width=1280, height=900)
 NARROW = ViewportSize(width=400, height=800)
 
@@ -54,11 +56,19 @@ def writer(tables: str, tmp_path: Path) -> Iterator[Writer]:
 
 
 @pytest.fixture
-async def address(tables: str, door: Door, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
+def stream_seconds_max() -> float:
+    return NEVER_SECONDS
+
+
+@pytest.fixture
+async def address(
+    tables: str, door: Door, monkeypatch: pytest.MonkeyPatch, stream_seconds_max: float
+) -> AsyncIterator[str]:
     monkeypatch.setattr(stream, "POLL_SECONDS", 0.05)
+    monkeypatch.setitem(page_module.TEMPLATES.globals, "REFRESH_SECONDS", NEVER_SECONDS)
     async with (
         postgres.open_pool(tables, name="test", connections_max=4) as pool,
-        open_feed(pool, seconds_max=60) as feed,
+        open_feed(pool, seconds_max=stream_seconds_max) as feed,
     ):
         ends = KnownEnds({"orders.v1": {"0": 4}})
         resources = Resources(pool=pool, topic_ends=ends, feed=feed)
@@ -135,6 +145,22 @@ async def test_a_batch_appears_without_a_reload_in_the_view_that_somebody_has_ch
     assert [url for url in visit.asked if url.endswith("/?by=gender")] == visit.asked[:1]
 
 
+@pytest.mark.parametrize("stream_seconds_max", [SHORT_SECONDS])
+async def test_a_stream_that_ends_is_taken_up_again(visit: Visit, writer: Writer) -> None:
+    await commit(writer, *SAMPLE, watermark=-90)
+    await visit.page.goto(visit.address)
+
+    def streams() -> int:
+        return len([url for url in visit.asked if url.endswith("/page/changes")])
+
+    for buyers in (5, 6):
+        before = streams()
+        while streams() <= before + 1:  # the one that listened before has ended
+            await asyncio.sleep(SHORT_SECONDS)
+        await commit(writer, purchase(HOUR, f"buyer {buyers}"), watermark=-90)
+        await expect(visit.page.locator(f"{bar(visit, 0)} .value")).to_have_text(str(buyers))
+
+
 async def test_without_the_stream_a_batch_appears_only_when_it_is_looked_for(
     visit: Visit, writer: Writer
 ) -> None:
@@ -207,3 +233,22 @@ async def test_the_page_says_that_no_job_runs_and_goes_on_when_one_does(
         await expect(visit.page.locator("#job-down")).to_have_count(0)
         await expect(visit.page.locator(f"{bar(visit, 0)} .value")).to_have_text("4")
     await expect(visit.page.locator("#job-down")).to_contain_text("stand still since")
+
+
+END_OF_PATIENCE = "document.querySelector('.stale').getAnimations().forEach(each => each.finish())"
+
+
+async def test_a_page_that_is_not_renewed_says_so_until_it_is(visit: Visit, writer: Writer) -> None:
+    await commit(writer, *SAMPLE, watermark=-90)
+    page = visit.page
+    await page.goto(visit.address)
+    stale = page.locator(".stale")
+    await expect(stale).to_be_hidden()
+
+    await page.evaluate(END_OF_PATIENCE)
+    await expect(stale).to_be_visible()
+    await expect(stale).to_contain_text("has not been renewed")
+
+    await commit(writer, purchase(HOUR, "Tim"), watermark=-90)
+    await expect(page.locator(f"{bar(visit, 0)} .value")).to_have_text("5")
+    await expect(stale).to_be_hidden()
