@@ -23,8 +23,8 @@ help: ## list the verbs
 setup: ## install uv and all packages into this checkout
 	@$(PYTHON) scripts/setup.py
 
-fetch: setup ## download Kafka and Spark's connector, get or build Jaeger
-	@$(EMBEDDED) fetch --jaeger
+fetch: setup ## download Kafka, Spark's connector and a browser for tests, get or build Jaeger
+	@$(EMBEDDED) fetch --browser --jaeger
 
 up: setup ## start everything, and wait until it is ready
 	@$(EMBEDDED) up

@@ -101,6 +101,7 @@ AGAINST_OTHERS = [
     not_allowed("read hours", "GET", ANALYTICS, "/v1/hours"),
     not_allowed("read one hour", "GET", ANALYTICS, "/v1/hours/2016-11-11T00:00:00Z"),
     not_allowed("read the status", "GET", ANALYTICS, "/v1/status"),
+    not_allowed("listen to hours", "GET", ANALYTICS, "/v1/stream"),
     not_allowed("a clerk reads hours", "GET", ANALYTICS, "/v1/hours", caller="clerk"),
     not_allowed("an analyst moves", "POST", USERS, "/v1/users/{victim}/moves", MOVE, "analyst"),
     not_allowed("an analyst deletes", "DELETE", USERS, "/v1/users/{victim}", None, "analyst"),

@@ -12,7 +12,7 @@ import orders_svc.item.contract
 import orders_svc.order.contract
 import users_svc.contract
 from analytics_faust.settings import FaustSettings
-from analytics_spark.settings import JobSettings, ReconcileSettings
+from analytics_spark.settings import ApiSettings, JobSettings, ReconcileSettings
 from embedded.settings import Settings as StackSettings
 from orders_svc.settings import OrdersSettings
 from shared.topics import TOPICS, TopicSettings
@@ -62,6 +62,7 @@ SET_BY_THE_STACK = {
     "personal_data_key",
     "users_url",
     "analytics_url",
+    "jaeger_ui_url",
     "ports_given",
     "checkpoint_dir",
     "faust_dir",
@@ -135,7 +136,7 @@ def test_every_topic_and_public_event_is_in_the_table() -> None:
     "settings",
     [
         *(StackSettings, TopicSettings, UsersApiSettings, OrdersSettings),
-        *(JobSettings, ReconcileSettings, FaustSettings),
+        *(ApiSettings, JobSettings, ReconcileSettings, FaustSettings),
     ],
 )
 def test_every_setting_is_in_the_example(settings: type[BaseSettings]) -> None:

@@ -15,6 +15,7 @@ from shutil import copy
 from typing import Any
 
 from clients import CALLERS, Hometown, Json
+from embedded.composition import Process, Site
 from embedded.hometown import HOMETOWN
 from embedded.testing import throwaway_stack
 
@@ -28,6 +29,8 @@ NEEDS_SPARK = frozenset({"GET /v1/readings"})
 KNOWN_MAX = 6
 """Items on offer, and users with credit, that a round begins with."""
 ROUND_SECONDS_MAX = 1200
+STREAM_SECONDS_MAX = "0.1"
+"""How long a stream lasts, which schemathesis reads to its end."""
 METHODS = frozenset({"get", "put", "post", "delete", "patch"})
 
 
@@ -79,11 +82,20 @@ class Round:
 @contextmanager
 def stack_without_spark() -> Iterator[Hometown]:
     """All that an API reaches, but the job: hours are empty."""
-    processes = tuple(each for each in HOMETOWN.processes if each.name not in LEFT_OUT)
+    processes = tuple(shortened(each) for each in HOMETOWN.processes if each.name not in LEFT_OUT)
     with throwaway_stack(replace(HOMETOWN, processes=processes)) as site:
         hometown = Hometown.of_run_folder(site.folder.path)
         with hometown.http:
             yield hometown
+
+
+def shortened(process: Process) -> Process:
+    """The process with streams that end soon."""
+
+    def environment(site: Site) -> Mapping[str, str]:
+        return {**process.environment(site), "STREAM_SECONDS_MAX": STREAM_SECONDS_MAX}
+
+    return replace(process, environment=environment)
 
 
 def tally_of(hometown: Hometown, service: str) -> Tally:

@@ -227,5 +227,6 @@ def create_app(resources: Resources, door: Door) -> FastAPI:
         resources=resources,
         door=door,
         checks={"kafka": lambda: joined(program.app)},
-        pages=[page.route(hours)],
+        open_routes=[page.route(hours)],
+        open_paths={page.PATH},
     )

@@ -25,13 +25,16 @@ HOURS_SHOWN_MAX = 100
 PAGE = Template(resources.files("analytics_faust").joinpath("page.html").read_text())
 
 
+PATH = "/"
+
+
 def route(hours: Hours | None) -> Route:
     """The page; with what is counted where `hours` are given, else the explanation alone."""
 
     async def show(request: Request) -> Response:
         return HTMLResponse(render(hours))
 
-    return Route("/", show)
+    return Route(PATH, show)
 
 
 def render(hours: Hours | None) -> str:

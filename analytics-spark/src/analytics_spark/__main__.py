@@ -6,13 +6,15 @@ import logging
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import psycopg
+from starlette.routing import BaseRoute
 
 from analytics_spark import commands
 from analytics_spark.settings import ApiSettings, ExportSettings, JobSettings, ReconcileSettings
 from shared import migrate_command, processes, telemetry
+from shared.limits import Rates
 
 
 async def run_api(arguments: argparse.Namespace) -> None:
@@ -23,8 +25,17 @@ async def run_api(arguments: argparse.Namespace) -> None:
     settings = processes.read_settings(ApiSettings)
     with telemetry.configured("analytics-api", settings.otel_exporter_otlp_endpoint):
         async with open_resources(settings) as resources:
-            app = api.create_app(resources, api_process.door_of(settings))
-            await api_process.serve_api(app, settings)
+            app = api.create_app(resources, api_process.door_of(settings), page_of(settings))
+            await api_process.serve_api(app, settings, at_stop=resources.feed.close)
+
+
+def page_of(settings: ApiSettings) -> Sequence[BaseRoute]:
+    """The page, where the settings let it be shown."""
+    from analytics_spark import page
+
+    if not settings.has_page:
+        return ()
+    return page.routes(settings.jaeger_ui_address, Rates(settings.http_requests_per_second_max))
 
 
 async def run_job(arguments: argparse.Namespace) -> None:

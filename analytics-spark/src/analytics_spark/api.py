@@ -1,22 +1,27 @@
 """HTTP over the results: hours, their splits, and how far the job has come."""
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, FastAPI, Query, Request
+from fastapi import APIRouter, FastAPI, Header, Query
+from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.routing import BaseRoute
 
-from analytics_spark import hours
+from analytics_spark import changes, hours
 from analytics_spark.bootstrap import Resources
 from analytics_spark.checkpoint import Offsets
 from analytics_spark.hours import Epoch, HourTotals, Split, Totals
+from analytics_spark.page import PATHS as PAGE_PATHS
+from analytics_spark.places import TOO_MANY_LISTENERS, Place, Service
 from shared import http
 from shared.auth import NOT_YOURS, Caller, Door, may
 from shared.errors import NotFound
 from shared.forms import Amount, Hour, Id, Instant, Label
-from shared.openapi import NOT_FOUND, refusals
+from shared.openapi import ANY_CODES, NOT_FOUND, Responses, described, refusals
 
 PAGE_MAX = 1_000
 PARTITION_MAX = 2**31 - 1
@@ -78,6 +83,15 @@ class HourPage(BaseModel):
     next: datetime | None
 
 
+class ChangedHours(BaseModel):
+    """The data of an event: hours as they are now. None stand in a `reset`, which says that all may
+    have changed."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"hours": [AN_HOUR]}]})
+
+    hours: Sequence[HourResponse]
+
+
 class SplitHourResponse(HourResponse):
     """`by` and `cells` are null when no split was asked for."""
 
@@ -90,8 +104,11 @@ class SplitHourResponse(HourResponse):
 
 
 class BatchResponse(BaseModel):
+    """`seconds` is how long it took, null when nobody noted it."""
+
     id: int
     committed_at: datetime
+    seconds: float | None
     trace_id: str
     orders: int
 
@@ -129,6 +146,7 @@ A_STATUS: dict[str, Any] = {
     "last_batch": {
         "id": 3,
         "committed_at": "2016-11-11T00:31:00Z",
+        "seconds": 0.4,
         "trace_id": "0af7651916cd43dd8448eb211c80319c",
         "orders": 16,
     },
@@ -213,16 +231,50 @@ class UserHourResponse(BaseModel):
     cells: Sequence[UserCellResponse]
 
 
-async def resources_of(request: Request) -> Resources:
-    resources: Resources = request.app.state.resources
-    return resources
-
-
-Service = Annotated[Resources, Depends(resources_of)]
-
 Reader = Annotated[Caller, may("hours:read")]
 Asker = Annotated[Caller, may("orders:read")]
 """Who may see an order may see how it was counted."""
+
+
+AN_EVENT = {
+    "event": "hours",
+    "id": "5b0a4a0c-1a63-4f5e-9d2c-6a1a1f5d9c11.3",
+    "data": json.dumps({"hours": [AN_HOUR]}),
+}
+EVENT_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "event": {"enum": ["hours", "reset"]},
+        "id": {"type": "string", "description": "The position, empty before the first batch."},
+        "data": {
+            "type": "string",
+            "contentMediaType": "application/json",
+            "contentSchema": {
+                "type": "object",
+                "properties": {
+                    "hours": {
+                        "type": "array",
+                        "items": {"$ref": "#/components/schemas/HourResponse"},
+                    }
+                },
+                "required": ["hours"],
+            },
+        },
+    },
+    "required": ["event", "id", "data"],
+}
+STREAMED: Responses = {
+    200: {
+        "description": "Events without end, as the HTML standard writes them; here one of them.",
+        "content": {
+            "text/event-stream": {
+                "schema": EVENT_SCHEMA,
+                "examples": {"hours": {"value": AN_EVENT}},
+            }
+        },
+    },
+    503: described(503, [*ANY_CODES[503], TOO_MANY_LISTENERS]),
+}
 
 router = APIRouter(tags=["hours"], responses=refusals())
 
@@ -257,6 +309,35 @@ async def get_hour(
     return SplitHourResponse(
         **whole.model_dump(), by=by, cells=None if by is None else cell_responses(by, cells)
     )
+
+
+@router.get("/v1/stream", response_class=EventSourceResponse, responses=STREAMED)
+async def stream_hours(
+    caller: Reader,
+    feed: Place,
+    last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
+) -> AsyncIterator[ServerSentEvent]:
+    """Hours as batches change them, or make them final: server-sent events.
+
+    An event `hours` has hours as they are now, in the form of `GET /v1/hours`; whoever keeps hours
+    puts these in the place of their own. An event `reset` says that any hour may have changed: read
+    `GET /v1/hours` anew. It comes first, and when it cannot be told any more what was missed. Each
+    event has an id; with the last one as `Last-Event-ID`, a stream goes on where it ended without a
+    gap. Batches that commit within half a second may come as one event. A stream ends after some
+    minutes, and for a listener who is too slow: come again. Comments show that it is alive.
+    """
+    position = changes.parse(last_event_id) if last_event_id else None
+    async for event in feed.events(position):
+        yield ServerSentEvent(
+            event="reset" if event.hours is None else "hours",
+            id=str(event.position) if event.position else "",
+            data=ChangedHours(
+                hours=[
+                    hour_response(hour, totals, event.watermark)
+                    for hour, totals in event.hours or ()
+                ]
+            ),
+        )
 
 
 @router.get("/v1/status")
@@ -366,13 +447,20 @@ def batch_response(epoch: Epoch) -> BatchResponse:
     return BatchResponse(
         id=epoch.batch_id,
         committed_at=epoch.committed_at,
+        seconds=epoch.seconds,
         trace_id=epoch.trace_id,
         orders=epoch.orders,
     )
 
 
-def create_app(resources: Resources, door: Door) -> FastAPI:
-    """The HTTP application over opened resources."""
+def create_app(resources: Resources, door: Door, page: Sequence[BaseRoute] = ()) -> FastAPI:
+    """The HTTP application over opened resources, with the page where there is one."""
     return http.create_app(
-        "analytics", [router], pool=resources.pool, resources=resources, door=door
+        "analytics",
+        [router],
+        pool=resources.pool,
+        resources=resources,
+        door=door,
+        open_routes=page,
+        open_paths=PAGE_PATHS if page else frozenset(),
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import asyncpg
 
 from analytics_spark.settings import ApiSettings
+from analytics_spark.stream import Feed, open_feed
 from analytics_spark.topic_ends import TopicEnds, open_topic_ends
 from shared import postgres
 
@@ -15,6 +16,7 @@ from shared import postgres
 class Resources:
     pool: asyncpg.Pool
     topic_ends: TopicEnds
+    feed: Feed
 
 
 @asynccontextmanager
@@ -27,5 +29,6 @@ async def open_resources(settings: ApiSettings) -> AsyncIterator[Resources]:
             connections_max=settings.database_connections_max,
         ) as pool,
         open_topic_ends(settings.kafka_bootstrap_servers) as topic_ends,
+        open_feed(pool, settings.stream_seconds_max) as feed,
     ):
-        yield Resources(pool=pool, topic_ends=topic_ends)
+        yield Resources(pool=pool, topic_ends=topic_ends, feed=feed)

@@ -52,6 +52,13 @@ LIST_HOURS = f"""
     LIMIT $4
 """
 
+SOME_HOURS = f"""
+    SELECT hour, {TOTALS}, {ALL}
+    FROM cells
+    WHERE hour = ANY($1)
+    GROUP BY hour
+"""
+
 ONE_HOUR = f"""
     SELECT {TOTALS}, {ALL}
     FROM cells
@@ -63,7 +70,7 @@ WATERMARK = "SELECT max(watermark) FROM epochs"
 LATEST_EPOCH = """
     SELECT epochs.batch_id, epochs.watermark, epochs.trace_id, epochs.committed_at,
         epochs.counted, epochs.late, epochs.duplicates, epochs.bad,
-        batches.counted AS batch_counted, batches.offsets
+        batches.counted AS batch_counted, batches.offsets, batches.seconds
     FROM epochs
     JOIN batches USING (query_id, batch_id)
     ORDER BY epochs.committed_at DESC
@@ -127,6 +134,9 @@ class Totals:
     cents: int
 
 
+NOTHING = Totals(local_buyers=0, purchases=0, quantity=0, cents=0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HourTotals:
     """Of an hour: what is local, and everything that was bought."""
@@ -137,6 +147,9 @@ class HourTotals:
     all_cents: int
 
 
+NOTHING_AT_ALL = HourTotals(local=NOTHING, all_purchases=0, all_quantity=0, all_cents=0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Epoch:
     """The last committed batch, and the totals since the first one."""
@@ -145,6 +158,7 @@ class Epoch:
     watermark: datetime | None
     trace_id: str
     committed_at: datetime
+    seconds: float | None
     orders: int
     offsets: Ranges
     counted: int
@@ -196,6 +210,15 @@ async def list_hours(
     return [(row["hour"], hour_totals_of(row)) for row in rows]
 
 
+async def some_hours(
+    connection: Connection, wanted: Sequence[datetime]
+) -> Sequence[tuple[datetime, HourTotals]]:
+    """Each of these hours; one in which nobody bought anything has zeros."""
+    rows = await connection.fetch(SOME_HOURS, wanted)
+    found = {row["hour"]: hour_totals_of(row) for row in rows}
+    return [(hour, found.get(hour, NOTHING_AT_ALL)) for hour in wanted]
+
+
 async def get_hour(connection: Connection, hour: datetime) -> HourTotals:
     """An hour in which nobody bought anything has zeros."""
     row = await connection.fetchrow(ONE_HOUR, hour)
@@ -239,8 +262,8 @@ async def watermark(connection: Connection) -> datetime | None:
     return result
 
 
-async def latest_epoch(pool: asyncpg.Pool) -> Epoch | None:
-    row = await pool.fetchrow(LATEST_EPOCH)
+async def latest_epoch(asked: asyncpg.Pool | Connection) -> Epoch | None:
+    row = await asked.fetchrow(LATEST_EPOCH)
     if row is None:
         return None
     return Epoch(
@@ -248,6 +271,7 @@ async def latest_epoch(pool: asyncpg.Pool) -> Epoch | None:
         watermark=row["watermark"],
         trace_id=row["trace_id"],
         committed_at=row["committed_at"],
+        seconds=row["seconds"],
         orders=row["batch_counted"],
         offsets=json.loads(row["offsets"]),
         counted=row["counted"],

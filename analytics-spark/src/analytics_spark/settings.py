@@ -2,16 +2,32 @@
 
 from pathlib import Path
 
-from pydantic import Field, PostgresDsn
+from pydantic import AnyHttpUrl, Field, PostgresDsn
 
-from shared.settings import Settings
+from shared.settings import DEVELOPMENT, Settings
 
 SHUFFLE_PARTITIONS_DEFAULT = 2
 """Spark's own default of 200 makes every trigger take seconds."""
 
 
 class ApiSettings(Settings):
-    """Reading needs nothing more than every process has."""
+    """What the api is told; reading needs nothing more than every process has."""
+
+    stream_seconds_max: float = Field(default=600, gt=0)
+    """How long a stream lasts: who listens on comes again, with a token that is still good."""
+    page_behind_proxy: bool = False
+    """The page asks nobody for a token. Development has it; elsewhere only who says by this that a
+    proxy lets nobody to it who may not see the hours."""
+    jaeger_ui_url: AnyHttpUrl | None = None
+    """Where a browser finds Jaeger; without it the page links to no trace."""
+
+    @property
+    def jaeger_ui_address(self) -> str | None:
+        return str(self.jaeger_ui_url).rstrip("/") if self.jaeger_ui_url else None
+
+    @property
+    def has_page(self) -> bool:
+        return self.environment == DEVELOPMENT or self.page_behind_proxy
 
 
 class ReconcileSettings(Settings):

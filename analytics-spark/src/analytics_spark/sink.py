@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import psycopg
@@ -13,7 +14,7 @@ from pyarrow import csv
 from pyspark.sql import DataFrame
 
 from analytics_spark import generations, tracing
-from analytics_spark.batch import Batch, batch_of
+from analytics_spark.batch import EPOCH, Batch, batch_of
 from analytics_spark.generations import FIRST, Generation
 from shared import faults, telemetry
 from shared.faults import FaultPoint
@@ -48,10 +49,12 @@ ADVANCE_EPOCH = """
 INSERT_BATCH = """
     INSERT INTO batches (
         query_id, batch_id, offsets, watermark, trace_id,
+        hours, seconds,
         counted, late, duplicates, cancellations, ignored, bad
     )
     VALUES (
         %(query_id)s, %(batch_id)s, %(offsets)s, %(watermark)s, %(trace_id)s,
+        %(hours)s, %(seconds)s,
         %(counted)s, %(late)s, %(duplicates)s, %(cancellations)s, %(ignored)s, %(bad)s
     )
 """
@@ -118,13 +121,18 @@ def merge(
 ) -> None:
     """Apply a batch under its span, and then tell the traces of its sampled orders."""
     with tracing.batch_span(batch.batch_id, batch.samples, began_at) as span:
-        applied = apply(connection, batch, tracing.trace_id_of(span), generation)
+        trace_id = tracing.trace_id_of(span)
+        applied = apply(connection, batch, trace_id, generation, began_at)
     if applied:
         tracing.record_counted(batch.batch_id, batch.samples, span)
 
 
 def apply(
-    connection: psycopg.Connection, batch: Batch, trace_id: str, generation: Generation = FIRST
+    connection: psycopg.Connection,
+    batch: Batch,
+    trace_id: str,
+    generation: Generation = FIRST,
+    began_at: int | None = None,
 ) -> bool:
     """Apply a batch in one transaction; False, and nothing changes, when it was applied before.
 
@@ -143,6 +151,7 @@ def apply(
         "watermark": batch.watermark,
         "latest_order_at": batch.latest_order_at,
         "trace_id": trace_id,
+        "hours": changed_hours(batch.deltas),
         "kept": BATCHES_KEPT_MAX,
     }
     with connection.transaction(), connection.cursor() as cursor:
@@ -150,14 +159,22 @@ def apply(
         cursor.execute(ADVANCE_EPOCH, values)
         if cursor.rowcount == 0:
             return False
-        cursor.execute(INSERT_BATCH, values)
-        cursor.execute(FORGET_BATCHES, values)
         if batch.deltas.num_rows:
             copy_deltas(cursor, batch.deltas)
             add_deltas(cursor, batch.deltas)
+        cursor.execute(FORGET_BATCHES, values)
+        cursor.execute(INSERT_BATCH, values | {"seconds": seconds_since(began_at)})
         faults.reached(FaultPoint.CELLS_WRITTEN)
     faults.reached(FaultPoint.CELLS_COMMITTED)
     return True
+
+
+def changed_hours(deltas: pa.Table) -> list[datetime]:
+    return [EPOCH + timedelta(milliseconds=each) for each in pc.unique(deltas["hour"]).to_pylist()]
+
+
+def seconds_since(began_at: int | None) -> float | None:
+    return None if began_at is None else (time.time_ns() - began_at) / 1e9
 
 
 def copy_deltas(cursor: psycopg.Cursor, deltas: pa.Table) -> None:

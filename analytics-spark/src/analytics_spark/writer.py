@@ -9,14 +9,12 @@ import psycopg
 
 from analytics_spark import checkpoint
 from analytics_spark.generations import FIRST, Generation
+from analytics_spark.job_lock import WRITER_LOCK
 
 CONNECT_TIMEOUT_SECONDS = 10
 STATEMENT_TIMEOUT_SECONDS = 60
 LOCK_WAIT_SECONDS = 30
 LOCK_POLL_SECONDS = 0.5
-WRITER_LOCK = 0x63656C6C
-"""First key of the advisory lock that lets one job write these tables; the second one is the number
-of their generation."""
 
 # The generation's own tables come before the views on the active one.
 SEARCH_PATH = "SELECT set_config('search_path', %s || ', public', false)"

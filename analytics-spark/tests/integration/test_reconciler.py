@@ -14,6 +14,7 @@ from analytics_spark.api import create_app
 from analytics_spark.bootstrap import Resources
 from analytics_spark.reconciler import Health
 from analytics_spark.settings import ReconcileSettings
+from analytics_spark.stream import Feed
 from analytics_spark.topic_ends import TopicEnds
 from embedded.pytest_plugin import new_database
 from embedded.run_folder import RunFolder
@@ -42,7 +43,8 @@ def settings(world: World) -> ReconcileSettings:
 def status_of(world: World, door: Door, issuing: RunFolder) -> Any:
     async def ask() -> Any:
         async with postgres.open_pool(world.analytics, name="test", connections_max=2) as pool:
-            resources = Resources(pool=pool, topic_ends=TopicEnds("127.0.0.1:1"))
+            ends, feed = TopicEnds("127.0.0.1:1"), Feed(pool, seconds_max=1)
+            resources = Resources(pool=pool, topic_ends=ends, feed=feed)
             transport = httpx.ASGITransport(create_app(resources, door))
             headers = bearer(issuing, "analyst")
             async with httpx.AsyncClient(transport=transport, headers=headers) as client:

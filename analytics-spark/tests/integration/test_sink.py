@@ -4,7 +4,7 @@ import json
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
 
@@ -123,6 +123,18 @@ def test_deltas_add_up_and_an_empty_cell_goes(writer: psycopg.Connection) -> Non
     apply(writer, batch(0, JACK, lily), batch(1, TAKEN_OUT, lily))
 
     assert cells(writer) == [("Lily", 2, 6, 2 * 16_166_64)]
+
+
+def test_a_batch_notes_which_hours_it_changed_and_how_long_it_took(
+    writer: psycopg.Connection,
+) -> None:
+    later = JACK | {"hour": milliseconds(HOUR + timedelta(hours=2))}
+    lily = JACK | {"user_id": "Lily"}
+    apply(writer, batch(0, JACK, later, lily), batch(1))
+    sink.apply(writer, batch(2), "0" * 32, began_at=0)
+
+    noted = writer.execute("SELECT hours, seconds > 0 FROM batches ORDER BY batch_id").fetchall()
+    assert noted == [([HOUR, HOUR + timedelta(hours=2)], None), ([], None), ([], True)]
 
 
 def test_text_that_looks_like_syntax_stays_text(writer: psycopg.Connection) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from pydantic import ValidationError
 
-from embedded import figures, footprint, issuer, logs, status, tools
+from embedded import browser, figures, footprint, issuer, logs, status, tools
 from embedded.composition import Composition
 from embedded.down import down
 from embedded.errors import Failure
@@ -98,6 +98,8 @@ def do_fetch(arguments: argparse.Namespace, settings: Settings, composition: Com
         tell(f"{jars.name} jars in {fetch(jars, settings, tell_in_place)}")
     if arguments.jaeger:
         tell(f"jaeger in {obtain(settings, tell_in_place)}")
+    if arguments.browser:
+        tell(f"browser in {browser.obtain(settings, tell_in_place).program}")
     return 0
 
 
@@ -130,6 +132,7 @@ def parser() -> argparse.ArgumentParser:
     issued.add_argument("--hours", type=float, default=issuer.HOURS_DEFAULT, help="how long")
     got = add("fetch", do_fetch, "download the jars into the user's cache folder")
     got.add_argument("--jaeger", action="store_true", help="and get or build Jaeger")
+    got.add_argument("--browser", action="store_true", help="and get one for the page's tests")
     return root
 
 

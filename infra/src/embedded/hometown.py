@@ -117,6 +117,11 @@ def event_stores(site: Site) -> Mapping[str, str]:
     }
 
 
+def analytics_api_variables(site: Site) -> Mapping[str, str]:
+    """Where the page's links to traces lead; nowhere in a stack without Jaeger."""
+    return {"JAEGER_UI_URL": f"http://{site.address('jaeger')}"} if "jaeger" in site.ports else {}
+
+
 def spark_files(site: Site) -> None:
     """The connector jars, and the folder that Spark writes to.
 
@@ -201,7 +206,12 @@ HOMETOWN = Composition(
         service("orders-api", package="orders_svc", port=8002, variables=orders_api_variables),
         service("orders-relay", package="orders_svc", port=8012),
         service("orders-worker", package="orders_svc", port=8022, variables=rings("orders-relay")),
-        service("analytics-api", package="analytics_spark", port=8003),
+        service(
+            "analytics-api",
+            package="analytics_spark",
+            port=8003,
+            variables=analytics_api_variables,
+        ),
         service(
             "analytics-reconciler",
             package="analytics_spark",

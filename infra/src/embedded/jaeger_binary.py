@@ -1,7 +1,6 @@
 """The Jaeger binary: given, installed, cached, released, or built."""
 
 import fcntl
-import hashlib
 import json
 import os
 import platform
@@ -15,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-import httpx
-
+from embedded.archives import downloaded
 from embedded.cache import disk_failure, workshop
 from embedded.errors import Failure
 from embedded.settings import Settings
@@ -27,8 +25,6 @@ MODULE_VERSION = "v1.76.0"
 
 BUILT_VERSION = "2.13.0"
 BUILD_SECONDS_MAX = 3600
-DOWNLOAD_SECONDS_MAX = 600
-READ_SECONDS_MAX = 30
 NICENESS = "10"
 LOCK_POLL_SECONDS = 1
 
@@ -156,25 +152,7 @@ def download(release: Release, folder: Path) -> Path:
     Raises:
         Failure: not reachable, or not what the checksum says.
     """
-    archive, digest = folder / "archive.tar.gz", hashlib.sha256()
-    deadline = time.monotonic() + DOWNLOAD_SECONDS_MAX
-    try:
-        with (
-            httpx.stream(
-                "GET", release.url, follow_redirects=True, timeout=READ_SECONDS_MAX
-            ) as answer,
-            archive.open("wb") as file,
-        ):
-            answer.raise_for_status()
-            for block in answer.iter_bytes():
-                digest.update(block)
-                file.write(block)
-                if time.monotonic() > deadline:
-                    raise Failure(f"its archive takes longer than {DOWNLOAD_SECONDS_MAX} s")
-    except httpx.HTTPError as error:
-        raise Failure(f"its archive cannot be fetched: {error}") from error
-    if digest.hexdigest() != release.sha256:
-        raise Failure("its archive has another checksum than the pinned one")
+    archive = downloaded(release.url, release.sha256, folder / "archive.tar.gz")
     return unpack(archive, folder / "jaeger")
 
 

@@ -1,12 +1,15 @@
-"""Fixtures: a real PostgreSQL and a real Kafka for the tests of every package.
+"""Fixtures: a real PostgreSQL, a real Kafka and a real browser for the tests of every package.
 
 With several workers (`-n 2`), each has servers of its own. Tests that share something larger, a
 whole stack or a Spark, stay with one worker.
 """
 
 import asyncio
-from collections.abc import Iterator
+import os
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import asyncpg
@@ -17,14 +20,25 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from embedded import issuer
+from embedded import browser, issuer
+from embedded.errors import Failure
 from embedded.run_folder import RunFolder
+from embedded.settings import Settings
 from embedded.testing import throwaway_kafka, throwaway_postgres
 from shared import telemetry, topics
 from shared.auth import Door, Verifier
 from shared.limits import Rates
 from shared.settings import DEVELOPMENT_ISSUER
 from shared.signing_keys import SigningKeys
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser
+
+BROWSER_ARGUMENTS = (
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+)
+"""A browser that asks nobody for anything but what a test asks for."""
 
 SHARED_BY = ("e2e-tests", "analytics-spark/tests/integration")
 """Folders whose tests share what is too large to have twice. They take longest and come first."""
@@ -124,3 +138,39 @@ def door(issuing: RunFolder) -> Door:
     keys = SigningKeys(issuer.public_keys(issuing).as_uri())
     verifier = Verifier(keys, issuer=DEVELOPMENT_ISSUER, audience=issuer.AUDIENCE)
     return Door(verifier=verifier, rates=Rates(REQUESTS_PER_SECOND_MAX))
+
+
+@pytest.fixture
+async def chromium() -> AsyncIterator["Browser"]:
+    """A headless browser. Where none is to be had, the test fails and says what to do."""
+    from playwright.async_api import async_playwright  # half a second that most runs can spare
+
+    async with async_playwright() as playwright:
+        found = found_browser(Path(playwright.chromium.executable_path))
+        launched = await playwright.chromium.launch(
+            executable_path=found.program,
+            args=BROWSER_ARGUMENTS,
+            env={**os.environ, **found.variables},
+        )
+        try:
+            yield launched
+        finally:
+            await launched.close()
+
+
+def found_browser(of_playwright: Path) -> browser.Browser:
+    """Any of those that may be there. Raises Failure."""
+    try:
+        return browser.obtain(Settings(), lambda line: None)
+    except Failure:
+        if of_playwright.exists():
+            return browser.Browser(program=of_playwright)
+        raise
+
+
+@pytest.fixture(scope="session")
+def screenshots() -> Path:
+    """The folder for pictures that people look at after the tests."""
+    folder = Settings().run_dir / "screenshots"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

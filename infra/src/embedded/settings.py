@@ -43,6 +43,8 @@ class Settings(BaseSettings):
     ports_given: dict[str, int] = Field(default_factory=ports_given)
     maven_repository_url: str | None = Field(default=None, validation_alias="MAVEN_REPOSITORY_URL")
     fetch_seconds_max: float = Field(default=600, gt=0)
+    npm_registry_url: str | None = Field(default=None, validation_alias="NPM_CONFIG_REGISTRY")
+    browser_bin: Path | None = None
     jaeger_bin: Path | None = Field(default=None, validation_alias="JAEGER_BIN")
     jaeger_release_url: str | None = None
     jaeger_sha256: str | None = None

@@ -2,6 +2,8 @@
 
 import gc
 import sys
+from collections.abc import Callable
+from socket import socket
 
 import uvicorn
 from fastapi import FastAPI
@@ -44,7 +46,25 @@ def collect_garbage_seldom() -> None:
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
 
 
-async def serve_api(app: FastAPI, settings: ProcessSettings) -> None:
+class Server(uvicorn.Server):
+    """uvicorn's server, which says when it begins to stop: answers without end must end then."""
+
+    def __init__(self, config: uvicorn.Config, at_stop: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._at_stop = at_stop
+
+    async def shutdown(self, sockets: list[socket] | None = None) -> None:
+        self._at_stop()
+        await super().shutdown(sockets)
+
+
+def nothing_to_end() -> None:
+    """Most answers end by themselves."""
+
+
+async def serve_api(
+    app: FastAPI, settings: ProcessSettings, at_stop: Callable[[], None] = nothing_to_end
+) -> None:
     """Serve until SIGTERM or SIGINT; requests in hand are finished."""
     config = server_config(
         app,
@@ -54,4 +74,4 @@ async def serve_api(app: FastAPI, settings: ProcessSettings) -> None:
         grace=GRACE_SECONDS,
     )
     collect_garbage_seldom()
-    await uvicorn.Server(config).serve()
+    await Server(config, at_stop).serve()

@@ -12,7 +12,7 @@ from fastapi.routing import APIRoute
 from fastapi_offline import FastAPIOffline
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
-from starlette.routing import Route
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as AsgiScope
 
@@ -35,7 +35,7 @@ OPEN_PATHS = frozenset(
     {"/health/live", "/health/ready", "/docs", "/docs/oauth2-redirect", "/openapi.json"}
     | {f"{PAGE_FILES}/{name}" for name in ("swagger-ui-bundle.js", "swagger-ui.css", "favicon.png")}
 )
-"""What every service answers without a token."""
+"""All that is answered without a token, in every service."""
 
 CODES = {413: BODY_TOO_LARGE}
 """Of what is refused in HTTP itself; the others are called as in its standard."""
@@ -55,13 +55,15 @@ def create_app(
     door: Door,
     pool: asyncpg.Pool | None = None,
     checks: Mapping[str, Check] | None = None,
-    pages: Sequence[Route] = (),
+    open_routes: Sequence[BaseRoute] = (),
+    open_paths: Set[str] = frozenset(),
 ) -> FastAPI:
     """The same application in every service: its routes, health, traces, problem details.
 
     `resources` are what the service's own routes need, as `app.state.resources`. With a `pool`
     changes can be repeated safely, and its database has to answer for the service to be ready,
-    besides all that `checks` say. Everybody sees `pages`, without a token.
+    besides all that `checks` say. What is at `open_paths` is answered without a token;
+    `open_routes` have it.
 
     Raises:
         OpenRoute: a route does not say first which scope it needs.
@@ -79,14 +81,13 @@ def create_app(
     for router in routers:
         demand_scopes(router)
         app.router.routes.extend(router.routes)  # included ones would be matched twice
-    app.router.routes.extend(pages)
+    app.router.routes.extend(open_routes)
     database = {} if pool is None else {"database": database_check(pool)}
     app.router.routes.extend(health_routes({**database, **(checks or {})}))
     answer_problems(app, routers)
     app.add_middleware(BodySize)
     app.add_middleware(AnswerTime)
-    open_paths = OPEN_PATHS | {page.path for page in pages}
-    app.add_middleware(Authentication, door=door, open_paths=open_paths)
+    app.add_middleware(Authentication, door=door, open_paths=OPEN_PATHS | open_paths)
     app.add_middleware(RequestSpans)
     return app
 

@@ -178,6 +178,8 @@ def complete(operation: Json, route: APIRoute) -> None:
     operation["security"] = [{scope.scheme_name: [scope.scope]}]
     for parameter in operation.get("parameters", []):
         parameter["schema"] = without_null(parameter["schema"])
+    for content in operation["responses"].get("200", {}).get("content", {}).values():
+        content.pop("itemSchema", None)  # FastAPI's word for streams is of OpenAPI 3.2, this is 3.1
 
 
 def without_null(schema: Json) -> Json:
