@@ -15,6 +15,7 @@ import psutil
 import psycopg
 import pytest
 
+from analytics_spark import generations
 from histories import sample
 from running_job import empty_topics, publish
 
@@ -105,4 +106,18 @@ def test_a_job_without_its_database_ends_with_one_line(environment: dict[str, st
 
     assert process.returncode == 1
     assert "the job ends: connection failed" in log
+    assert "Traceback" not in log
+
+
+def test_a_job_at_rest_ends_with_one_line_when_another_generation_is_shown(
+    environment: dict[str, str], reader: psycopg.Connection
+) -> None:
+    """Its supervisor starts it again, and then it writes that one."""
+    with job_process(environment) as process:
+        wait_until_ready(environment["HTTP_PORT"], process)
+        generations.show(reader, generations.begin(reader))
+        _, log = process.communicate(timeout=STOP_TIMEOUT_SECONDS)
+
+    assert process.returncode == 1
+    assert "the job ends: generation 1 is not the active one any more" in log
     assert "Traceback" not in log

@@ -7,11 +7,13 @@ from datetime import timedelta
 
 import psycopg
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from analytics_spark import generations, job, reprocess
 from analytics_spark.generations import FIRST
 from analytics_spark.generations_compared import content_of
+from analytics_spark.job import cause_of
 from analytics_spark.settings import JobSettings
 from histories import HOUR, at, cancelled, confirmed, moved, registered, sample
 from running_job import Lent, RunningJob
@@ -73,16 +75,21 @@ def test_a_switch_and_a_roll_back_lose_nothing_and_count_nothing_twice(
 
     run(switch=True)
     assert live_counts(reader) == (17, 0)
+    with pytest.raises(StreamingQueryException) as ended:
+        live.read(confirmed("refused", "Jack", ("iphone", 1), ordered_at=at(19)))
+    assert cause_of(ended.value) == (
+        "analytics_spark.generations.OtherGeneration: generation 1 is not the active one any more"
+    )
     after = RunningJob(spark, settings, reader, generations.active(reader))
     after.read(confirmed("after", "Jack", ("iphone", 1), ordered_at=at(21)))
-    assert live_counts(reader) == (18, 0)
-    assert after.hour(HOUR)[:2] == (4, 6)
+    assert live_counts(reader) == (19, 0)
+    assert after.hour(HOUR)[:2] == (4, 7)
 
     run(roll_back=True)
     assert live_counts(reader) == (17, 0)
     live.read(confirmed("at last", "Jack", ("iphone", 1), ordered_at=at(22)))
-    assert live_counts(reader) == (19, 0)
-    assert live.hour(HOUR)[:2] == (4, 7)
+    assert live_counts(reader) == (20, 0)
+    assert live.hour(HOUR)[:2] == (4, 8)
 
 
 def live_counts(reader: psycopg.Connection) -> tuple[int, int]:
