@@ -2,19 +2,20 @@
 
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from embedded.composition import Composition, Site
 from series import Series
-from sizes import Size
 
-Measure = Callable[[Site, Size], Coroutine[object, object, Sequence[Series]]]
+S = TypeVar("S")
+"""What says how much is measured; each benchmark has its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Part(Generic[S]):
     """`measure` finds what `composition` says ready and empty, for itself alone."""
 
     name: str
     summary: str
     composition: Composition
-    measure: Measure
+    measure: Callable[[Site, S], Coroutine[object, object, Sequence[Series]]]

@@ -146,6 +146,10 @@ class Running:
         return os.pread(self._output, OUTPUT_BYTES_MAX, 0).decode(errors="replace")
 
     @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
     def resident_bytes(self) -> int:
         size: int = self._seen.memory_info().rss
         return size
@@ -182,17 +186,25 @@ async def python(
     site: Site, arguments: Sequence[str], environment: Mapping[str, str]
 ) -> AsyncIterator[Running]:
     """`python arguments` as a process; killed in the end, unless it was stopped before."""
-    what = " ".join(arguments)
+    async with process(site, [sys.executable, *arguments], environment) as running:
+        yield running
+
+
+@asynccontextmanager
+async def process(
+    site: Site, command: Sequence[str], environment: Mapping[str, str]
+) -> AsyncIterator[Running]:
+    """Any command as a process; killed in the end, unless it was stopped before."""
+    what = " ".join(command[1:])
     with (site.folder / "logs" / f"bench-{uuid4().hex}.log").open("w+b") as output:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *arguments,
+        started = await asyncio.create_subprocess_exec(
+            *command,
             env=os.environ | environment,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=output,
             stderr=output,
         )
-        running = Running(process, what, output.fileno())
+        running = Running(started, what, output.fileno())
         try:
             yield running
         finally:
