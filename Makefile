@@ -14,11 +14,12 @@ TEST_WORKERS ?= 2
 .DEFAULT_GOAL := help
 .PHONY: help setup fetch up down status logs token clean footprint demo load \
 	rebuild-check rebuild replay reprocess rescale reconcile export audit check-cells stress saga fuzz differential crashes bench \
+	bench-analytics \
 	contracts contracts-check contracts-release \
 	test check fmt lint types imports unit integration e2e
 
 help: ## list the verbs
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 setup: ## install uv and all packages into this checkout
 	@$(PYTHON) scripts/setup.py
@@ -102,6 +103,9 @@ fuzz: setup ## call the APIs as their documents allow, and not, 10 000 times; ar
 
 bench: setup ## measure beside limits and peers, 50 minutes; args="--quick"
 	@$(VENV_PYTHON) shared/bench/delivery.py $(args)
+
+bench-analytics: setup ## orders to cells beside Kafka Streams, 30 minutes; args="--quick"
+	@PYTHONPATH=shared/bench:analytics-spark/tests:analytics-spark/differential $(VENV_PYTHON) analytics-spark/bench/bench_analytics.py $(args)
 
 fmt: setup ## format the code, and repair what lint can repair
 	@$(VENV_PYTHON) -m ruff format .

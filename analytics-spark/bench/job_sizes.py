@@ -1,0 +1,82 @@
+"""How much is measured: in full, quickly, or as little as shows that the benchmark itself works."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backlog:
+    """Orders that are counted, so many in each batch."""
+
+    per_batch: int
+    orders: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How many orders there are, and how they are cut."""
+
+    rounds: int
+    users: int
+    """Fewer than a batch has records, which are as many of each topic: who becomes known only when
+    an order is final is nobody in its cell."""
+    items: int
+    orders: int
+    hours: int
+    """Of event time, over which all orders are spread."""
+    parts_of_backlog: tuple[Backlog, ...]
+    """Only the beginning is counted, to see what the size of a batch does."""
+    per_batch: int
+    """When all orders are counted."""
+    state_per_batch: int
+    """When the state is looked at after each batch: smaller batches, more looks."""
+    warm_up_seconds: int
+    rate: int
+    """Orders per second that are published as time goes by."""
+    seconds: int
+
+
+FULL = Size(
+    rounds=2,
+    users=10_000,
+    items=1_000,
+    orders=5_000_000,
+    hours=30,
+    parts_of_backlog=(
+        Backlog(per_batch=10_000, orders=400_000),
+        Backlog(per_batch=100_000, orders=2_000_000),
+    ),
+    per_batch=300_000,
+    state_per_batch=50_000,
+    warm_up_seconds=20,
+    rate=500,
+    seconds=60,
+)
+QUICK = Size(
+    rounds=1,
+    users=10_000,
+    items=1_000,
+    orders=600_000,
+    hours=8,
+    parts_of_backlog=(
+        Backlog(per_batch=10_000, orders=100_000),
+        Backlog(per_batch=100_000, orders=600_000),
+    ),
+    per_batch=50_000,
+    state_per_batch=20_000,
+    warm_up_seconds=10,
+    rate=500,
+    seconds=15,
+)
+TINY = Size(
+    rounds=1,
+    users=500,
+    items=100,
+    orders=4_000,
+    hours=8,
+    parts_of_backlog=(),
+    per_batch=1_000,
+    state_per_batch=1_000,
+    warm_up_seconds=0,
+    rate=50,
+    seconds=2,
+)

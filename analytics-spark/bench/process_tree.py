@@ -1,0 +1,46 @@
+"""What a process and all below it use: Spark is a Python, a JVM, and Pythons below that."""
+
+from collections.abc import Iterator
+
+import psutil
+
+from embedded import supervision
+from embedded.composition import Site
+
+
+def family(pid: int) -> Iterator[psutil.Process]:
+    """Nothing when the process has ended."""
+    try:
+        process = psutil.Process(pid)
+        yield process
+        yield from process.children(recursive=True)
+    except psutil.NoSuchProcess:
+        return
+
+
+def cpu_seconds(pid: int) -> float:
+    """Used so far, also by children that have ended since."""
+    used = 0.0
+    for process in family(pid):
+        try:
+            times = process.cpu_times()
+        except psutil.NoSuchProcess:
+            continue
+        used += times.user + times.system + times.children_user + times.children_system
+    return used
+
+
+def resident_bytes(pid: int) -> int:
+    resident = 0
+    for process in family(pid):
+        try:
+            resident += process.memory_info().rss
+        except psutil.NoSuchProcess:
+            continue
+    return resident
+
+
+def servers_cpu_seconds(site: Site) -> dict[str, float]:
+    """What PostgreSQL and Kafka have used so far, by name."""
+    programs = supervision.programs(site.folder) or {}
+    return {name: cpu_seconds(each.pid) for name, each in programs.items()}

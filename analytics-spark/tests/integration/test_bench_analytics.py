@@ -1,0 +1,34 @@
+"""The benchmark works: every part of it, as small as it can be. No figure is judged here."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parents[3]
+BENCH = CHECKOUT / "analytics-spark" / "bench" / "bench_analytics.py"
+MODULES = ("shared/bench", "analytics-spark/tests", "analytics-spark/differential")
+SECONDS_MAX = 300
+
+
+@pytest.mark.parametrize("part", ["throughput", "latency", "state", "rebuild"])
+def test_each_part_of_the_benchmark_measures_and_writes_figures(part: str, tmp_path: Path) -> None:
+    path = os.pathsep.join(str(CHECKOUT / module) for module in MODULES)
+    run = subprocess.run(
+        [sys.executable, BENCH, "--tiny", "--only", part],
+        env=os.environ | {"HOMETOWN_RUN_DIR": str(tmp_path), "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+    )
+
+    assert run.returncode == 0, run.stdout + run.stderr
+    figures = json.loads((tmp_path / "bench" / f"analytics-{part}.json").read_text())
+    assert len(figures) > 2
+    for figure in figures:
+        assert math.isfinite(figure["value"]), figure
+        assert figure["name"] in run.stdout or "load average" in figure["name"]
