@@ -9,12 +9,12 @@ EMBEDDED := $(VENV_PYTHON) -m embedded
 PARTS := shared/src shared/contracts shared/tests shared/stress shared/bench \
 	users-svc orders-svc analytics-spark analytics-faust infra e2e-tests scripts
 DEMO_JAEGER_WAIT_SECONDS ?= 60
-TEST_WORKERS ?= 2
+TEST_WORKERS ?= 3
 
 .DEFAULT_GOAL := help
 .PHONY: help setup fetch up down status logs token clean footprint demo load \
-	rebuild-check rebuild replay reprocess rescale reconcile export audit check-cells stress saga fuzz differential crashes bench \
-	bench-analytics \
+	rebuild-check rebuild replay reprocess rescale reconcile export audit check-cells \
+	stress saga fuzz differential crashes bench bench-analytics \
 	contracts contracts-check contracts-release \
 	test check fmt lint types imports unit integration e2e
 
