@@ -106,6 +106,7 @@ class Feed:
     def close(self) -> None:
         """End all streams, so that the process can stop."""
         self._is_closed = True
+        self._has_begun.set()
         self._wake()
 
     @contextmanager
@@ -130,10 +131,8 @@ class Feed:
         await wait(self._has_begun, self._seconds_max)
         # Taken before the look: what the feed tells from here on begins at what it saw before.
         read = self._told
-        try:
-            event = await self._missed(position)
-        except (*postgres.AWAY, TimeoutError) as error:
-            log.warning("a listener's changes cannot be read for now: %r", error)
+        event = None if self._is_closed else await self._missed(position)
+        if event is None:
             return
         if event.says_something:
             yield event
@@ -149,13 +148,19 @@ class Feed:
                 continue
             if event.hours is None:  # the feed cannot tell, but it may stand elsewhere
                 event = await self._missed(position)
+            if event is None:
+                return
             if event.says_something:
                 yield event
             position = event.position
 
-    async def _missed(self, position: Position | None) -> Event:
-        """The look back; the look ahead begins at what the feed tells next."""
-        return await self._since(position)
+    async def _missed(self, position: Position | None) -> Event | None:
+        """The look back, None when the database is away; ahead is what the feed tells next."""
+        try:
+            return await self._since(position)
+        except (*postgres.AWAY, TimeoutError) as error:
+            log.warning("a listener's changes cannot be read for now: %r", error)
+            return None
 
     async def _has_more(self, read: int, deadline: float) -> bool:
         while not self._is_closed and self._told <= read:

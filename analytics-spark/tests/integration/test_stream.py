@@ -376,6 +376,33 @@ async def test_a_stream_ends_after_its_time(tables: str) -> None:
         assert [event.hours async for event in resources.feed.events(None)] == [None]
 
 
+async def test_a_feed_that_has_seen_no_database_yet_can_be_closed(tables: str) -> None:
+    async with postgres.open_pool(tables, name="test", connections_max=1) as pool:
+        feed = stream.Feed(pool, LONG_SECONDS)
+        listening = asyncio.create_task(anext(feed.events(None)))
+        await asyncio.sleep(0)
+        feed.close()
+        with pytest.raises(StopAsyncIteration):
+            await listening
+
+
+async def test_a_stream_ends_when_the_database_cannot_be_asked_and_nothing_is_missed(
+    tables: str, writer: Writer, caplog: pytest.LogCaptureFixture
+) -> None:
+    writer.commit(purchase(HOUR))
+    async with opened(tables) as away:
+        position = await changes.newest(away.pool)
+        await settled(away.feed._has_begun.is_set)
+        await away.pool.close()
+        assert [event async for event in away.feed.events(position)] == []
+    writer.commit(purchase(NEXT))
+    async with opened(tables) as back, aclosing(back.feed.events(position)) as events:
+        heard = await anext(events)
+
+    assert [hour for hour, _ in heard.hours or ()] == [NEXT]
+    assert "cannot be read for now" in caplog.text
+
+
 async def test_an_open_stream_does_not_hold_up_the_end_of_the_process(
     tables: str, issuing: RunFolder, unused_tcp_port: int
 ) -> None:
