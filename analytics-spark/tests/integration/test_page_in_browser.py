@@ -10,7 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, Page, ViewportSize, expect
+from playwright.async_api import Browser, Page, Route, ViewportSize, expect
 
 from analytics_spark import page as page_module
 from analytics_spark import stream
@@ -155,8 +155,9 @@ async def test_a_stream_that_ends_is_taken_up_again(visit: Visit, writer: Writer
 
     for buyers in (5, 6):
         before = streams()
-        while streams() <= before + 1:  # the one that listened before has ended
-            await asyncio.sleep(SHORT_SECONDS)
+        async with asyncio.timeout(WAIT_MILLISECONDS / 1000):
+            while streams() <= before + 1:  # the one that listened before has ended
+                await asyncio.sleep(SHORT_SECONDS)
         await commit(writer, purchase(HOUR, f"buyer {buyers}"), watermark=-90)
         await expect(visit.page.locator(f"{bar(visit, 0)} .value")).to_have_text(str(buyers))
 
@@ -233,6 +234,35 @@ async def test_the_page_says_that_no_job_runs_and_goes_on_when_one_does(
         await expect(visit.page.locator("#job-down")).to_have_count(0)
         await expect(visit.page.locator(f"{bar(visit, 0)} .value")).to_have_text("4")
     await expect(visit.page.locator("#job-down")).to_contain_text("stand still since")
+
+
+@pytest.mark.parametrize("status", [429, 500, 504])
+async def test_a_renewal_that_fails_leaves_the_numbers_and_is_tried_again(
+    visit: Visit, writer: Writer, status: int
+) -> None:
+    await commit(writer, *SAMPLE, watermark=-90)
+    page = visit.page
+    await page.goto(visit.address)
+    four = page.locator(f"{bar(visit, 0)} .value")
+    await expect(four).to_have_text("4")
+
+    refused = asyncio.Event()
+
+    async def refuse(route: Route) -> None:
+        await route.fulfill(status=status, content_type="application/problem+json", body="{}")
+        refused.set()
+
+    await page.route("**/?*", refuse)
+    await commit(writer, purchase(HOUR, "Tim"), watermark=-90)
+    async with asyncio.timeout(WAIT_MILLISECONDS / 1000):
+        await refused.wait()
+    await asyncio.sleep(SHORT_SECONDS)
+    await expect(four).to_have_text("4")
+    await page.unroute("**/?*")
+    await commit(writer, purchase(HOUR, "Tina"), watermark=-90)
+    await expect(four).to_have_text("6")
+    assert all(str(status) in each for each in visit.complaints)  # the browser's own line
+    visit.complaints.clear()
 
 
 END_OF_PATIENCE = "document.querySelector('.stale').getAnimations().forEach(each => each.finish())"
