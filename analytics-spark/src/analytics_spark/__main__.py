@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import logging
+import os
 import signal
 import sys
 import threading
@@ -143,8 +144,20 @@ def parser() -> argparse.ArgumentParser:
     return root
 
 
+def keep_spark_quiet() -> None:
+    """Give Spark, which is yet to start, another standard error than this process.
+
+    It and its workers tell of each batch there, over the line that tells people how far it is.
+    """
+    own = os.dup(sys.stderr.fileno())
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+    sys.stderr = os.fdopen(own, "w", buffering=1)
+
+
 def main() -> None:
     arguments = parser().parse_args()
+    if arguments.run in (run_reprocess, run_rescale):
+        keep_spark_quiet()
     processes.run(arguments.run(arguments))
 
 

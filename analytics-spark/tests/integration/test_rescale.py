@@ -184,6 +184,7 @@ def test_a_process_that_runs_no_query_can_split_the_state(
         check=False,
     )
 
-    assert ended.stdout == "the state has 4 partitions instead of 2\n", ended.stderr
+    told = (ended.stdout, ended.stderr)
+    assert told == ("the state has 4 partitions instead of 2\n", "")
     live.read(*sample())
     assert live.hour(HOUR) == SAMPLE
