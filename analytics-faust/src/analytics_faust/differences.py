@@ -27,7 +27,8 @@ class Explanation:
 
 EXPLANATIONS: Mapping[Reason, Explanation] = {
     Reason.MOVE: Explanation(
-        what="A user moves, and orders from before are read after it; or the move is told late.",
+        what="A user moves or is deleted, and orders from before are read after it; or it is told"
+        " late.",
         here="Joins an order with the address that has arrived last, whatever time it holds from.",
         spark="Joins an order with the address as of the order's own time, and counts anew when"
         " the past becomes known.",

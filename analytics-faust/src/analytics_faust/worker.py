@@ -175,6 +175,10 @@ class Program:
             assert isinstance(stream, faust.Stream)
             records = stream.noack()
             assert isinstance(records.channel, ChannelT)
+            # Faust empties its queues when streams go on after a recovery. What was fetched since
+            # it looked up where to go on would be lost until the next start; what is older is
+            # known by its generation, and left out.
+            self.app.flow_control._queues.discard(records.channel.queue)
             batch: list[EventT[bytes]] = []
             pending: list[Awaitable[object]] = []
             patience = None if after is None else Patience(self.app, self._fed, after)

@@ -76,14 +76,17 @@ def play(kafka: Kafka, worker: Worker, elsewhere: Elsewhere) -> Play:
 
 
 async def test_v1_the_sample_has_four_local_buyers(play: Play) -> None:
+    """TV-3."""
     assert await play(sample()) == SAMPLE == by_spark(sample())
 
 
 async def test_v2_repeated_records_count_once(play: Play) -> None:
+    """TV-5 a."""
     assert await play(sample(), sample(), sample()[::-1]) == SAMPLE
 
 
 async def test_v3_v4_hours_are_half_open(play: Play) -> None:
+    """TV-5 b and c."""
     last = confirmed("last", "Jack", ("iphone", 1), ordered_at=at(60 - 0.001 / 60))
     first = confirmed("first", "Jack", ("iphone", 1), ordered_at=at(hour=1))
 
@@ -91,8 +94,27 @@ async def test_v3_v4_hours_are_half_open(play: Play) -> None:
     assert play.hour(at(hour=1))[:2] == (1, 1)
 
 
+async def test_tv1_a_table_holds_the_last_value_of_each_key(play: Play) -> None:
+    """Five records of three keys: what Jack and Lily were told first is nobody's address now."""
+    told = [
+        registered("Jack", "SH"),
+        registered("Lily", "BJ"),
+        registered("Mike", "SZ"),
+        moved("Jack", "BJ", since=at(-60)),
+        moved("Lily", "SH", since=at(-60)),
+    ]
+    orders = [
+        confirmed(f"{user} {item}", user, (item, 1), ordered_at=at(1))
+        for user in ("Jack", "Lily", "Mike")
+        for item in ("iphone", "ipad", "iwatch")
+    ]
+    items = [listed(item) for item in ("iphone", "ipad", "iwatch")]
+
+    assert await play([*told, *items], orders) == (3, 3, 3, 5_388_88 + 4_888_88 + 2_668_88)
+
+
 async def test_an_order_before_its_user_is_lost_and_spark_counts_it(play: Play) -> None:
-    """V5. Why an order has to be joined as of its time, whenever its user becomes known."""
+    """V5, TV-5 d. Why an order has to be joined as of its time, whenever its user becomes known."""
     early = [confirmed("early", "Tom", ("iphone", 1), ordered_at=at(40))]
     tom = [registered("Tom", "BJ")]
 
@@ -120,6 +142,7 @@ MOVE = [moved("Jack", "SH", since=at(30))]
 
 
 async def test_v6_a_move_told_at_once_is_counted_alike(play: Play) -> None:
+    """TV-5 e."""
     expected = (4, 5, 13, 44_506_56 + 4_888_88)
 
     assert await play(sample(), MOVE, AFTER_THE_MOVE) == expected
@@ -150,6 +173,7 @@ async def test_v11_a_corrected_origin_changes_nothing_that_is_counted(play: Play
 
 
 async def test_v9_an_order_is_never_too_late(play: Play) -> None:
+    """TV-5 f."""
     much_later = [confirmed("later", "Lily", ("iphone", 1), ordered_at=at(hour=5))]
     late = [confirmed("late", "Jack", ("iphone", 2), ordered_at=at(50))]
 
