@@ -109,6 +109,7 @@ def cut(content: bytes) -> bytes:
         (tar_of({}, "w:gz"), True, "cannot be unpacked"),
         (b"no archive", True, "cannot be unpacked"),
     ],
+    ids=["another package", "a cut program", "no program", "an empty archive", "no archive"],
 )
 def test_what_is_not_the_pinned_package_is_refused_and_nothing_is_left(
     settings: Settings,
