@@ -81,9 +81,14 @@ def records(spark: SparkSession, topic: Topic, settings: JobSettings) -> DataFra
 
 
 def header(name: str) -> Column:
-    """The text of the record's first header of that name; null when there is none."""
-    named = F.filter("headers", lambda each: each["key"] == name)
-    return F.try_element_at(named, F.lit(1))["value"].cast("string")
+    """The text of the record's first header of that name; null when there is none.
+
+    Built-in functions only: Spark interprets a lambda, element by element, at ten times the price
+    of everything else that it does with a record.
+    """
+    position = F.nullif(F.array_position(F.col("headers.key"), name), F.lit(0).cast("long"))
+    value = F.try_element_at(F.col("headers.value"), position.cast("int"))
+    return value.cast("string")
 
 
 def start(

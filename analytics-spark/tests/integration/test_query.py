@@ -10,7 +10,7 @@ from aiokafka.errors import KafkaError
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from analytics_spark import dead_letters, sink
+from analytics_spark import dead_letters, query, sink
 from analytics_spark.settings import JobSettings
 from analytics_spark.writer import NotTheWriter
 from histories import (
@@ -211,3 +211,18 @@ def read_with_failures(job: RunningJob) -> None:
     with pytest.raises(StreamingQueryException, match="died after the commit"):
         job.read(wrap=fails_after_commit)
     job.read(confirmed("next", "Jack", ("iphone", 1), ordered_at=at(20)))
+
+
+def test_a_header_is_the_first_of_its_name_or_nothing(spark: SparkSession) -> None:
+    rows = [
+        ([("other", b"0"), ("name", b"1"), ("name", b"2")],),
+        ([("other", b"0")],),
+        ([("name", None)],),
+        ([],),
+        (None,),
+    ]
+    frame = spark.createDataFrame(rows, "headers array<struct<key string, value binary>>")
+
+    values = [row[0] for row in frame.select(query.header("name")).collect()]
+
+    assert values == ["1", None, None, None, None]
