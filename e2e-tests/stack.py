@@ -103,6 +103,12 @@ class Stack:
         address = json.loads(self.folder.addresses.read_text())[name]
         return httpx.get(f"{address}/health/ready").is_success
 
+    @property
+    def cells(self) -> str:
+        """The table behind the cells that are shown: nobody writes through the view."""
+        [active] = self.fetch("analytics", "SELECT number FROM generations WHERE is_active")
+        return f"generation_{active['number']}.cells"
+
     def fetch(self, database: str, sql: str, *values: object) -> list[asyncpg.Record]:
         """What a statement gives in the database of one service."""
         settings = Settings(run_dir=self.folder.path, ports="free", ports_given={})

@@ -8,18 +8,21 @@ from sample import HOUR, Sample
 from stack import Stack
 
 SHIFT = """
-    UPDATE cells SET cents = cents + $1
-    WHERE ctid = (SELECT ctid FROM cells WHERE user_id <> '' ORDER BY hour, user_id LIMIT 1)
+    UPDATE {cells} SET cents = cents + $1
+    WHERE ctid = (
+        SELECT ctid FROM {cells} WHERE user_id <> '' ORDER BY hour, user_id, item_id LIMIT 1
+    )
 """
 
 
 @contextmanager
 def one_cent_more(stack: Stack) -> Iterator[None]:
-    stack.fetch("analytics", SHIFT, 1)
+    shift = SHIFT.format(cells=stack.cells)
+    stack.fetch("analytics", shift, 1)
     try:
         yield
     finally:
-        stack.fetch("analytics", SHIFT, -1)
+        stack.fetch("analytics", shift, -1)
 
 
 def test_the_table_is_what_all_records_say(

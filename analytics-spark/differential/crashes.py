@@ -88,6 +88,7 @@ class Trial:
             "SPARK_LOCAL_DIRS": str(self.folder),
             "TMPDIR": str(self.folder),
             "RECORDS_PER_TRIGGER_MAX": str(self.records_per_trigger),
+            "TABLE_RECORDS_PER_TRIGGER_MAX": str(self.records_per_trigger),
             "TRIGGER_MILLISECONDS": "0",
         }
 

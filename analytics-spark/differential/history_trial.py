@@ -73,6 +73,8 @@ def try_history(
     settings = settings.model_copy(
         update={
             "records_per_trigger_max": setup.records_per_trigger,
+            # Otherwise all facts would be known before the second batch of orders.
+            "table_records_per_trigger_max": setup.records_per_trigger,
             "buckets": setup.buckets,
         }
     )

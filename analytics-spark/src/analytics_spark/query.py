@@ -43,9 +43,13 @@ def outcomes(spark: SparkSession, settings: JobSettings) -> DataFrame:
 def records(spark: SparkSession, topic: Topic, settings: JobSettings) -> DataFrame:
     """The records of a topic that matter, with the columns of `records.check`.
 
-    One source for each topic: with a common one, its limit would be shared out by lag, and the
-    tables would trail the orders on a cold start.
+    One source for each topic, and a limit for orders alone: users and items are read as far as they
+    go, or they would trail the orders on a cold start, until the watermark had passed orders whose
+    users are not known yet.
     """
+    limit = settings.table_records_per_trigger_max
+    if topic is ORDERS:
+        limit = settings.records_per_trigger_max
     source = (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", settings.kafka_bootstrap_servers)
@@ -53,7 +57,7 @@ def records(spark: SparkSession, topic: Topic, settings: JobSettings) -> DataFra
         .option("startingOffsets", "earliest")
         .option("failOnDataLoss", "true")
         .option("includeHeaders", "true")
-        .option("maxOffsetsPerTrigger", settings.records_per_trigger_max)
+        .options(**({} if limit is None else {"maxOffsetsPerTrigger": limit}))
         .option("kafka.isolation.level", "read_committed")
         .option("kafka.fetch.max.wait.ms", FETCH_WAIT_MAX_MILLISECONDS)
         .load()

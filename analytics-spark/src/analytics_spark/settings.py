@@ -61,4 +61,6 @@ class JobSettings(Settings):
     """How far an order's time may lie behind the latest one to be counted still."""
     trigger_milliseconds: int = Field(default=500, ge=0)
     records_per_trigger_max: int = Field(default=200_000, ge=1)
-    """For each topic."""
+    """Of orders."""
+    table_records_per_trigger_max: int | None = Field(default=None, ge=1)
+    """Of users, and of items. None, as it should be: all there are."""

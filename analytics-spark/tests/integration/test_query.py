@@ -15,6 +15,7 @@ from analytics_spark.settings import JobSettings
 from analytics_spark.writer import NotTheWriter
 from histories import (
     HOUR,
+    USERS,
     Event,
     at,
     cancelled,
@@ -226,3 +227,26 @@ def test_a_header_is_the_first_of_its_name_or_nothing(spark: SparkSession) -> No
     values = [row[0] for row in frame.select(query.header("name")).collect()]
 
     assert values == ["1", None, None, None, None]
+
+
+@pytest.mark.parametrize(("tables_max", "is_right"), [(None, True), (4, False)])
+def test_tables_that_are_read_as_far_as_they_go_do_not_trail_the_orders(
+    spark: SparkSession,
+    settings: JobSettings,
+    reader: psycopg.Connection,
+    tables_max: int | None,
+    is_right: bool,
+) -> None:
+    """With a limit of theirs, the watermark passes orders whose users are read later."""
+    limits = {"records_per_trigger_max": 4, "table_records_per_trigger_max": tables_max}
+    job = RunningJob(spark, settings.model_copy(update=limits), reader)
+    others = [registered(f"other {number}", "GZ") for number in range(50)]
+    later = [
+        confirmed(f"{user} {hour}", user, ("ipod", 1), ordered_at=at(hour=hour))
+        for hour in range(1, 10)
+        for user in USERS
+    ]
+
+    job.read(*others, *sample(), *later)
+
+    assert (job.hour(HOUR) == SAMPLE) is is_right
