@@ -121,7 +121,7 @@ def test_late_orders_that_the_rebuild_accepts_are_told_by_number(
 
     told = run()
 
-    assert "2016-11-11T00 final: 4 cells instead of 4, purchases +1, quantity +1" in told
+    assert "2016-11-11T00 final: 16 cells instead of 16, purchases +1, quantity +1" in told
     assert "live has counted 17 orders and dropped 1 as late, anew 18 and 0" in told
     assert "anew accepted 1 orders that live dropped as late" in told
 
