@@ -15,7 +15,7 @@ from analytics_spark.generations import FIRST
 from analytics_spark.generations_compared import content_of
 from analytics_spark.job import cause_of
 from analytics_spark.settings import JobSettings
-from histories import HOUR, at, cancelled, confirmed, moved, registered, sample
+from histories import HOUR, at, cancelled, confirmed, id_of, moved, registered, sample
 from running_job import Lent, RunningJob
 
 CORRECTED = [
@@ -102,11 +102,13 @@ def test_a_difference_is_told_by_hour_and_repaired_by_a_switch(
     live: RunningJob, run: Reprocess, reader: psycopg.Connection
 ) -> None:
     live.read(*sample())
-    reader.execute("UPDATE generation_1.cells SET cents = cents + 1 WHERE cents = 1616664")
+    reader.execute(
+        "UPDATE generation_1.cells SET cents = cents + 1 WHERE user_id = %s", [id_of("Jack")]
+    )
 
     told = run(switch=True)
 
-    assert "2016-11-11T00 not final: 4 cells instead of 4, purchases +0" in told
+    assert "2016-11-11T00 not final: 16 cells instead of 16, purchases +0" in told
     assert "amount -0.01" in told
     assert "1 hours differ" in told
     assert live.hour(HOUR) == (4, 4, 12, 44_506_56)
