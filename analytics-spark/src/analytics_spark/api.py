@@ -104,11 +104,11 @@ class SplitHourResponse(HourResponse):
 
 
 class BatchResponse(BaseModel):
-    """`seconds` is how long it took, null when nobody noted it."""
+    """`milliseconds` is how long it took, null when nobody noted it."""
 
     id: int
     committed_at: datetime
-    seconds: float | None
+    milliseconds: int | None
     trace_id: str
     orders: int
 
@@ -146,7 +146,7 @@ A_STATUS: dict[str, Any] = {
     "last_batch": {
         "id": 3,
         "committed_at": "2016-11-11T00:31:00Z",
-        "seconds": 0.4,
+        "milliseconds": 400,
         "trace_id": "0af7651916cd43dd8448eb211c80319c",
         "orders": 16,
     },
@@ -447,7 +447,7 @@ def batch_response(epoch: Epoch) -> BatchResponse:
     return BatchResponse(
         id=epoch.batch_id,
         committed_at=epoch.committed_at,
-        seconds=epoch.seconds,
+        milliseconds=epoch.milliseconds,
         trace_id=epoch.trace_id,
         orders=epoch.orders,
     )

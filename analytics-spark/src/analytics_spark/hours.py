@@ -70,7 +70,7 @@ WATERMARK = "SELECT max(watermark) FROM epochs"
 LATEST_EPOCH = """
     SELECT epochs.batch_id, epochs.watermark, epochs.trace_id, epochs.committed_at,
         epochs.counted, epochs.late, epochs.duplicates, epochs.bad,
-        batches.counted AS batch_counted, batches.offsets, batches.seconds
+        batches.counted AS batch_counted, batches.offsets, batches.milliseconds
     FROM epochs
     JOIN batches USING (query_id, batch_id)
     ORDER BY epochs.committed_at DESC
@@ -158,7 +158,7 @@ class Epoch:
     watermark: datetime | None
     trace_id: str
     committed_at: datetime
-    seconds: float | None
+    milliseconds: int | None
     orders: int
     offsets: Ranges
     counted: int
@@ -271,7 +271,7 @@ async def latest_epoch(asked: asyncpg.Pool | Connection) -> Epoch | None:
         watermark=row["watermark"],
         trace_id=row["trace_id"],
         committed_at=row["committed_at"],
-        seconds=row["seconds"],
+        milliseconds=row["milliseconds"],
         orders=row["batch_counted"],
         offsets=json.loads(row["offsets"]),
         counted=row["counted"],

@@ -49,12 +49,12 @@ ADVANCE_EPOCH = """
 INSERT_BATCH = """
     INSERT INTO batches (
         query_id, batch_id, offsets, watermark, trace_id,
-        hours, seconds,
+        hours, milliseconds,
         counted, late, duplicates, cancellations, ignored, bad
     )
     VALUES (
         %(query_id)s, %(batch_id)s, %(offsets)s, %(watermark)s, %(trace_id)s,
-        %(hours)s, %(seconds)s,
+        %(hours)s, %(milliseconds)s,
         %(counted)s, %(late)s, %(duplicates)s, %(cancellations)s, %(ignored)s, %(bad)s
     )
 """
@@ -163,7 +163,7 @@ def apply(
             copy_deltas(cursor, batch.deltas)
             add_deltas(cursor, batch.deltas)
         cursor.execute(FORGET_BATCHES, values)
-        cursor.execute(INSERT_BATCH, values | {"seconds": seconds_since(began_at)})
+        cursor.execute(INSERT_BATCH, values | {"milliseconds": milliseconds_since(began_at)})
         faults.reached(FaultPoint.CELLS_WRITTEN)
     faults.reached(FaultPoint.CELLS_COMMITTED)
     return True
@@ -173,8 +173,8 @@ def changed_hours(deltas: pa.Table) -> list[datetime]:
     return [EPOCH + timedelta(milliseconds=each) for each in pc.unique(deltas["hour"]).to_pylist()]
 
 
-def seconds_since(began_at: int | None) -> float | None:
-    return None if began_at is None else (time.time_ns() - began_at) / 1e9
+def milliseconds_since(began_at: int | None) -> int | None:
+    return None if began_at is None else (time.time_ns() - began_at) // 1_000_000
 
 
 def copy_deltas(cursor: psycopg.Cursor, deltas: pa.Table) -> None:

@@ -194,7 +194,7 @@ async def test_the_status_says_how_far_the_job_has_come(api: httpx.AsyncClient) 
     assert status["last_batch"].pop("committed_at").endswith("Z")
     assert status == {
         "watermark": "2016-11-11T00:30:00Z",
-        "last_batch": {"id": 3, "seconds": None, "trace_id": "ab" * 16, "orders": 16},
+        "last_batch": {"id": 3, "milliseconds": None, "trace_id": "ab" * 16, "orders": 16},
         "lag": {"orders.v1": {"0": 2, "1": 0, "2": 0}},
         "orders_counted": 16,
         "late_orders": 1,

@@ -1,4 +1,4 @@
 -- Which hours a batch changed, for those who want to hear of changes; of older batches nobody knows.
--- seconds is how long the batch took, until just before its commit.
+-- milliseconds is how long the batch took, until just before its commit.
 ALTER TABLE batches ADD COLUMN hours timestamptz[];
-ALTER TABLE batches ADD COLUMN seconds double precision;
+ALTER TABLE batches ADD COLUMN milliseconds bigint;
