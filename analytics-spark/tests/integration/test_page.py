@@ -94,7 +94,9 @@ async def seen(visitor: httpx.AsyncClient, query: str = "") -> Words:
 
 
 def settings(**given: object) -> ApiSettings:
-    return ApiSettings.model_validate({"database_url": "postgresql://u:long-enough@h/d", **given})
+    password = "x" * 20
+    address = f"postgresql://u:{password}@h/d"
+    return ApiSettings.model_validate({"database_url": address, **given})
 
 
 def test_development_has_a_page_and_elsewhere_only_who_says_that_it_is_guarded() -> None:

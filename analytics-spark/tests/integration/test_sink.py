@@ -133,7 +133,9 @@ def test_a_batch_notes_which_hours_it_changed_and_how_long_it_took(
     apply(writer, batch(0, JACK, later, lily), batch(1))
     sink.apply(writer, batch(2), "0" * 32, began_at=0)
 
-    noted = writer.execute("SELECT hours, milliseconds > 0 FROM batches ORDER BY batch_id").fetchall()
+    noted = writer.execute(
+        "SELECT hours, milliseconds > 0 FROM batches ORDER BY batch_id"
+    ).fetchall()
     assert noted == [([HOUR, HOUR + timedelta(hours=2)], None), ([], None), ([], True)]
 
 
