@@ -145,6 +145,19 @@ async def test_a_batch_appears_without_a_reload_in_the_view_that_somebody_has_ch
     assert [url for url in visit.asked if url.endswith("/?by=gender")] == visit.asked[:1]
 
 
+async def test_a_page_listens_though_a_script_comes_late(visit: Visit, writer: Writer) -> None:
+    async def delay(route: Route) -> None:
+        await asyncio.sleep(SHORT_SECONDS)
+        await route.continue_()
+
+    await visit.page.route("**/hx-sse.min.js", delay)
+    await commit(writer, *SAMPLE, watermark=-90)
+    await visit.page.goto(visit.address)
+
+    await commit(writer, purchase(HOUR, "Tim"), watermark=-90)
+    await expect(visit.page.locator(f"{bar(visit, 0)} .value")).to_have_text("5")
+
+
 @pytest.mark.parametrize("stream_seconds_max", [SHORT_SECONDS])
 async def test_a_stream_that_ends_is_taken_up_again(visit: Visit, writer: Writer) -> None:
     await commit(writer, *SAMPLE, watermark=-90)
