@@ -28,6 +28,11 @@ class Connection:
         self._reader = reader
         self._writer = writer
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether the server ended it, as it does with one that is not used."""
+        return self._reader.at_eof()
+
     async def ask(self, request: bytes, *, status: int) -> bytes:
         """The body of the answer.
 

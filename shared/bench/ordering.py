@@ -45,13 +45,19 @@ class Connections:
     @asynccontextmanager
     async def one(self) -> AsyncIterator[Connection]:
         async with self._free:
-            if self._idle:
-                connection = self._idle.pop()
-            else:
-                opened = http_client.connected(self._address)
-                connection = await self._stack.enter_async_context(opened)
+            connection = self._kept() or await self._new()
             yield connection
             self._idle.append(connection)
+
+    def _kept(self) -> Connection | None:
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.is_closed:
+                return connection
+        return None
+
+    async def _new(self) -> Connection:
+        return await self._stack.enter_async_context(http_client.connected(self._address))
 
 
 async def main(arguments: argparse.Namespace) -> None:
