@@ -12,7 +12,7 @@ DEMO_JAEGER_WAIT_SECONDS ?= 60
 TEST_WORKERS ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fetch up down status logs token clean footprint demo load \
+.PHONY: help setup fetch up compare down status logs token clean footprint demo load \
 	rebuild-check rebuild replay reprocess rescale reconcile export audit check-cells \
 	stress saga fuzz differential crashes bench bench-analytics \
 	contracts contracts-check contracts-release \
@@ -29,6 +29,9 @@ fetch: setup ## download Kafka, Spark's connector and a browser for tests, get o
 
 up: setup ## start everything, and wait until it is ready
 	@$(EMBEDDED) up
+
+compare: setup ## count the hours as Kafka Streams does, too, on port 8004
+	@$(EMBEDDED) up --with analytics-faust
 
 down: setup ## stop everything
 	@$(EMBEDDED) down

@@ -40,8 +40,9 @@ RUN_BY_TESTS = {"demo", "up", "down", "status", "logs", "clean", "footprint", "h
     "rescale",
     "reconcile",
     "export",
+    "compare",
 }
-"""Verbs that tests call: test_demo.py, test_load.py, test_rebuild.py and below."""
+"""Verbs that tests call: test_demo.py, test_load.py, test_two_answers.py and below."""
 RUN_BY_CI = {"test", "e2e", "imports", "contracts-check"}
 """Verbs that are parts of `make test`, or are it."""
 RUN_SHORTLY = {"stress", "saga", "fuzz", "differential", "crashes", "bench", "bench-analytics"}

@@ -6,14 +6,18 @@ from typing import Any
 from clients import Hometown, Json
 from eventually import eventually
 from sample import Sample
+from stack import Stack
 
 SAMPLE: dict[str, Any] = {"local_buyers": 4, "purchases": 4, "quantity": 12, "amount": "44506.56"}
 HERE = SAMPLE | {"purchases": 5, "quantity": 13, "amount": "49895.44"}
 SPARK = SAMPLE | {"purchases": 5, "quantity": 13, "amount": "49395.44"}
 
 
-def test_the_answers_differ_once_a_move_is_told_late(hometown: Hometown, sample: Sample) -> None:
+def test_the_answers_differ_once_a_move_is_told_late(
+    stack: Stack, hometown: Hometown, sample: Sample
+) -> None:
     """Vector V7: Jack's orders of 00:31 are counted when it is told that he moved at 00:30."""
+    assert hometown.addresses["analytics-faust"] in stack.made("compare")
 
     def differences() -> list[Json]:
         found: list[Json] = hometown.differences(sample.hour, sample.hour + timedelta(hours=1))[

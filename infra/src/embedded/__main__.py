@@ -29,7 +29,7 @@ Verb = Callable[[argparse.Namespace, Settings, Composition], int]
 
 
 def do_up(arguments: argparse.Namespace, settings: Settings, composition: Composition) -> int:
-    site = up(composition, settings)
+    site = up(composition, settings, arguments.asked)
     tell("\n" + address_table(composition, site))
     return 0
 
@@ -112,7 +112,10 @@ def parser() -> argparse.ArgumentParser:
         added.set_defaults(verb=verb)
         return added
 
-    add("up", do_up, "start everything that does not run yet, and wait until it is ready")
+    started = add("up", do_up, "start everything that does not run yet, and wait until it is ready")
+    started.add_argument(
+        "--with", dest="asked", metavar="PROCESS", action="append", default=[], help="this one, too"
+    )
     add("down", do_down, "stop everything, and see that no process is left")
     add("clean", do_clean, "stop everything and remove its data; downloads stay")
     add("footprint", do_footprint, "resident memory per process and in all")

@@ -74,7 +74,7 @@ class Process:
 
     `prepare` writes what the program needs on disk, and `once_ready` what it needs inside; both
     run at each `up` and must be safe to repeat. An optional process is not waited for, and its
-    `note` tells people why it is not ready.
+    `note` tells people why it is not ready. One on request starts when `up` is asked for it.
     """
 
     name: str
@@ -91,6 +91,7 @@ class Process:
     stop_seconds_max: int = 15
     stop_as_group: bool = False
     required: bool = True
+    on_request: bool = False
     note: Callable[[RunFolder], str] = no_note
 
 

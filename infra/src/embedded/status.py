@@ -92,7 +92,7 @@ async def look_at(
         reason = "runs without its supervisor: `make up` or `make down`"
         return describe(site, process, "orphaned", reason, pid=orphan.pid)
     if program is None or program.state == "STOPPED":
-        return describe(site, process, "stopped")
+        return describe(site, process, "stopped", "on request" if process.on_request else "")
     if program.is_alive:
         uptime = max(0, int(time.time()) - program.started_at_seconds)
         seen = await obstacle(site, process)

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from embedded import figures, issuer, leftovers, ports, supervision
 from embedded.composition import Composition, Preparation, Process, Site, Tier
@@ -15,12 +15,13 @@ from embedded.run_folder import RunFolder, load_passwords
 from embedded.settings import Settings
 
 
-def up(composition: Composition, settings: Settings) -> Site:
-    """Start what does not run yet and wait until all of it is ready.
+def up(composition: Composition, settings: Settings, asked: Collection[str] = ()) -> Site:
+    """Start what does not run yet and wait until all of it is ready, with what is asked for.
 
     Raises:
         Failure: something is in the way; what has started is left for inspection.
     """
+    demand_known(asked, composition)
     began = time.monotonic()
     folder = RunFolder(settings.run_dir)
     folder.create()
@@ -29,9 +30,18 @@ def up(composition: Composition, settings: Settings) -> Site:
         for process in composition.processes:
             process.prepare(site)
         supervision.launch(site, composition.processes)
-        seconds = asyncio.run(start_all(composition, site))
+        seconds = asyncio.run(start_all(composition, site, asked))
     figures.write(folder, "up", as_figures(seconds, time.monotonic() - began))
     return site
+
+
+def demand_known(asked: Collection[str], composition: Composition) -> None:
+    """Raises Failure for a name of no process that is on request."""
+    known = {process.name for process in composition.processes if process.on_request}
+    if unknown := set(asked) - known:
+        raise Failure(
+            f"{', '.join(sorted(unknown))}: only {', '.join(sorted(known))} can be asked for"
+        )
 
 
 def claim(composition: Composition, settings: Settings, folder: RunFolder) -> Site:
@@ -66,15 +76,21 @@ def claim(composition: Composition, settings: Settings, folder: RunFolder) -> Si
     return site
 
 
-async def start_all(composition: Composition, site: Site) -> Mapping[str, float]:
+async def start_all(
+    composition: Composition, site: Site, asked: Collection[str]
+) -> Mapping[str, float]:
     """Seconds until each process that was waited for was ready."""
-    services = composition.of(Tier.SERVICE)
+    services = [
+        process
+        for process in composition.of(Tier.SERVICE)
+        if not process.on_request or process.name in asked
+    ]
     idle = [process for process in services if not runs(site, process)]
     seconds = await start_tier(site, composition.of(Tier.FOUNDATION))
     if idle or not services:
         await asyncio.gather(*(prepare(site, each) for each in composition.preparations))
     seconds |= await start_tier(site, services)
-    optional = [process for process in composition.processes if not process.required]
+    optional = [process for process in composition.processes if is_optional(process)]
     await asyncio.gather(*(mention(site, process) for process in optional))
     return seconds
 
@@ -84,13 +100,18 @@ def runs(site: Site, process: Process) -> bool:
     return program is not None and program.is_alive
 
 
+def is_optional(process: Process) -> bool:
+    """Whether it starts with the others, and nobody waits; what is asked for is waited for."""
+    return not process.required and not process.on_request
+
+
 async def start_tier(site: Site, processes: Sequence[Process]) -> dict[str, float]:
     """Start the processes side by side; an optional one is not waited for."""
     for process in processes:
         supervision.start(site.folder, process.name)
-    required = [process for process in processes if process.required]
-    seconds = await asyncio.gather(*(make_ready(site, process) for process in required))
-    return {process.name: each for process, each in zip(required, seconds, strict=True)}
+    awaited = [process for process in processes if not is_optional(process)]
+    seconds = await asyncio.gather(*(make_ready(site, process) for process in awaited))
+    return {process.name: each for process, each in zip(awaited, seconds, strict=True)}
 
 
 async def make_ready(site: Site, process: Process) -> float:
@@ -168,5 +189,10 @@ def as_figures(seconds: Mapping[str, float], total: float) -> list[Figure]:
 
 
 def address_table(composition: Composition, site: Site) -> str:
-    rows = [(port.name, port.address(site)) for port in composition.ports]
+    rows = [
+        (port.name, port.address(site))
+        for process in composition.processes
+        if not process.on_request or runs(site, process)
+        for port in process.ports
+    ]
     return table(("name", "address"), rows)

@@ -131,6 +131,28 @@ def test_an_optional_process_that_leaves_is_absent_and_hurts_nobody(
     assert (absent.state, absent.reason) == ("absent", "could not be had")
 
 
+def test_a_process_on_request_runs_when_it_is_asked_for(
+    web_only: Composition, running_web: Site
+) -> None:
+    guest = Process(
+        name="guest",
+        command=lambda site: [sys.executable, "-c", "import time; time.sleep(60)"],
+        required=False,
+        on_request=True,
+    )
+    both = Composition(processes=(*web_only.processes, guest))
+    settings = running_web.settings
+
+    up(both, settings)
+    assert [each.state for each in status(both, settings)] == ["ready", "stopped"]
+    with pytest.raises(Failure, match=r"^web: only guest can be asked for"):
+        up(both, settings, ["web"])
+    up(both, settings, ["guest"])
+    assert [each.state for each in status(both, settings)] == ["ready", "ready"]
+    up(both, settings)
+    assert [each.state for each in status(both, settings)] == ["ready", "ready"]
+
+
 def test_a_preparation_that_fails_is_named_with_its_words(web_only: Composition) -> None:
     failing = Preparation(
         name="users tables",
