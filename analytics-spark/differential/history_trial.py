@@ -78,8 +78,9 @@ def try_history(
             "buckets": setup.buckets,
         }
     )
-    spark.conf.set("spark.sql.shuffle.partitions", setup.shuffle_partitions)
-    count_all(spark, settings)
+    session = spark.newSession()  # whose settings are its own
+    session.conf.set("spark.sql.shuffle.partitions", setup.shuffle_partitions)
+    count_all(session, settings)
     with psycopg.connect(settings.database_dsn) as connection:
         return compared(connection, records)
 
@@ -90,14 +91,7 @@ def count_all(spark: SparkSession, settings: JobSettings) -> None:
     with writer.open_writer(dsn, checkpoint_dir, buckets) as connection:
         set_aside = partial(dead_letters.set_aside, settings.kafka_bootstrap_servers)
         write = sink.sink_into(connection, checkpoint_dir, buckets, set_aside)
-        running = (
-            query.outcomes(spark, settings)
-            .writeStream.outputMode("update")
-            .foreachBatch(write)
-            .option("checkpointLocation", checkpoint_dir.absolute().as_uri())
-            .trigger(availableNow=True)
-            .start()
-        )
+        running = query.start(query.outcomes(spark, settings), write, settings, to_the_end=True)
         try:
             if not running.awaitTermination(READ_SECONDS_MAX):
                 raise TimeoutError(f"the history was not read within {READ_SECONDS_MAX} s")

@@ -3,16 +3,12 @@
 `make differential` tries more and larger ones.
 """
 
-import asyncio
-from pathlib import Path
-
 import pytest
 from pyspark.sql import SparkSession
 
 from analytics_spark.settings import JobSettings
 from history_trial import Setup, try_history
 from random_history import RandomHistory
-from running_job import empty_topics
 
 ORDERS = 3_000
 
@@ -26,22 +22,8 @@ ORDERS = 3_000
     ids=["at once", "in pieces"],
 )
 def test_the_cells_are_those_of_a_plain_query(
-    spark: SparkSession,
-    spark_jars: Path,
-    kafka_servers: str,
-    tables: str,
-    tmp_path: Path,
-    seed: int,
-    setup: Setup,
+    spark: SparkSession, settings: JobSettings, seed: int, setup: Setup
 ) -> None:
-    asyncio.run(empty_topics(kafka_servers))
-    settings = JobSettings(
-        database_url=tables,
-        kafka_bootstrap_servers=kafka_servers,
-        checkpoint_dir=tmp_path / "checkpoint",
-        spark_jars_dir=spark_jars,
-    )
-
     outcome = try_history(spark, settings, RandomHistory(seed, ORDERS), setup)
 
     assert outcome.wrong == []
@@ -49,17 +31,8 @@ def test_the_cells_are_those_of_a_plain_query(
     assert outcome.bad > 0
 
 
-def test_a_wrong_answer_is_seen(
-    spark: SparkSession, spark_jars: Path, kafka_servers: str, tables: str, tmp_path: Path
-) -> None:
+def test_a_wrong_answer_is_seen(spark: SparkSession, settings: JobSettings) -> None:
     """In pieces, orders come too late: an oracle that waits for all of them has other cells."""
-    asyncio.run(empty_topics(kafka_servers))
-    settings = JobSettings(
-        database_url=tables,
-        kafka_bootstrap_servers=kafka_servers,
-        checkpoint_dir=tmp_path / "checkpoint",
-        spark_jars_dir=spark_jars,
-    )
     setup = Setup(records_per_trigger=300, shuffle_partitions=2, buckets=4)
 
     outcome = try_history(spark, settings, RandomHistory(3, 1_500), setup)
