@@ -8,11 +8,11 @@ import psycopg
 from psycopg.types.json import Jsonb
 
 from analytics_spark import reconcile
-from analytics_spark.cells import KEY, VALUES
 from analytics_spark.reconcile import Reconciliation
 from histories import Event, at, confirmed
 from shared import postgres
 from small_job import LATENESS_MILLISECONDS, SmallJob
+from stored_cells import store
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 """When the first batch is committed; each next one is ten minutes later."""
@@ -38,19 +38,6 @@ INSERT_BATCH = """
         counted, late, duplicates, cancellations, ignored, bad
     )
     VALUES (gen_random_uuid(), %s, %s, %s, '', %s, 0, 0, 0, 0, 0, 0)
-"""
-
-INSERT_EPOCH = """
-    INSERT INTO epochs (
-        query_id, batch_id, buckets, watermark, trace_id,
-        counted, late, duplicates, cancellations, ignored, bad
-    )
-    VALUES (gen_random_uuid(), 0, 4, %s, '', 0, 0, 0, 0, 0, 0)
-"""
-
-INSERT_CELL = f"""
-    INSERT INTO cells ({", ".join(KEY + VALUES)})
-    VALUES (to_timestamp(%s / 1000.0), {", ".join("%s" for _ in KEY[1:] + VALUES)})
 """
 
 
@@ -93,9 +80,7 @@ class World:
         self.batch(confirmed("the last", "Lily", ("ipad", 1), ordered_at=at(hour=9)))
         self.batch()
         with psycopg.connect(self.analytics) as connection:
-            connection.execute(INSERT_EPOCH, [self._watermark])
-            for cell, amounts in self._job.cells().items():
-                connection.execute(INSERT_CELL, cell + amounts)
+            store(connection, self._job, self._watermark)
         return self
 
     def compare(self) -> Reconciliation:

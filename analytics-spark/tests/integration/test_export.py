@@ -16,23 +16,10 @@ import pytest
 from pyarrow import dataset, parquet
 
 from analytics_spark import export as exporting
-from analytics_spark.cells import KEY, VALUES
 from analytics_spark.export import Exported, NotExported, export
 from histories import at, confirmed, id_of, sample
 from small_job import SmallJob
-
-INSERT_EPOCH = """
-    INSERT INTO epochs (
-        query_id, batch_id, buckets, watermark, trace_id,
-        counted, late, duplicates, cancellations, ignored, bad
-    )
-    VALUES (gen_random_uuid(), 0, 4, %s, '', 0, 0, 0, 0, 0, 0)
-"""
-
-INSERT_CELL = f"""
-    INSERT INTO cells ({", ".join(KEY + VALUES)})
-    VALUES (to_timestamp(%s / 1000.0), {", ".join("%s" for _ in KEY[1:] + VALUES)})
-"""
+from stored_cells import store
 
 READ_CELLS = """
     SELECT to_char(hour, 'YYYY-MM-DD"T"HH24'), user_id, item_id, item_type, address, gender,
@@ -53,9 +40,7 @@ def filled(tables: str) -> Iterator[psycopg.Connection]:
         ),
     )
     with psycopg.connect(tables, autocommit=True, options="-c timezone=UTC") as connection:
-        connection.execute(INSERT_EPOCH, [at(30, hour=3)])
-        for cell, amounts in job.cells().items():
-            connection.execute(INSERT_CELL, cell + amounts)
+        store(connection, job, at(30, hour=3))
         yield connection
 
 

@@ -6,53 +6,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from uuid import uuid4
 
 import psycopg
-import pyarrow as pa
 import pytest
 
 from analytics_spark import sink
 from analytics_spark import writer as writing
 from analytics_spark.batch import Batch, Tally, instant
-from analytics_spark.cells import DELTAS
-from analytics_spark.records import BAD
 from analytics_spark.writer import NotTheWriter, open_writer
 from histories import HOUR
+from one_batch import BUCKETS, JACK, QUERY_ID, one_batch
 from small_job import milliseconds
 
-JACK = {
-    "hour": milliseconds(HOUR),
-    "item_id": "iphone",
-    "item_type": "phone",
-    "address": "BJ",
-    "gender": "male",
-    "user_id": "Jack",
-    "purchases": 1,
-    "quantity": 3,
-    "cents": 16_166_64,
-}
 TAKEN_OUT = JACK | {"purchases": -1, "quantity": -3, "cents": -16_166_64}
 
-BUCKETS = 8
-QUERY_ID = str(uuid4())
-
 READ_CELLS = "SELECT user_id, purchases, quantity, cents FROM cells ORDER BY user_id"
-
-
-def batch(batch_id: int, *deltas: dict[str, object], query_id: str = QUERY_ID) -> Batch:
-    return Batch(
-        query_id=query_id,
-        batch_id=batch_id,
-        buckets=BUCKETS,
-        offsets={"orders.v1": {"0": [0, batch_id]}},
-        watermark=HOUR,
-        latest_order_at=HOUR,
-        tally=Tally(counted=1),
-        deltas=pa.Table.from_pylist(list(deltas), DELTAS),
-        samples=[],
-        bad_records=BAD.empty_table(),
-    )
 
 
 def apply(writer: psycopg.Connection, *batches: Batch) -> Sequence[bool]:
@@ -70,7 +38,7 @@ def cells(connection: psycopg.Connection) -> list[tuple[object, ...]]:
 
 
 def test_the_same_batch_twice_counts_once(writer: psycopg.Connection) -> None:
-    applied = apply(writer, batch(0, JACK), batch(0, JACK))
+    applied = apply(writer, one_batch(0, JACK), one_batch(0, JACK))
 
     assert applied == [True, False]
     assert cells(writer) == [("Jack", 1, 3, 16_166_64)]
@@ -83,7 +51,9 @@ def test_trap_t7_two_batches_are_both_there_and_a_replayed_one_changes_nothing(
 ) -> None:
     lily = JACK | {"user_id": "Lily"}
 
-    applied = apply(writer, batch(0, JACK), batch(1, lily), batch(1, lily), batch(0, JACK))
+    applied = apply(
+        writer, one_batch(0, JACK), one_batch(1, lily), one_batch(1, lily), one_batch(0, JACK)
+    )
 
     assert applied == [True, True, False, False]
     assert cells(writer) == [("Jack", 1, 3, 16_166_64), ("Lily", 1, 3, 16_166_64)]
@@ -97,30 +67,30 @@ def test_without_the_epoch_the_same_batch_twice_counts_twice(
     monkeypatch.setattr(sink, "ADVANCE_EPOCH", sink.ADVANCE_EPOCH.replace(fence, ""))
     monkeypatch.setattr(sink, "INSERT_BATCH", f"{sink.INSERT_BATCH} ON CONFLICT DO NOTHING")
 
-    apply(writer, batch(0, JACK), batch(0, JACK))
+    apply(writer, one_batch(0, JACK), one_batch(0, JACK))
 
     assert cells(writer) == [("Jack", 2, 6, 2 * 16_166_64)]
 
 
 def test_an_older_batch_changes_nothing(writer: psycopg.Connection) -> None:
-    assert apply(writer, batch(7, JACK), batch(6, JACK)) == [True, False]
+    assert apply(writer, one_batch(7, JACK), one_batch(6, JACK)) == [True, False]
     assert cells(writer) == [("Jack", 1, 3, 16_166_64)]
 
 
 def test_a_batch_that_fails_leaves_nothing(writer: psycopg.Connection) -> None:
-    broken = replace(batch(0, JACK, JACK | {"gender": None}))
+    broken = replace(one_batch(0, JACK, JACK | {"gender": None}))
 
     with pytest.raises(psycopg.errors.NotNullViolation):
         apply(writer, broken)
 
     assert cells(writer) == []
     assert writer.execute("SELECT count(*) FROM epochs").fetchall() == [(0,)]
-    assert apply(writer, batch(0, JACK)) == [True]
+    assert apply(writer, one_batch(0, JACK)) == [True]
 
 
 def test_deltas_add_up_and_an_empty_cell_goes(writer: psycopg.Connection) -> None:
     lily = JACK | {"user_id": "Lily"}
-    apply(writer, batch(0, JACK, lily), batch(1, TAKEN_OUT, lily))
+    apply(writer, one_batch(0, JACK, lily), one_batch(1, TAKEN_OUT, lily))
 
     assert cells(writer) == [("Lily", 2, 6, 2 * 16_166_64)]
 
@@ -130,8 +100,8 @@ def test_a_batch_notes_which_hours_it_changed_and_how_long_it_took(
 ) -> None:
     later = JACK | {"hour": milliseconds(HOUR + timedelta(hours=2))}
     lily = JACK | {"user_id": "Lily"}
-    apply(writer, batch(0, JACK, later, lily), batch(1))
-    sink.apply(writer, batch(2), "0" * 32, began_at=0)
+    apply(writer, one_batch(0, JACK, later, lily), one_batch(1))
+    sink.apply(writer, one_batch(2), "0" * 32, began_at=0)
 
     noted = writer.execute(
         "SELECT hours, milliseconds > 0 FROM batches ORDER BY batch_id"
@@ -140,14 +110,14 @@ def test_a_batch_notes_which_hours_it_changed_and_how_long_it_took(
 
 
 def test_text_that_looks_like_syntax_stays_text(writer: psycopg.Connection) -> None:
-    apply(writer, batch(0, JACK | {"user_id": 'a"b,\\.\n;', "address": ""}))
+    apply(writer, one_batch(0, JACK | {"user_id": 'a"b,\\.\n;', "address": ""}))
 
     assert cells(writer)[0][0] == 'a"b,\\.\n;'
 
 
 def test_totals_and_the_watermark_only_grow(writer: psycopg.Connection) -> None:
-    quiet = replace(batch(1), watermark=None, latest_order_at=None, tally=Tally(late=2))
-    apply(writer, batch(0, JACK), quiet)
+    quiet = replace(one_batch(1), watermark=None, latest_order_at=None, tally=Tally(late=2))
+    apply(writer, one_batch(0, JACK), quiet)
 
     row = writer.execute("SELECT batch_id, watermark, counted, late FROM epochs").fetchone()
     assert row == (1, HOUR, 1, 2)
@@ -157,7 +127,7 @@ def test_history_of_batches_is_bounded(
     writer: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sink, "BATCHES_KEPT_MAX", 2)
-    apply(writer, *(batch(number) for number in range(5)))
+    apply(writer, *(one_batch(number) for number in range(5)))
 
     kept = writer.execute("SELECT batch_id FROM batches ORDER BY batch_id").fetchall()
     assert kept == [(3,), (4,)]
@@ -190,7 +160,7 @@ def test_a_lost_checkpoint_is_refused(
     tables: str, writer: psycopg.Connection, tmp_path: Path
 ) -> None:
     """It would read the topics from their beginning, and count every order again."""
-    apply(writer, batch(0, JACK))
+    apply(writer, one_batch(0, JACK))
     writer.close()
 
     with pytest.raises(NotTheWriter, match="holds none"), open_writer(tables, tmp_path, BUCKETS):
@@ -226,12 +196,12 @@ def test_tables_that_fit_their_checkpoint_are_taken_up(
     planned: int,
 ) -> None:
     if stored is not None:
-        apply(writer, batch(stored, JACK))
+        apply(writer, one_batch(stored, JACK))
     writer.close()
     write_checkpoint(tmp_path, done=done, planned=planned)
 
     with open_writer(tables, tmp_path, BUCKETS) as connection:
-        assert apply(connection, batch(planned, JACK)) == [planned != stored]
+        assert apply(connection, one_batch(planned, JACK)) == [planned != stored]
 
 
 def test_lost_tables_are_refused(tables: str, tmp_path: Path) -> None:
@@ -248,7 +218,7 @@ def test_lost_tables_are_refused(tables: str, tmp_path: Path) -> None:
 def test_tables_put_back_from_an_old_copy_are_refused(
     tables: str, writer: psycopg.Connection, tmp_path: Path
 ) -> None:
-    apply(writer, batch(9, JACK))
+    apply(writer, one_batch(9, JACK))
     writer.close()
     write_checkpoint(tmp_path, done=10, planned=10)
 
@@ -263,7 +233,7 @@ def test_a_checkpoint_put_back_from_an_old_copy_is_refused(
     tables: str, writer: psycopg.Connection, tmp_path: Path
 ) -> None:
     """The epoch would take its next batches for repeated ones, and their orders would be lost."""
-    apply(writer, batch(12, JACK))
+    apply(writer, one_batch(12, JACK))
     writer.close()
     write_checkpoint(tmp_path, done=10, planned=11)
 
@@ -278,7 +248,7 @@ def test_another_number_of_buckets_is_refused(
     tables: str, writer: psycopg.Connection, tmp_path: Path
 ) -> None:
     """Users would go to buckets that do not know their orders and addresses."""
-    apply(writer, batch(0, JACK))
+    apply(writer, one_batch(0, JACK))
     writer.close()
     write_checkpoint(tmp_path, done=0, planned=0)
 
