@@ -40,9 +40,12 @@ def page_of(settings: ApiSettings) -> Sequence[BaseRoute]:
 
 
 async def run_job(arguments: argparse.Namespace) -> None:
-    from analytics_spark import job
+    from analytics_spark.session import begin_session
 
     settings = processes.read_settings(JobSettings)
+    begin_session(settings)
+    from analytics_spark import job
+
     with telemetry.configured("analytics-job", settings.otel_exporter_otlp_endpoint):
         await job.run_job(settings)
 

@@ -19,7 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from analytics_spark import dead_letters, generations, query, sink, writer
 from analytics_spark.generations import Generation, OtherGeneration
 from analytics_spark.readiness import Readiness
-from analytics_spark.session import open_session
+from analytics_spark.session import begin_workers, open_session
 from analytics_spark.settings import JobSettings
 from shared.health import health_server
 
@@ -86,6 +86,7 @@ def filling(
         writer.refuse_other_partitions(checkpoint_dir, settings.shuffle_partitions)
         spark = open_session(own)
         try:
+            begin_workers(spark)
             frame = query.outcomes(spark, own)
             copy = partial(dead_letters.set_aside, settings.kafka_bootstrap_servers)
             set_aside = set_aside or copy

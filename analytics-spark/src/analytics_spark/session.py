@@ -3,10 +3,17 @@
 import os
 import sys
 import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from typing import TypeVar
 
 from pyspark.sql import SparkSession
 
 from analytics_spark.settings import SHUFFLE_PARTITIONS_DEFAULT, JobSettings
+
+T = TypeVar("T")
 
 BATCHES_RETAINED_MIN = 20
 """Batches whose offsets and state files a checkpoint keeps."""
@@ -22,7 +29,10 @@ JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss2m -XX:-UsePerfData
 
 
 def open_session(settings: JobSettings) -> SparkSession:
-    """Start Spark in this process, or connect to the cluster that `spark_master` names."""
+    """Start Spark in this process, or connect to the cluster that `spark_master` names.
+
+    There is one session in a process: who comes second waits for it, and gets it.
+    """
     # Otherwise the workers start whatever python3 is on the path.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -33,6 +43,31 @@ def open_session(settings: JobSettings) -> SparkSession:
     # A query's failure is logged once, by us, with its cause.
     session.sparkContext.setLogLevel("OFF")
     return session
+
+
+def begin_session(settings: JobSettings) -> None:
+    """Start Spark in the background: it takes as long as the imports of the operator."""
+    in_background(partial(open_session, settings))
+
+
+def begin_workers(session: SparkSession) -> None:
+    """Start the Python workers in the background: it takes as long as planning the query."""
+    frame = session.range(1, numPartitions=1).mapInArrow(unchanged, "id long")
+    in_background(frame.collect)
+
+
+def in_background(work: Callable[[], object]) -> None:
+    """What fails there fails again, and is told, where it is needed."""
+
+    def run() -> None:
+        with suppress(Exception):
+            work()
+
+    threading.Thread(target=run, daemon=True).start()
+
+
+def unchanged(batches: Iterator[T]) -> Iterator[T]:
+    return batches
 
 
 def configuration(settings: JobSettings) -> dict[str, str | int]:
@@ -50,6 +85,9 @@ def configuration(settings: JobSettings) -> dict[str, str | int]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.python.daemon.module": "analytics_spark.workers",
+        # Otherwise the stateless stage's workers have a variable that the operator's do not, so
+        # that each would have a pool of its own: four seconds of a cold start and 370 MB.
+        "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
         # A checkpoint that has another number keeps it.
         "spark.sql.shuffle.partitions": settings.shuffle_partitions or SHUFFLE_PARTITIONS_DEFAULT,

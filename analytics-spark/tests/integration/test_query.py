@@ -1,9 +1,8 @@
 """The vectors on the real thing: Kafka, Spark and PostgreSQL."""
 
-import asyncio
 from dataclasses import replace
-from pathlib import Path
 
+import psutil
 import psycopg
 import pytest
 from aiokafka.errors import KafkaError
@@ -25,76 +24,55 @@ from histories import (
     registered,
     sample,
 )
-from running_job import RunningJob, Sink, empty_topics
+from running_job import RunningJob, Sink
 
 SAMPLE = (4, 4, 12, 44_506_56)
 
 
-@pytest.fixture
-def job(
-    spark: SparkSession,
-    spark_jars: Path,
-    kafka_servers: str,
-    tables: str,
-    reader: psycopg.Connection,
-    tmp_path: Path,
-) -> RunningJob:
-    """A job with empty topics, an empty checkpoint and empty tables."""
-    asyncio.run(empty_topics(kafka_servers))
-    settings = JobSettings(
-        database_url=tables,
-        kafka_bootstrap_servers=kafka_servers,
-        checkpoint_dir=tmp_path / "checkpoint",
-        spark_jars_dir=spark_jars,
-        trigger_milliseconds=50,
-    )
-    return RunningJob(spark, settings, reader)
+def test_v1_v2_the_sample_counts_once_whatever_is_repeated(live: RunningJob) -> None:
+    live.read(*sample())
+    assert live.hour(HOUR) == SAMPLE
+    assert live.epoch("counted") == 16
+
+    live.read(*sample())
+    assert live.hour(HOUR) == SAMPLE
+    assert (live.epoch("counted"), live.epoch("duplicates")) == (16, 16)
 
 
-def test_v1_v2_the_sample_counts_once_whatever_is_repeated(job: RunningJob) -> None:
-    job.read(*sample())
-    assert job.hour(HOUR) == SAMPLE
-    assert job.epoch("counted") == 16
+def test_v5_v7_v10_v11_what_becomes_known_later_corrects_the_cells(live: RunningJob) -> None:
+    live.read(*sample(), confirmed("early", "Tom", ("iphone", 1), ordered_at=at(40)))
+    assert live.hour(HOUR) == SAMPLE
 
-    job.read(*sample())
-    assert job.hour(HOUR) == SAMPLE
-    assert (job.epoch("counted"), job.epoch("duplicates")) == (16, 16)
+    live.read(registered("Tom", "BJ"))
+    assert live.hour(HOUR)[:2] == (5, 5)
 
+    live.read(moved("Tom", "SH", since=at(30)))
+    assert live.hour(HOUR) == SAMPLE
 
-def test_v5_v7_v10_v11_what_becomes_known_later_corrects_the_cells(job: RunningJob) -> None:
-    job.read(*sample(), confirmed("early", "Tom", ("iphone", 1), ordered_at=at(40)))
-    assert job.hour(HOUR) == SAMPLE
+    live.read(origin_corrected("iphone", "SH"))
+    assert live.hour(HOUR)[:2] == (4, 5)  # without Jack, with Tom's and a second one of Lily
 
-    job.read(registered("Tom", "BJ"))
-    assert job.hour(HOUR)[:2] == (5, 5)
-
-    job.read(moved("Tom", "SH", since=at(30)))
-    assert job.hour(HOUR) == SAMPLE
-
-    job.read(origin_corrected("iphone", "SH"))
-    assert job.hour(HOUR)[:2] == (4, 5)  # without Jack, with Tom's and a second one of Lily
-
-    job.read(cancelled("early", "Tom", ("iphone", 1), ordered_at=at(40)))
-    assert job.hour(HOUR)[:2] == (3, 4)
+    live.read(cancelled("early", "Tom", ("iphone", 1), ordered_at=at(40)))
+    assert live.hour(HOUR)[:2] == (3, 4)
 
 
-def test_v8_v9_an_order_is_counted_within_the_grace_and_dropped_after_it(job: RunningJob) -> None:
-    job.read(*sample(), confirmed("later", "Lily", ("iphone", 1), ordered_at=at(30, hour=1)))
-    job.read(confirmed("within", "Jack", ("iphone", 1), ordered_at=at(50)))
-    assert job.hour(HOUR)[:2] == (4, 5)
-    assert job.epoch("late") == 0
+def test_v8_v9_an_order_is_counted_within_the_grace_and_dropped_after_it(live: RunningJob) -> None:
+    live.read(*sample(), confirmed("later", "Lily", ("iphone", 1), ordered_at=at(30, hour=1)))
+    live.read(confirmed("within", "Jack", ("iphone", 1), ordered_at=at(50)))
+    assert live.hour(HOUR)[:2] == (4, 5)
+    assert live.epoch("late") == 0
 
-    job.read(confirmed("much later", "Lily", ("iphone", 1), ordered_at=at(hour=5)))
-    job.read(confirmed("too late", "Jack", ("iphone", 1), ordered_at=at(51)))
-    assert job.hour(HOUR)[:2] == (4, 5)
-    assert job.epoch("late") == 1
-    assert job.epoch("watermark") == at(hour=3)
+    live.read(confirmed("much later", "Lily", ("iphone", 1), ordered_at=at(hour=5)))
+    live.read(confirmed("too late", "Jack", ("iphone", 1), ordered_at=at(51)))
+    assert live.hour(HOUR)[:2] == (4, 5)
+    assert live.epoch("late") == 1
+    assert live.epoch("watermark") == at(hour=3)
 
 
 BROKEN = confirmed("broken", "Jack", ("iphone", 1), ordered_at=at(10))
 
 
-def test_broken_records_are_set_aside_and_stop_nothing(job: RunningJob) -> None:
+def test_broken_records_are_set_aside_and_stop_nothing(live: RunningJob) -> None:
     document, key = "the value is no document of its form", "the key is not the user_id"
     version = "its type or version is not understood"
     broken = [
@@ -107,13 +85,13 @@ def test_broken_records_are_set_aside_and_stop_nothing(job: RunningJob) -> None:
         (replace(registered("Lily", "BJ"), data=b"{}"), key),
     ]
 
-    job.read(*sample()[:8], *(event for event, _ in broken), *sample()[8:])
+    live.read(*sample()[:8], *(event for event, _ in broken), *sample()[8:])
 
-    assert job.hour(HOUR) == SAMPLE
-    assert job.epoch("bad") == len(broken)
+    assert live.hour(HOUR) == SAMPLE
+    assert live.epoch("bad") == len(broken)
     letters = [
         (letter.topic, letter.key.decode(), letter.value, *letter.headers[:-3])
-        for letter in job.dead_letters()
+        for letter in live.dead_letters()
     ]
     wanted = [
         (
@@ -129,7 +107,7 @@ def test_broken_records_are_set_aside_and_stop_nothing(job: RunningJob) -> None:
 
 
 def test_a_batch_is_not_counted_before_its_bad_records_are_set_aside(
-    job: RunningJob, monkeypatch: pytest.MonkeyPatch
+    live: RunningJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise nobody would ever read them again."""
 
@@ -139,33 +117,33 @@ def test_a_batch_is_not_counted_before_its_bad_records_are_set_aside(
     with monkeypatch.context() as patch:
         patch.setattr(dead_letters, "copy", refuse)
         with pytest.raises(StreamingQueryException, match="NotSetAside"):
-            job.read(*sample(), replace(BROKEN, data=b"{"))
-    assert job.hour(HOUR) == (0, 0, 0, 0)
+            live.read(*sample(), replace(BROKEN, data=b"{"))
+    assert live.hour(HOUR) == (0, 0, 0, 0)
 
-    job.read()
-    assert job.hour(HOUR) == SAMPLE
-    assert len(job.dead_letters()) == 1
+    live.read()
+    assert live.hour(HOUR) == SAMPLE
+    assert len(live.dead_letters()) == 1
 
 
-def test_events_of_no_interest_are_read_over(job: RunningJob) -> None:
+def test_events_of_no_interest_are_read_over(live: RunningJob) -> None:
     other = Event(topic="orders.v1", key="any", type="order-placed", data=b"not even JSON")
 
-    job.read(*sample(), other)
+    live.read(*sample(), other)
 
-    assert job.hour(HOUR) == SAMPLE
-    assert job.epoch("bad") == 0
+    assert live.hour(HOUR) == SAMPLE
+    assert live.epoch("bad") == 0
 
 
 def test_tables_that_are_lost_under_their_checkpoint_are_refused(
-    job: RunningJob, reader: psycopg.Connection
+    live: RunningJob, reader: psycopg.Connection
 ) -> None:
     """What the writer knows of a checkpoint holds for one that Spark wrote."""
-    job.read(*sample())
+    live.read(*sample())
     reader.execute("SET search_path TO generation_1")
     reader.execute("TRUNCATE cells, epochs, batches")
 
     with pytest.raises(NotTheWriter, match="are of no batch"):
-        job.read(*sample())
+        live.read(*sample())
 
 
 def fails_after_commit(plain: Sink) -> Sink:
@@ -186,32 +164,42 @@ def fails_before_commit(plain: Sink) -> Sink:
     return write
 
 
-def test_a_batch_run_again_after_its_commit_counts_once(job: RunningJob) -> None:
-    read_with_failures(job)
+def test_a_batch_run_again_after_its_commit_counts_once(live: RunningJob) -> None:
+    read_with_failures(live)
 
-    assert job.hour(HOUR)[:2] == (4, 5)
-    assert job.epoch("counted") == 17
+    assert live.hour(HOUR)[:2] == (4, 5)
+    assert live.epoch("counted") == 17
 
 
 def test_without_the_epoch_a_batch_run_again_counts_twice(
-    job: RunningJob, monkeypatch: pytest.MonkeyPatch
+    live: RunningJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fence = "WHERE epoch.batch_id < excluded.batch_id"
     monkeypatch.setattr(sink, "ADVANCE_EPOCH", sink.ADVANCE_EPOCH.replace(fence, ""))
     monkeypatch.setattr(sink, "INSERT_BATCH", f"{sink.INSERT_BATCH} ON CONFLICT DO NOTHING")
 
-    read_with_failures(job)
+    read_with_failures(live)
 
-    assert job.hour(HOUR)[:2] == (4, 9)
+    assert live.hour(HOUR)[:2] == (4, 9)
 
 
-def read_with_failures(job: RunningJob) -> None:
+def read_with_failures(live: RunningJob) -> None:
     """The sample and one order more, with a death before and one after the first commit."""
     with pytest.raises(StreamingQueryException, match="died before the commit"):
-        job.read(*sample(), wrap=fails_before_commit)
+        live.read(*sample(), wrap=fails_before_commit)
     with pytest.raises(StreamingQueryException, match="died after the commit"):
-        job.read(wrap=fails_after_commit)
-    job.read(confirmed("next", "Jack", ("iphone", 1), ordered_at=at(20)))
+        live.read(wrap=fails_after_commit)
+    live.read(confirmed("next", "Jack", ("iphone", 1), ordered_at=at(20)))
+
+
+def test_both_stages_have_the_same_workers(live: RunningJob) -> None:
+    """Another pool would cost four seconds of a cold start, and 370 MB."""
+    live.read(*sample())
+
+    family = psutil.Process().children(recursive=True)
+    pools = {each.ppid() for each in family if "analytics_spark.workers" in each.cmdline()}
+    forked_by = pools - {each.pid for each in family if each.name() == "java"}
+    assert len(forked_by) == 1
 
 
 def test_a_header_is_the_first_of_its_name_or_nothing(spark: SparkSession) -> None:
