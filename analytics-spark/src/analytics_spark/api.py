@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -13,8 +13,8 @@ from starlette.routing import BaseRoute
 
 from analytics_spark import changes, hours
 from analytics_spark.bootstrap import Resources
-from analytics_spark.checkpoint import Offsets
-from analytics_spark.hours import Epoch, HourTotals, Split, Totals
+from analytics_spark.checkpoint import Offsets, lag
+from analytics_spark.hours import Epoch, HourTotals, Split, Totals, is_final
 from analytics_spark.page import PATHS as PAGE_PATHS
 from analytics_spark.places import TOO_MANY_LISTENERS, Place, Service
 from shared import http
@@ -27,7 +27,6 @@ PAGE_MAX = 1_000
 PARTITION_MAX = 2**31 - 1
 OFFSET_MAX = 2**63 - 1
 NOT_READ = "not-read"
-HOUR = timedelta(hours=1)
 
 
 TOTALS: dict[str, Any] = {
@@ -406,17 +405,6 @@ async def get_user_hour(
     )
 
 
-def lag(ends: Offsets, done: Offsets) -> Offsets:
-    """Records behind the last committed batch, by topic and partition."""
-    return {
-        topic: {
-            partition: max(end - done.get(topic, {}).get(partition, 0), 0)
-            for partition, end in partitions.items()
-        }
-        for topic, partitions in ends.items()
-    }
-
-
 def amounts(totals: Totals) -> dict[str, Any]:
     return {
         "local_buyers": totals.local_buyers,
@@ -435,7 +423,7 @@ def hour_response(hour: datetime, totals: HourTotals, watermark: datetime | None
             quantity=totals.all_quantity,
             amount=Decimal(totals.all_cents).scaleb(-2),
         ),
-        final=watermark is not None and hour + HOUR <= watermark,
+        final=is_final(hour, watermark),
     )
 
 

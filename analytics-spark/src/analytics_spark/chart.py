@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 from typing import Literal
 
-from analytics_spark.hours import NOTHING, Totals
+from analytics_spark.hours import HOUR, NOTHING, Totals, is_final
 
-HOUR = timedelta(hours=1)
 TICKS_MAX = 4
 """How many lines there are above the one of zero."""
 
@@ -79,11 +78,6 @@ def chart(
     ]
     ticks = [Tick(at=at / top, text=tick_text(at, measure)) for at in range(0, top + 1, step)]
     return Chart(bars=bars, ticks=ticks)
-
-
-def is_final(hour: datetime, watermark: datetime | None) -> bool:
-    """Whether the hour changes no more: the watermark has passed its end."""
-    return watermark is not None and hour + HOUR <= watermark
 
 
 def number_of(totals: Totals, measure: Measure) -> int:

@@ -6,7 +6,6 @@ was made of: an hour is written again only when its rows are others, after a reb
 
 import fcntl
 import os
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ import psycopg
 import pyarrow as pa
 from pyarrow import parquet
 
-from shared.progress import CLEAR_LINE
+from shared.progress import tell_in_place
 
 CONNECT_TIMEOUT_SECONDS = 10
 STATEMENT_TIMEOUT_SECONDS = 600
@@ -98,15 +97,12 @@ def bring(connection: psycopg.Connection, folder: Path) -> Exported:
     final: dict[datetime, str] = dict(connection.execute(FINAL_HOURS).fetchall())
     written = 0
     for number, (hour, rows_hash) in enumerate(final.items(), start=1):
-        if sys.stdout.isatty():
-            sys.stdout.write(f"{CLEAR_LINE}{number} of {len(final)} hours")
-            sys.stdout.flush()
+        tell_in_place(f"{number} of {len(final)} hours")
         path = path_of(folder, hour)
         if hash_in(path) != rows_hash:
             write(path, rows_of(connection, hour, rows_hash))
             written += 1
-    if sys.stdout.isatty():
-        sys.stdout.write(CLEAR_LINE)
+    tell_in_place("")
     removed = remove_others(folder, final)
     return Exported(written=written, unchanged=len(final) - written, removed=removed)
 

@@ -2,19 +2,18 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 
 import psycopg
 from psycopg.rows import class_row
 
 from analytics_spark.generations import Generation
+from analytics_spark.hours import is_final
 from shared.rebuild import CONTENT
 
 HOURS_TOLD_MAX = 50
 """Differing hours that are told one by one."""
-
-HOUR = timedelta(hours=1)
 
 TOTALS = """
     SELECT hour, count(*) AS cells, sum(purchases)::bigint AS purchases,
@@ -91,7 +90,7 @@ def told_hours(hours: list[DifferentHour], live: State, anew: State) -> Iterator
     if not hours:
         yield "all hours are equal"
     for each in hours[:HOURS_TOLD_MAX]:
-        final = is_final(each.hour, live)
+        final = is_final(each.hour, live.watermark)
         yield (
             f"{each.hour:%Y-%m-%dT%H} {'final' if final else 'not final'}:"
             f" {each.anew_cells} cells instead of {each.live_cells}, purchases {each.purchases:+},"
@@ -99,10 +98,6 @@ def told_hours(hours: list[DifferentHour], live: State, anew: State) -> Iterator
         )
     if hours:
         yield f"{len(hours)} hours differ"
-
-
-def is_final(hour: datetime, state: State) -> bool:
-    return state.watermark is not None and hour + HOUR <= state.watermark
 
 
 def told_states(live: State, anew: State) -> Iterator[str]:

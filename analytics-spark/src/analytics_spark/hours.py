@@ -4,7 +4,7 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal
 
 import asyncpg
@@ -14,6 +14,8 @@ from analytics_spark.checkpoint import Offsets, Ranges
 
 Connection = asyncpg.Connection | PoolConnectionProxy
 Split = Literal["origin", "item", "address", "gender", "type"]
+
+HOUR = timedelta(hours=1)
 
 # A purchase is local because address and origin are equal, so that one column answers for both.
 COLUMNS: dict[Split, str] = {
@@ -185,6 +187,11 @@ class Reconciled:
     undecided: int
     differences: int
     hours: Sequence[datetime]
+
+
+def is_final(hour: datetime, watermark: datetime | None) -> bool:
+    """Whether the hour changes no more: the watermark has passed its end."""
+    return watermark is not None and hour + HOUR <= watermark
 
 
 @asynccontextmanager

@@ -25,18 +25,17 @@ BYTES_MAX = 64 * 1024 * 1024
 """Bytes that a task holds before it packs them: a few big records weigh as much as many small ones.
 Spark's batches are at most as large again (its `arrow.maxBytesPerBatch`)."""
 
-PACKED = "bucket int, kind string, count long, event_time timestamp, body binary"
+PACKED = "bucket int, kind string, event_time timestamp, body binary"
 PACKED_ARROW = pa.schema(
     {
         "bucket": pa.int32(),
         "kind": pa.string(),
-        "count": pa.int64(),
         "event_time": pa.timestamp("us", "UTC"),
         "body": pa.binary(),
     }
 )
 
-PackedRow = tuple[int, Kind, int, int | None, bytes | None]
+PackedRow = tuple[int, Kind, int | None, bytes | None]
 
 
 def packed(records: DataFrame, topic: Topic, buckets: int) -> DataFrame:
@@ -71,7 +70,7 @@ def pack_held(
     checked = check(topic, pa.Table.from_batches(held).combine_chunks())
     rows = list(packed_rows(topic, checked.rows, buckets))
     if checked.bad.num_rows:
-        rows.append((0, Kind.BAD, checked.bad.num_rows, None, to_bytes(checked.bad)))
+        rows.append((0, Kind.BAD, None, to_bytes(checked.bad)))
     if rows:
         columns = zip(zip(*rows, strict=True), PACKED_ARROW.types, strict=True)
         arrays = [pa.array(list(values), type_) for values, type_ in columns]
@@ -90,10 +89,10 @@ def packed_rows(topic: Topic, rows: pa.Table, buckets: int) -> Iterator[PackedRo
         yield from replicated(plain, buckets)
         return
     for number, part in split(plain, bucket, buckets):
-        yield (number, topic.kind, part.num_rows, None, to_bytes(part))
+        yield (number, topic.kind, None, to_bytes(part))
     if topic.kind is Kind.ORDERS and rows.num_rows:
         latest = pc.max(rows["ordered_at"]).as_py() * 1000
-        yield (0, Kind.CLOCK, 0, latest, None)
+        yield (0, Kind.CLOCK, latest, None)
 
 
 def replicated(changes: pa.Table, buckets: int) -> Iterator[PackedRow]:
@@ -101,7 +100,7 @@ def replicated(changes: pa.Table, buckets: int) -> Iterator[PackedRow]:
     if changes.num_rows:
         body = to_bytes(changes)
         for number in range(buckets):
-            yield (number, Kind.ITEMS, changes.num_rows, None, body)
+            yield (number, Kind.ITEMS, None, body)
 
 
 def split(rows: pa.Table, bucket: Integers, buckets: int) -> Iterator[tuple[int, pa.Table]]:

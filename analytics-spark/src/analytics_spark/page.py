@@ -22,19 +22,17 @@ from starlette.staticfiles import StaticFiles
 from analytics_spark import changes, hours, job_lock
 from analytics_spark.bootstrap import Resources
 from analytics_spark.chart import (
-    HOUR,
     MEASURES,
     TITLES,
     Chart,
     Measure,
     chart,
-    is_final,
     money,
     number_of,
     written,
 )
-from analytics_spark.checkpoint import Offsets
-from analytics_spark.hours import Connection, Epoch, Split, Totals
+from analytics_spark.checkpoint import Offsets, lag
+from analytics_spark.hours import HOUR, Connection, Epoch, Split, Totals, is_final
 from analytics_spark.places import Place, Service
 from shared.forms import Hour
 from shared.limits import Rates
@@ -223,14 +221,8 @@ def waiting(ends: Offsets | None, epoch: Epoch | None) -> Mapping[str, int] | No
     """Records that wait behind the last committed batch, by topic."""
     if ends is None:
         return None
-    done = epoch.end_offsets if epoch else {}
-    return {
-        topic: sum(
-            max(end - done.get(topic, {}).get(partition, 0), 0)
-            for partition, end in partitions.items()
-        )
-        for topic, partitions in ends.items()
-    }
+    behind = lag(ends, epoch.end_offsets if epoch else {})
+    return {topic: sum(partitions.values()) for topic, partitions in behind.items()}
 
 
 def ago(seconds: int) -> str:

@@ -51,11 +51,7 @@ async def run(settings: ReconcileSettings) -> None:
         while not stop.is_set():
             done = await attempt(settings, health)
             pause = settings.reconcile_seconds if done else RETRY_SECONDS
-            try:
-                async with asyncio.timeout(pause):
-                    await stop.wait()
-            except TimeoutError:
-                pass
+            await processes.wait(stop, pause)
 
 
 async def attempt(settings: ReconcileSettings, health: Health) -> bool:

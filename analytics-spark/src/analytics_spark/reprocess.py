@@ -28,10 +28,10 @@ from analytics_spark import generations, generations_compared, job, writer
 from analytics_spark.generations import Generation
 from analytics_spark.settings import JobSettings
 from shared import rights
-from shared.progress import CLEAR_LINE
+from shared.progress import tell_in_place
 
 RECORDS_PER_TRIGGER_MIN = 400_000
-"""For each topic. Nobody waits for a batch of a rebuild, and a large one costs less a record."""
+"""Orders. Nobody waits for a batch of a rebuild, and a large one costs less a record."""
 
 PASSES = 2
 """The second one takes what came during the first: the less is left, the less a switch takes back
@@ -153,20 +153,16 @@ def follow(live: StreamingQuery, stop: threading.Event) -> None:
             show(progress)
         if time.monotonic() - heard_at > SILENCE_SECONDS_MAX:
             raise NothingDone(f"no batch within {SILENCE_SECONDS_MAX} s; try again")
-    if sys.stdout.isatty():
-        sys.stdout.write(CLEAR_LINE)
+    tell_in_place("")
     if error := live.exception():
         raise error
 
 
 def show(progress: StreamingQueryProgress) -> None:
-    if not sys.stdout.isatty():
-        return
     done = sum(records_in(source.endOffset) for source in progress.sources)
     ends = sum(records_in(source.latestOffset) for source in progress.sources)
     per_second = progress.processedRowsPerSecond or 0
-    sys.stdout.write(f"{CLEAR_LINE}{done:,} of {ends:,} records, {per_second:,.0f}/s")
-    sys.stdout.flush()
+    tell_in_place(f"{done:,} of {ends:,} records, {per_second:,.0f}/s")
 
 
 def records_in(offset: str | None) -> int:

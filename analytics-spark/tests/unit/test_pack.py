@@ -3,6 +3,7 @@
 import pytest
 
 from analytics_spark import pack
+from analytics_spark.blobs import from_bytes
 from analytics_spark.topics import ORDERS, Kind
 from histories import at, confirmed
 from small_job import records
@@ -17,7 +18,10 @@ def packed_at_once() -> list[int]:
     """How many orders each of the packed batches has."""
     packed = pack.pack(iter(BATCHES), topic=ORDERS, buckets=4)
     rows = [batch.to_pylist() for batch in packed]
-    return [sum(row["count"] for row in each if row["kind"] == Kind.ORDERS) for each in rows]
+    return [
+        sum(from_bytes(row["body"]).num_rows for row in each if row["kind"] == Kind.ORDERS)
+        for each in rows
+    ]
 
 
 def test_a_few_small_batches_are_packed_together() -> None:

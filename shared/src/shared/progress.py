@@ -6,8 +6,15 @@ import time
 CLEAR_LINE = "\r\x1b[K"
 
 
+def tell_in_place(text: str) -> None:
+    """A line that the next one replaces; where nobody watches, nothing is written."""
+    if sys.stdout.isatty():
+        sys.stdout.write(f"{CLEAR_LINE}{text}")
+        sys.stdout.flush()
+
+
 class Progress:
-    """Counts events. Where nobody watches, nothing is written."""
+    """Counts events."""
 
     def __init__(self) -> None:
         self.events = 0
@@ -15,14 +22,11 @@ class Progress:
 
     def add(self, events: int) -> None:
         self.events += events
-        if sys.stdout.isatty():
-            sys.stdout.write(f"{CLEAR_LINE}{self.events:,} events, {self.per_second:,.0f}/s")
-            sys.stdout.flush()
+        tell_in_place(f"{self.events:,} events, {self.per_second:,.0f}/s")
 
     def end(self) -> None:
         """Leave the line to others."""
-        if sys.stdout.isatty():
-            sys.stdout.write(CLEAR_LINE)
+        tell_in_place("")
 
     @property
     def per_second(self) -> float:
