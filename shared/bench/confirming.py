@@ -137,7 +137,7 @@ async def order(site: Site, rate: int, seconds: int) -> Step:
 def cpu_seconds(site: Site) -> dict[str, float]:
     """What each process of the stack has used so far, with the processes below it."""
     programs = supervision.programs(site.folder) or {}
-    return {name: sum(used_below(each.pid)) for name, each in programs.items()}
+    return {name: sum(used_below(each.pid)) for name, each in programs.items() if each.is_alive}
 
 
 def used_below(pid: int) -> Iterator[float]:
