@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.streaming.stateful_processor import (
@@ -21,6 +20,9 @@ from analytics_spark.records import BAD
 from analytics_spark.retained import BLOB, CHUNK, RetainedOrders
 from analytics_spark.topics import ITEM_ATTRIBUTES, USER_ATTRIBUTES, Kind
 from analytics_spark.versions import Changes, Versions
+
+if TYPE_CHECKING:
+    import pandas as pd  # type: ignore[import-untyped]
 
 SAMPLES_MAX = 64
 """Orders of a batch whose traces go on into the table."""
@@ -61,8 +63,12 @@ class CellDeltas(StatefulProcessor):
         self._chunks = handle.getMapState("chunks", CHUNK, BLOB)
 
     def handleInputRows(
-        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: TimerValues
-    ) -> Iterator[pd.DataFrame]:
+        self, key: Any, rows: Iterator["pd.DataFrame"], timerValues: TimerValues
+    ) -> Iterator["pd.DataFrame"]:
+        # Not above: at each start Spark asks, in a process of its own, for the form of the state,
+        # and waits for all that is imported there.
+        import pandas as pd
+
         outcome = self._apply(unpack(rows), timerValues.getCurrentWatermarkInMs())
         yield pd.DataFrame([outcome])
 
@@ -112,7 +118,7 @@ class CellDeltas(StatefulProcessor):
         )
 
 
-def unpack(frames: Iterator[pd.DataFrame]) -> Arrived:
+def unpack(frames: Iterator["pd.DataFrame"]) -> Arrived:
     """The rows of `pack`; those of a bucket may come in several frames."""
     tables = {kind: [schema.empty_table()] for kind, schema in ARRIVING.items()}
     for frame in frames:

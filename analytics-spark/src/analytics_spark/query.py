@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+# Spark imports it for the first stage, when all wait for that; here it starts meanwhile.
+import pandas  # type: ignore[import-untyped]  # noqa: F401
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery

@@ -10,6 +10,7 @@ import sys
 # archive is compiled each time.
 sys.path = [path for path in sys.path if not path.endswith(".zip")]
 
+import pandas  # type: ignore[import-untyped]  # noqa: E402, F401
 from pyspark.daemon import manager  # noqa: E402
 
 import analytics_spark.pack  # noqa: E402
