@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -12,6 +13,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from aiokafka.structs import ConsumerRecord
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from analytics_spark import dead_letters, query, sink, writer
 from analytics_spark.generations import FIRST, Generation
@@ -62,25 +64,37 @@ class RunningJob:
         self._settings = settings.model_copy(update={"checkpoint_dir": checkpoint_dir})
         self._reader = reader
         self._generation = generation
+        self._running: StreamingQuery | None = None
 
     def read(self, *events: Event, wrap: Callable[[Sink], Sink] = lambda plain: plain) -> None:
-        """Publish the events, run the query until they are committed, and stop it.
+        """Publish the events, and run the query until they are committed, if it does not run.
 
         A sink that fails is waited for, so that it has failed even after its commit.
         """
         sent = publish(self._settings.kafka_bootstrap_servers, events)
+        if self._running is not None:
+            self._wait_for(sent, self._running)
+            return
+        with self.running(wrap) as running:
+            self._wait_for(sent, running)
+
+    @contextmanager
+    def running(
+        self, wrap: Callable[[Sink], Sink] = lambda plain: plain
+    ) -> Iterator[StreamingQuery]:
+        """All that is read inside, one and the same query reads: a start takes seconds."""
         dsn, checkpoint_dir = self._settings.database_dsn, self._settings.checkpoint_dir
         buckets, generation = self._settings.buckets, self._generation
         with writer.open_writer(dsn, checkpoint_dir, buckets, generation) as connection:
             frame = query.outcomes(self._spark, self._settings)
             set_aside = partial(dead_letters.set_aside, self._settings.kafka_bootstrap_servers)
             write = wrap(sink.sink_into(connection, checkpoint_dir, buckets, set_aside, generation))
-            running = query.start(frame, write, self._settings)
+            self._running = query.start(frame, write, self._settings)
             try:
-                self._wait_for(sent, running.exception)
-                running.processAllAvailable()
+                yield self._running
             finally:
-                running.stop()
+                self._running.stop()
+                self._running = None
 
     def hour(self, hour: datetime) -> tuple[Any, ...]:
         """Local buyers, purchases, quantity and cents of an hour."""
@@ -97,16 +111,15 @@ class RunningJob:
         assert row is not None
         return row[0]
 
-    def _wait_for(
-        self, sent: dict[TopicPartition, int], failure: Callable[[], Exception | None]
-    ) -> None:
+    def _wait_for(self, sent: dict[TopicPartition, int], running: StreamingQuery) -> None:
         deadline = time.monotonic() + COMMIT_TIMEOUT_SECONDS
         while not self._committed(sent):
-            error = failure()
+            error = running.exception()
             if error is not None:
                 raise error
             assert time.monotonic() < deadline, f"{sent} was not committed"
             time.sleep(POLL_SECONDS)
+        running.processAllAvailable()
 
     def _committed(self, sent: dict[TopicPartition, int]) -> bool:
         row = self._reader.execute(READ_OFFSETS).fetchone()

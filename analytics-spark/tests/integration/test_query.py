@@ -30,43 +30,46 @@ SAMPLE = (4, 4, 12, 44_506_56)
 
 
 def test_v1_v2_the_sample_counts_once_whatever_is_repeated(live: RunningJob) -> None:
-    live.read(*sample())
-    assert live.hour(HOUR) == SAMPLE
-    assert live.epoch("counted") == 16
+    with live.running():
+        live.read(*sample())
+        assert live.hour(HOUR) == SAMPLE
+        assert live.epoch("counted") == 16
 
-    live.read(*sample())
-    assert live.hour(HOUR) == SAMPLE
-    assert (live.epoch("counted"), live.epoch("duplicates")) == (16, 16)
+        live.read(*sample())
+        assert live.hour(HOUR) == SAMPLE
+        assert (live.epoch("counted"), live.epoch("duplicates")) == (16, 16)
 
 
 def test_v5_v7_v10_v11_what_becomes_known_later_corrects_the_cells(live: RunningJob) -> None:
-    live.read(*sample(), confirmed("early", "Tom", ("iphone", 1), ordered_at=at(40)))
-    assert live.hour(HOUR) == SAMPLE
+    with live.running():
+        live.read(*sample(), confirmed("early", "Tom", ("iphone", 1), ordered_at=at(40)))
+        assert live.hour(HOUR) == SAMPLE
 
-    live.read(registered("Tom", "BJ"))
-    assert live.hour(HOUR)[:2] == (5, 5)
+        live.read(registered("Tom", "BJ"))
+        assert live.hour(HOUR)[:2] == (5, 5)
 
-    live.read(moved("Tom", "SH", since=at(30)))
-    assert live.hour(HOUR) == SAMPLE
+        live.read(moved("Tom", "SH", since=at(30)))
+        assert live.hour(HOUR) == SAMPLE
 
-    live.read(origin_corrected("iphone", "SH"))
-    assert live.hour(HOUR)[:2] == (4, 5)  # without Jack, with Tom's and a second one of Lily
+        live.read(origin_corrected("iphone", "SH"))
+        assert live.hour(HOUR)[:2] == (4, 5)  # without Jack, with Tom's and a second one of Lily
 
-    live.read(cancelled("early", "Tom", ("iphone", 1), ordered_at=at(40)))
-    assert live.hour(HOUR)[:2] == (3, 4)
+        live.read(cancelled("early", "Tom", ("iphone", 1), ordered_at=at(40)))
+        assert live.hour(HOUR)[:2] == (3, 4)
 
 
 def test_v8_v9_an_order_is_counted_within_the_grace_and_dropped_after_it(live: RunningJob) -> None:
-    live.read(*sample(), confirmed("later", "Lily", ("iphone", 1), ordered_at=at(30, hour=1)))
-    live.read(confirmed("within", "Jack", ("iphone", 1), ordered_at=at(50)))
-    assert live.hour(HOUR)[:2] == (4, 5)
-    assert live.epoch("late") == 0
+    with live.running():
+        live.read(*sample(), confirmed("later", "Lily", ("iphone", 1), ordered_at=at(30, hour=1)))
+        live.read(confirmed("within", "Jack", ("iphone", 1), ordered_at=at(50)))
+        assert live.hour(HOUR)[:2] == (4, 5)
+        assert live.epoch("late") == 0
 
-    live.read(confirmed("much later", "Lily", ("iphone", 1), ordered_at=at(hour=5)))
-    live.read(confirmed("too late", "Jack", ("iphone", 1), ordered_at=at(51)))
-    assert live.hour(HOUR)[:2] == (4, 5)
-    assert live.epoch("late") == 1
-    assert live.epoch("watermark") == at(hour=3)
+        live.read(confirmed("much later", "Lily", ("iphone", 1), ordered_at=at(hour=5)))
+        live.read(confirmed("too late", "Jack", ("iphone", 1), ordered_at=at(51)))
+        assert live.hour(HOUR)[:2] == (4, 5)
+        assert live.epoch("late") == 1
+        assert live.epoch("watermark") == at(hour=3)
 
 
 BROKEN = confirmed("broken", "Jack", ("iphone", 1), ordered_at=at(10))

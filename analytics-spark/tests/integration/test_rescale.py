@@ -1,11 +1,7 @@
 """State that is split otherwise is the same state; a setting that does not fit it is refused."""
 
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -162,29 +158,3 @@ def test_a_rescale_that_was_interrupted_has_to_be_repeated(
     live.read(*sample())
     assert live.hour(HOUR) == SAMPLE
     assert live.epoch("duplicates") == 16
-
-
-def test_a_process_that_runs_no_query_can_split_the_state(
-    settings: JobSettings, live: RunningJob, spark_jars: Path
-) -> None:
-    """As people run it: Spark has not started yet what its state stores ask."""
-    live.read(*sample())
-
-    ended = subprocess.run(
-        [sys.executable, "-m", "analytics_spark", "rescale", "4"],
-        env=os.environ
-        | {
-            "DATABASE_URL": settings.database_dsn,
-            "KAFKA_BOOTSTRAP_SERVERS": settings.kafka_bootstrap_servers,
-            "CHECKPOINT_DIR": str(settings.checkpoint_dir),
-            "SPARK_JARS_DIR": str(spark_jars),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    told = (ended.stdout, ended.stderr)
-    assert told == ("the state has 4 partitions instead of 2\n", "")
-    live.read(*sample())
-    assert live.hour(HOUR) == SAMPLE
