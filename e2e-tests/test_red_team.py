@@ -4,7 +4,7 @@ import json
 import os
 import socket
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import timedelta
 from pathlib import Path
 
 import httpx
@@ -16,6 +16,7 @@ from embedded import issuer, leftovers
 from embedded.run_folder import RunFolder
 from embedded.testing import bearer
 from forgeries import FORGERIES, OWN_JWK, Headers, with_own_key
+from sample import HOUR
 from scene import PROFILE, Scene, new_scene
 from shared import postgres
 from shared.auth import Door, Verifier
@@ -31,16 +32,14 @@ from users_svc.settings import UsersSettings
 
 ATTACKS_MIN = 40
 SOCKET_SECONDS_MAX = 30
-ORDERED_AT = datetime(2016, 11, 11, tzinfo=UTC)
-"""The hour of the demonstration: the numbers that other tests look at come later."""
 
 REFUSED_TOKEN = {"unauthenticated", "invalid-token"}
 
 
 @pytest.fixture(scope="session")
-def scene(stack: Stack) -> Iterator[Scene]:
+def scene(stack: Stack, hours_later: Iterator[timedelta]) -> Iterator[Scene]:
     hometown = stack.hometown
-    yield new_scene(hometown, stack.folder, ORDERED_AT)
+    yield new_scene(hometown, stack.folder, HOUR + next(hours_later))
     hometown.http.close()
 
 
