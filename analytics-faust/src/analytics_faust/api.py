@@ -85,7 +85,7 @@ class DifferencePage(BaseModel):
 
 
 class StatusResponse(BaseModel):
-    """What did not find its way since this process began."""
+    """What did not find its way since this process began; what is delivered twice counts twice."""
 
     model_config = ConfigDict(
         json_schema_extra={

@@ -31,15 +31,17 @@ async def test_killed_at_any_moment_it_goes_on_where_it_was(
     def counted(worker: Worker) -> list[Totals]:
         return [hour_at(worker, elsewhere.time(at(hour=number))) for number in range(2)]
 
+    chance = random.Random(7)
     worker = start(tmp_path).wait_until_ready()
     publishing = asyncio.create_task(kafka.publish(*elsewhere.events(played.events)))
-    more = random.randrange(1, 80)
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while counted(worker)[0][1] < min(more, expected[0][1]):
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.01)
-    worker.kill()
-    worker = await asyncio.to_thread(start(tmp_path).wait_until_ready)
+    for _ in range(2):
+        more = counted(worker)[0][1] + chance.randrange(1, 40)
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while counted(worker)[0][1] < min(more, expected[0][1]):
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.01)
+        worker.kill()
+        worker = await asyncio.to_thread(start(tmp_path).wait_until_ready)
     await publishing
     await kafka.settled()
     assert counted(worker) == expected
@@ -103,4 +105,6 @@ async def test_after_a_rest_who_was_registered_before_their_order_is_found(
     await kafka.settled()
 
     assert hour_at(worker, elsewhere.time(HOUR))[1] == expected
-    assert worker.get("/v1/status")["orders_without_user"] == 1 - expected
+    # It counts deliveries, and the order may be delivered again: so not how many, but whether.
+    lost = worker.get("/v1/status")["orders_without_user"]
+    assert (lost > 0) == (expected == 0)
