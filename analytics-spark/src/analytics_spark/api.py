@@ -13,8 +13,8 @@ from starlette.routing import BaseRoute
 
 from analytics_spark import changes, hours
 from analytics_spark.bootstrap import Resources
-from analytics_spark.checkpoint import Offsets, lag
-from analytics_spark.hours import Epoch, HourTotals, Split, Totals, is_final
+from analytics_spark.checkpoint import Offsets
+from analytics_spark.hours import Epoch, HourTotals, Split, Totals, is_final, lag
 from analytics_spark.page import PATHS as PAGE_PATHS
 from analytics_spark.places import TOO_MANY_LISTENERS, Place, Service
 from shared import http
@@ -348,7 +348,7 @@ async def get_status(caller: Reader, service: Service) -> StatusResponse:
     return StatusResponse(
         watermark=epoch.watermark if epoch else None,
         last_batch=batch_response(epoch) if epoch else None,
-        lag=None if ends is None else lag(ends, epoch.end_offsets if epoch else {}),
+        lag=lag(ends, epoch),
         orders_counted=epoch.counted if epoch else 0,
         late_orders=epoch.late if epoch else 0,
         duplicate_orders=epoch.duplicates if epoch else 0,

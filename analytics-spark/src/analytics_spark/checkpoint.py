@@ -11,17 +11,6 @@ Ranges = dict[str, dict[str, list[int]]]
 """[first, end] by topic and partition, end not included."""
 
 
-def lag(ends: Offsets, done: Offsets) -> Offsets:
-    """Records behind what is done, by topic and partition."""
-    return {
-        topic: {
-            partition: max(end - done.get(topic, {}).get(partition, 0), 0)
-            for partition, end in partitions.items()
-        }
-        for topic, partitions in ends.items()
-    }
-
-
 def query_id(checkpoint: Path) -> str | None:
     """The id of the query that owns the checkpoint; None before it ever ran."""
     metadata = checkpoint / "metadata"

@@ -194,6 +194,20 @@ def is_final(hour: datetime, watermark: datetime | None) -> bool:
     return watermark is not None and hour + HOUR <= watermark
 
 
+def lag(ends: Offsets | None, epoch: Epoch | None) -> Offsets | None:
+    """Records behind the last batch, by topic and partition; None when nobody knows the ends."""
+    if ends is None:
+        return None
+    done = epoch.end_offsets if epoch else {}
+    return {
+        topic: {
+            partition: max(end - done.get(topic, {}).get(partition, 0), 0)
+            for partition, end in partitions.items()
+        }
+        for topic, partitions in ends.items()
+    }
+
+
 @asynccontextmanager
 async def snapshot(pool: asyncpg.Pool) -> AsyncIterator[Connection]:
     """A connection on which all reads see the same batch."""

@@ -31,8 +31,8 @@ from analytics_spark.chart import (
     number_of,
     written,
 )
-from analytics_spark.checkpoint import Offsets, lag
-from analytics_spark.hours import HOUR, Connection, Epoch, Split, Totals, is_final
+from analytics_spark.checkpoint import Offsets
+from analytics_spark.hours import HOUR, Connection, Epoch, Split, Totals, is_final, lag
 from analytics_spark.places import Place, Service
 from shared.forms import Hour
 from shared.limits import Rates
@@ -219,9 +219,9 @@ async def read_parts(connection: Connection, hour: datetime, choice: Choice) -> 
 
 def waiting(ends: Offsets | None, epoch: Epoch | None) -> Mapping[str, int] | None:
     """Records that wait behind the last committed batch, by topic."""
-    if ends is None:
+    behind = lag(ends, epoch)
+    if behind is None:
         return None
-    behind = lag(ends, epoch.end_offsets if epoch else {})
     return {topic: sum(partitions.values()) for topic, partitions in behind.items()}
 
 
