@@ -50,6 +50,13 @@ def job_process(environment: Mapping[str, str]) -> Iterator[subprocess.Popen[str
             process.kill()
 
 
+def started_for(environment: Mapping[str, str]) -> list[psutil.Process]:
+    """All processes of this job that are there, also those that have lost their parent."""
+    own = ("CHECKPOINT_DIR", environment["CHECKPOINT_DIR"])
+    everybody = psutil.process_iter(["environ"])
+    return [each for each in everybody if own in (each.info["environ"] or {}).items()]
+
+
 def wait_until_ready(port: str, process: subprocess.Popen[str]) -> None:
     deadline = time.monotonic() + READY_TIMEOUT_SECONDS
     last = "no answer"
@@ -98,6 +105,9 @@ def test_a_job_without_its_database_ends_with_one_line(environment: dict[str, st
     assert process.returncode == 1
     assert "the job ends: connection failed" in log
     assert "Traceback" not in log
+    # Spark has begun to start beside the imports.
+    _, alive = psutil.wait_procs(started_for(without), timeout=STOP_TIMEOUT_SECONDS)
+    assert alive == []
 
 
 def test_a_job_at_rest_ends_with_one_line_when_another_generation_is_shown(

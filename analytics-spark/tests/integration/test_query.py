@@ -199,9 +199,11 @@ def test_both_stages_have_the_same_workers(live: RunningJob) -> None:
     """Another pool would cost four seconds of a cold start, and 370 MB."""
     live.read(*sample())
 
-    family = psutil.Process().children(recursive=True)
-    pools = {each.ppid() for each in family if "analytics_spark.workers" in each.cmdline()}
-    forked_by = pools - {each.pid for each in family if each.name() == "java"}
+    mine = {each.pid for each in psutil.Process().children(recursive=True)}
+    family = [each for each in psutil.process_iter(["cmdline", "name", "ppid"]) if each.pid in mine]
+    java = {each.pid for each in family if each.info["name"] == "java"}
+    workers = [each for each in family if "analytics_spark.workers" in (each.info["cmdline"] or [])]
+    forked_by = {each.info["ppid"] for each in workers} - java
     assert len(forked_by) == 1
 
 
