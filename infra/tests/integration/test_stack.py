@@ -145,6 +145,7 @@ def test_a_process_on_request_runs_when_it_is_asked_for(
 
     up(both, settings)
     assert [each.state for each in status(both, settings)] == ["ready", "stopped"]
+    assert status(both, settings)[1].reason == "on request"
     with pytest.raises(Failure, match=r"^web: only guest can be asked for"):
         up(both, settings, ["web"])
     up(both, settings, ["guest"])
