@@ -17,8 +17,8 @@ from embedded.composition import Site
 from embedded.errors import Failure
 from embedded.hometown import spark_variables
 from embedded.jars import SPARK_JARS, fetch
-from embedded.progress import tell_in_place
 from servers import Running
+from shared.progress import tell_in_place
 from shop_history import Totals
 
 POLL_SECONDS = 0.02

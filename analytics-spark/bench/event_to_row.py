@@ -16,12 +16,12 @@ from embedded.composition import Composition, Site
 from embedded.errors import Failure
 from embedded.kafka import KAFKA
 from embedded.postgres import POSTGRES
-from embedded.progress import tell_in_place
 from job_sizes import Size
 from part import Part
 from running_job import empty_topics
 from series import Samples, Series, series
 from shared import kafka, topics
+from shared.progress import tell_in_place
 from shared.topics import DOMAIN_TOPIC
 from shop_history import ORDERS_TOPIC, ShopHistory
 

@@ -10,11 +10,11 @@ from embedded.composition import Composition, Site
 from embedded.errors import Failure
 from embedded.kafka import KAFKA
 from embedded.postgres import POSTGRES
-from embedded.progress import tell_in_place
 from job_sizes import Size
 from part import Part
 from series import Samples, Series, series
 from shared import topics
+from shared.progress import tell_in_place
 
 AGAIN = Path(__file__).with_name("count_again.py")
 AGAIN_SECONDS_MAX = 1_200

@@ -13,11 +13,11 @@ from counting import Batch, Job
 from embedded.composition import Composition, Site
 from embedded.kafka import KAFKA
 from embedded.postgres import POSTGRES
-from embedded.progress import tell_in_place
 from job_sizes import Size
 from part import Part
 from series import Series
 from shared import topics
+from shared.progress import tell_in_place
 
 MEBIBYTE = 1 << 20
 PIECES = 5

@@ -21,7 +21,7 @@ from analytics_spark.settings import JobSettings
 from embedded import figures, jars
 from embedded.errors import Failure
 from embedded.figures import Figure
-from embedded.progress import Tone, complain, duration, tell, tell_in_place
+from embedded.progress import Tone, complain, duration, tell
 from embedded.pytest_plugin import new_database
 from embedded.run_folder import RunFolder
 from embedded.settings import Settings
@@ -31,6 +31,7 @@ from random_history import RandomHistory
 from running_job import empty_topics
 from shared import postgres, topics
 from shared.identifiers import new_id
+from shared.progress import tell_in_place
 
 ORDERS = 50_000
 SEEDS = 20

@@ -18,11 +18,12 @@ from aiokafka.structs import ConsumerRecord
 
 import oracle
 from embedded.postgres import dsn
-from embedded.progress import tell, tell_in_place
+from embedded.progress import tell
 from embedded.settings import Settings
 from embedded.status import as_found
 from history_trial import READ_BATCHES, READ_CELLS, table
 from oracle import BATCHES, CELLS, NEVER_MILLISECONDS, RECORDS
+from shared.progress import tell_in_place
 
 FETCH_MILLISECONDS_MAX = 5_000
 SCHEMA_VERSION = "1"

@@ -28,7 +28,7 @@ from embedded.errors import Failure
 from embedded.figures import Figure
 from embedded.kafka import KAFKA
 from embedded.postgres import POSTGRES, dsn
-from embedded.progress import Tone, complain, duration, tell, tell_in_place
+from embedded.progress import Tone, complain, duration, tell
 from embedded.pytest_plugin import new_database
 from embedded.run_folder import RunFolder
 from embedded.settings import Settings
@@ -38,6 +38,7 @@ from random_history import RandomHistory
 from running_job import empty_topics
 from shared import postgres, topics
 from shared.faults import FaultPoint
+from shared.progress import tell_in_place
 
 ORDERS = 4_000
 SEEDS = 20

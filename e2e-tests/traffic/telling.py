@@ -3,6 +3,7 @@
 import time
 
 from embedded import progress
+from shared.progress import tell_in_place
 
 LOG_SECONDS = 10.0
 
@@ -15,7 +16,7 @@ class Line:
 
     def tell(self, text: str) -> None:
         if progress.is_terminal():
-            progress.tell_in_place(text)
+            tell_in_place(text)
         elif time.monotonic() >= self._told_at + LOG_SECONDS:
             self._told_at = time.monotonic()
             progress.tell(text)

@@ -19,7 +19,6 @@ import rows
 import servers
 from embedded.composition import Composition, Site
 from embedded.postgres import POSTGRES
-from embedded.progress import tell_in_place
 from part import Part
 from series import Samples, Series, series
 from shared import postgres
@@ -28,6 +27,7 @@ from shared.doorbell import Doorbell
 from shared.event_store import EventStore
 from shared.identifiers import new_id
 from shared.messages import Metadata, PublicEvent
+from shared.progress import tell_in_place
 from sizes import Size
 
 TASKS = (1, 8, 32)

@@ -15,11 +15,11 @@ from embedded.composition import Site
 from embedded.errors import Failure
 from embedded.hometown import HOMETOWN
 from embedded.jaeger import JAEGER
-from embedded.progress import tell_in_place
 from hops import HOPS, median_hops
 from ordering import Ordered
 from part import Part
 from series import Samples, Series, series
+from shared.progress import tell_in_place
 from shop import Shop
 from sizes import Size
 

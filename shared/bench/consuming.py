@@ -19,7 +19,6 @@ import users_svc.bootstrap
 from embedded.composition import Composition, Site
 from embedded.kafka import KAFKA
 from embedded.postgres import POSTGRES
-from embedded.progress import tell_in_place
 from orders_svc.order import contract
 from orders_svc.order.events import OrderLine, OrderPlaced
 from part import Part
@@ -29,6 +28,7 @@ from shared import kafka, messages, topics, wire
 from shared.event_store import EventStore, partition_of
 from shared.identifiers import new_id
 from shared.messages import Metadata
+from shared.progress import tell_in_place
 from shared.wire import OutgoingRecord
 from sizes import Size
 from users_svc.events import UserEvent, UserRegistered

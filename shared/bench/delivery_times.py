@@ -19,9 +19,9 @@ from embedded.composition import Composition, Site
 from embedded.errors import Failure
 from embedded.kafka import KAFKA
 from embedded.postgres import POSTGRES
-from embedded.progress import tell_in_place
 from part import Part
 from series import Samples, Series, series
+from shared.progress import tell_in_place
 from sizes import Size
 
 CLIENTS = 16

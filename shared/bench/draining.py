@@ -20,11 +20,11 @@ import servers
 from embedded.composition import Composition, Site
 from embedded.kafka import KAFKA
 from embedded.postgres import POSTGRES
-from embedded.progress import tell_in_place
 from part import Part
 from series import Samples, Series, series
 from servers import Running
 from shared import kafka, wire
+from shared.progress import tell_in_place
 from shared.wire import Batch, OutgoingRecord
 from sizes import Size
 

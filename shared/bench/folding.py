@@ -18,7 +18,6 @@ import servers
 import users_svc.bootstrap
 from embedded.composition import Composition, Site
 from embedded.postgres import POSTGRES
-from embedded.progress import tell_in_place
 from orders_svc.order.events import (
     OrderCancelled,
     OrderConfirmed,
@@ -34,6 +33,7 @@ from shared.event_store import EventStore
 from shared.handler import load
 from shared.identifiers import new_id
 from shared.messages import Metadata
+from shared.progress import tell_in_place
 from sizes import Size
 from users_svc.events import CreditReleased, CreditReserved, UserEvent, UserRegistered
 from users_svc.settings import UsersSettings

@@ -12,12 +12,12 @@ import shop
 from embedded import issuer, ports, postgres
 from embedded.composition import HOST, Composition, Site
 from embedded.postgres import POSTGRES
-from embedded.progress import tell_in_place
 from part import Part
 from series import Samples, Series, series
 from servers import Running
 from shared import postgres as service_postgres
 from shared.identifiers import new_id
+from shared.progress import tell_in_place
 from shop import Shop
 from sizes import Size
 

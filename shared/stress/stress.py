@@ -19,13 +19,14 @@ from embedded.errors import Failure
 from embedded.figures import Figure
 from embedded.kafka import KAFKA
 from embedded.postgres import POSTGRES, dsn
-from embedded.progress import Tone, complain, tell, tell_in_place
+from embedded.progress import Tone, complain, tell
 from embedded.pytest_plugin import new_database
 from embedded.readiness import last_lines
 from embedded.run_folder import RunFolder
 from embedded.settings import Settings
 from embedded.testing import throwaway_stack
 from ledger import percentile
+from shared.progress import tell_in_place
 from trial import Outcome, Trial
 
 WRITERS_MAX = 80

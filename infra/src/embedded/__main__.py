@@ -17,11 +17,12 @@ from embedded.hometown import HOMETOWN
 from embedded.jaeger_binary import obtain
 from embedded.jars import KAFKA_JARS, SPARK_JARS, fetch
 from embedded.java import find_java
-from embedded.progress import complain, tell, tell_in_place
+from embedded.progress import complain, tell
 from embedded.run_folder import RunFolder
 from embedded.settings import Settings
 from embedded.up import address_table, up
 from shared.identifiers import new_id
+from shared.progress import tell_in_place
 
 LOG_LINES_DEFAULT = 20
 

@@ -20,9 +20,9 @@ from embedded.jars import SPARK_JARS, fetch
 from embedded.java import find_java
 from embedded.kafka import KAFKA
 from embedded.postgres import POSTGRES, READ_BY_RECONCILER, RECONCILER, dsn, owner
-from embedded.progress import tell_in_place
 from embedded.readiness import http_probe
 from embedded.run_folder import personal_data_key
+from shared.progress import tell_in_place
 
 SPARK_READY_SECONDS_MAX = 120
 SPARK_STOP_SECONDS_MAX = 30

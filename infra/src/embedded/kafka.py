@@ -12,9 +12,9 @@ from embedded.composition import HOST, Port, Process, Site, Tier
 from embedded.errors import NotReady
 from embedded.jars import KAFKA_JARS, fetch
 from embedded.java import find_java
-from embedded.progress import tell_in_place
 from embedded.run_folder import write_atomically
 from embedded.settings import INFRA
+from shared.progress import tell_in_place
 
 PROBE_SECONDS_MAX = 5
 API_VERSIONS = 18

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from enum import Enum
 
-CLEAR_LINE = "\r\x1b[K"
+from shared.progress import CLEAR_LINE
 
 
 class Tone(Enum):
@@ -32,13 +32,6 @@ def tell(text: str, tone: Tone = Tone.PLAIN) -> None:
     clear = CLEAR_LINE if is_terminal() else ""
     sys.stdout.write(f"{clear}{coloured(text, tone)}\n")
     sys.stdout.flush()
-
-
-def tell_in_place(text: str) -> None:
-    """A line that the next one replaces; a log file gets none of these."""
-    if is_terminal():
-        sys.stdout.write(f"{CLEAR_LINE}{text}")
-        sys.stdout.flush()
 
 
 def complain(text: str) -> None:
