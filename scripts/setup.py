@@ -27,6 +27,9 @@ if sys.version_info < (3, 11):  # noqa: UP036 - this is the line that tells peop
 UV_VERSION = "0.13.8"
 TOOL_SECONDS_MAX = 300
 SYNC_SECONDS_MAX = 1800
+# Compiled now and not when first imported: where Python may not write beside the packages, every
+# process that starts would compile all that it imports, a second of its life for some.
+SYNC_OPTIONS = ("--frozen", "--all-packages", "--all-groups", "--compile-bytecode")
 PROGRESS_SECONDS = 10
 POLL_SECONDS = 0.1
 
@@ -68,7 +71,8 @@ def main() -> int:
 
 def fingerprint() -> str:
     """All that decides what .venv must hold: the lock, the members, this interpreter, uv."""
-    digest = hashlib.sha256(f"{UV_VERSION} {sys.executable} {sys.version}".encode())
+    parts = (UV_VERSION, *SYNC_OPTIONS, sys.executable, sys.version)
+    digest = hashlib.sha256(" ".join(parts).encode())
     manifests = [CHECKOUT / "pyproject.toml", *sorted(CHECKOUT.glob("*/pyproject.toml"))]
     for path in [CHECKOUT / "uv.lock", *manifests]:
         digest.update(path.read_bytes())
@@ -158,7 +162,7 @@ def provide_packages() -> None:
     if VENV.exists() and not works(VENV / "bin" / "python", "-V"):
         shutil.rmtree(VENV)
     STAMP.unlink(missing_ok=True)
-    sync = [str(TOOLS / "bin" / "uv"), "sync", "--frozen", "--all-packages", "--all-groups"]
+    sync = [str(TOOLS / "bin" / "uv"), "sync", *SYNC_OPTIONS]
     with removed_if_it_fails(VENV):
         run("the packages", [*sync, "--python", sys.executable], SYNC_SECONDS_MAX)
 

@@ -4,6 +4,7 @@ import ast
 import os
 import subprocess
 import sys
+from importlib.util import cache_from_source, find_spec
 from pathlib import Path
 from shutil import copyfile, copytree
 
@@ -56,3 +57,13 @@ def test_a_registry_out_of_reach_is_one_line_and_leaves_nothing_half_made(tmp_pa
     assert result.stderr.count("\n") == 1
     assert not (tmp_path / ".tools").exists()
     assert not (tmp_path / ".venv").exists()
+
+
+def test_also_what_nobody_imports_is_compiled() -> None:
+    """What is imported is compiled by then, where Python may write."""
+    spec = find_spec("pandas")
+    assert spec is not None
+    assert spec.origin is not None
+    module = Path(spec.origin).parent / "tests" / "test_take.py"
+    assert module.exists()
+    assert Path(cache_from_source(str(module))).exists()
