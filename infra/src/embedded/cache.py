@@ -1,19 +1,23 @@
 """The user's cache folder: what is in it is complete, because it is renamed into place."""
 
 import errno
+import fcntl
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from embedded.errors import Failure
 
 WORKSHOP_PREFIX = ".new-"
 WORKSHOP_SECONDS_MAX = 6 * 3600
 """A workshop older than this was left by a process that was killed."""
+
+LOCK_POLL_SECONDS = 1
 
 MEBIBYTE = 1 << 20
 
@@ -38,6 +42,35 @@ def sweep(cache_dir: Path) -> None:
     for folder in cache_dir.glob(f"{WORKSHOP_PREFIX}*"):
         if time.time() - folder.stat().st_mtime > WORKSHOP_SECONDS_MAX:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def one_at_a_time(
+    lock: Path, what: str, seconds_max: float, tell: Callable[[str], None]
+) -> Iterator[None]:
+    """Who comes second waits, and finds what the first one has made.
+
+    Raises:
+        Failure: the first one is not done after `seconds_max`.
+        OSError: the folder cannot be written.
+    """
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    deadline = time.monotonic() + seconds_max
+    with lock.open("w") as file:
+        while not taken(file):
+            tell(f"{what}: waiting for somebody else who makes it")
+            if time.monotonic() > deadline:
+                raise Failure(f"somebody else does not come to an end with {what}: stop them")
+            time.sleep(LOCK_POLL_SECONDS)
+        yield
+
+
+def taken(lock: IO[str]) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def publish(made: Path, target: Path) -> None:

@@ -1,21 +1,17 @@
 """The Jaeger binary: given, installed, cached, released, or built."""
 
-import fcntl
 import json
 import os
 import platform
 import shutil
 import subprocess
 import tarfile
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from embedded.archives import downloaded
-from embedded.cache import disk_failure, workshop
+from embedded.cache import disk_failure, one_at_a_time, workshop
 from embedded.errors import Failure
 from embedded.settings import Settings
 
@@ -26,7 +22,6 @@ MODULE_VERSION = "v1.76.0"
 BUILT_VERSION = "2.13.0"
 BUILD_SECONDS_MAX = 3600
 NICENESS = "10"
-LOCK_POLL_SECONDS = 1
 
 Tell = Callable[[str], None]
 
@@ -77,7 +72,8 @@ def obtain(settings: Settings, tell: Tell) -> Path:
     try:
         if binary := cached(settings):
             return binary
-        with one_at_a_time(settings.cache_dir, tell):
+        # A build takes 4 GB of memory, so a second checkout waits for the first one's binary.
+        with one_at_a_time(settings.cache_dir / "jaeger.lock", "Jaeger", BUILD_SECONDS_MAX, tell):
             return cached(settings) or make(settings, tell)
     except OSError as error:
         raise disk_failure(error, settings.cache_dir) from error
@@ -88,28 +84,6 @@ def cached(settings: Settings) -> Path | None:
     release, built = release_of(settings), settings.cache_dir / f"jaeger-{BUILT_VERSION}"
     binaries = [settings.cache_dir / release.file_name, built] if release else [built]
     return next((binary for binary in binaries if binary.exists()), None)
-
-
-@contextmanager
-def one_at_a_time(cache_dir: Path, tell: Tell) -> Iterator[None]:
-    """A build takes 4 GB of memory, so a second checkout waits for the first one's binary."""
-    cache_dir.mkdir(parents=True, exist_ok=True)
-    deadline = time.monotonic() + BUILD_SECONDS_MAX
-    with (cache_dir / "jaeger.lock").open("w") as lock:
-        while not taken(lock):
-            tell("waiting for the build of another checkout")
-            if time.monotonic() > deadline:
-                raise Failure("another checkout does not finish its build of Jaeger: stop it there")
-            time.sleep(LOCK_POLL_SECONDS)
-        yield
-
-
-def taken(lock: IO[str]) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def make(settings: Settings, tell: Tell) -> Path:

@@ -144,9 +144,9 @@ def test_a_build_of_another_checkout_is_waited_for_within_a_bound(
     told: list[str] = []
     with (settings.cache_dir / "jaeger.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(Failure, match="another checkout does not finish"):
+        with pytest.raises(Failure, match="somebody else does not come to an end with Jaeger"):
             jaeger_binary.obtain(settings, told.append)
-    assert told == ["waiting for the build of another checkout"]
+    assert told == ["Jaeger: waiting for somebody else who makes it"]
 
 
 def test_the_note_says_for_how_long(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
