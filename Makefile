@@ -24,7 +24,7 @@ help: ## list the verbs
 setup: ## install uv and all packages into this checkout
 	@$(PYTHON) scripts/setup.py
 
-fetch: setup ## download Kafka, Spark's connector and a browser for tests, get or build Jaeger
+fetch: setup ## download and build all that is ever needed, and make starts of Spark quicker
 	@$(EMBEDDED) fetch --browser --jaeger
 
 up: setup ## start everything, and wait until it is ready

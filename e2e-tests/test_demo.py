@@ -3,6 +3,7 @@
 import contextlib
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import psutil
 import pytest
@@ -64,6 +65,13 @@ def test_the_footprint_is_written_as_figures(stack: Stack) -> None:
 
 def test_the_logs_of_one_process_are_shown(stack: Stack) -> None:
     assert "Uvicorn running" in stack.made("logs", "name=users-api")
+
+
+def test_what_was_fetched_is_there(stack: Stack) -> None:
+    places = [Path(line.rpartition(" in ")[2]) for line in stack.made("fetch").splitlines()]
+
+    assert len(places) == len({"Kafka", "connector", "classes", "Jaeger", "browser"})
+    assert [place for place in places if not place.exists()] == []
 
 
 def kill_everything(stack: Stack) -> None:

@@ -41,6 +41,7 @@ RUN_BY_TESTS = {"demo", "up", "down", "status", "logs", "clean", "footprint", "h
     "reconcile",
     "export",
     "compare",
+    "fetch",
 }
 """Verbs that tests call: test_demo.py, test_load.py, test_two_answers.py and below."""
 RUN_BY_CI = {"test", "e2e", "imports", "contracts-check"}
@@ -68,6 +69,7 @@ SET_BY_THE_STACK = {
     "checkpoint_dir",
     "faust_dir",
     "spark_jars_dir",
+    "spark_class_archive",
 }
 """Where things are: `make up` decides it and hands it to each process."""
 

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from analytics_spark.session import open_session
 from analytics_spark.settings import JobSettings
-from embedded import figures, jars
+from embedded import class_archive, figures, jars
 from embedded.errors import Failure
 from embedded.figures import Figure
 from embedded.progress import Tone, complain, duration, tell
@@ -100,6 +100,7 @@ def servers() -> Iterator[tuple[SparkSession, JobSettings, str]]:
             kafka_bootstrap_servers=kafka_servers,
             checkpoint_dir=Path(folder),
             spark_jars_dir=jars.fetch(jars.SPARK_JARS, Settings(), tell_in_place),
+            spark_class_archive=class_archive.make(Settings(), tell_in_place),
         )
         spark = open_session(settings)
         try:

@@ -22,7 +22,7 @@ import psutil
 import psycopg
 import pyarrow as pa
 
-from embedded import figures, jars, ports, supervision
+from embedded import class_archive, figures, jars, ports, supervision
 from embedded.composition import Composition, Site
 from embedded.errors import Failure
 from embedded.figures import Figure
@@ -86,6 +86,7 @@ class Trial:
             "KAFKA_BOOTSTRAP_SERVERS": self.site.address("kafka"),
             "CHECKPOINT_DIR": str(self.folder / "checkpoint"),
             "SPARK_JARS_DIR": str(jars.fetch(jars.SPARK_JARS, Settings(), tell_in_place)),
+            "SPARK_CLASS_ARCHIVE": str(class_archive.make(Settings(), tell_in_place)),
             "SPARK_LOCAL_DIRS": str(self.folder),
             "TMPDIR": str(self.folder),
             "RECORDS_PER_TRIGGER_MAX": str(self.records_per_trigger),

@@ -79,6 +79,16 @@ async def run_reconcile(arguments: argparse.Namespace) -> None:
     sys.exit(1 if result.differences else 0)
 
 
+async def run_archive(arguments: argparse.Namespace) -> None:
+    from analytics_spark import class_archive
+
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    try:
+        await asyncio.to_thread(class_archive.make, arguments.file.absolute(), arguments.jars)
+    except (class_archive.NotArchived, OSError) as error:
+        sys.exit(f"hometown: {error}")
+
+
 async def run_export(arguments: argparse.Namespace) -> None:
     from analytics_spark import export
 
@@ -141,6 +151,7 @@ def parser() -> argparse.ArgumentParser:
     for name, run in PROCESSES.items():
         verbs.add_parser(name).set_defaults(run=run)
     commands.add_reprocess(verbs).set_defaults(run=run_reprocess)
+    commands.add_archive(verbs).set_defaults(run=run_archive)
     commands.add_export(verbs).set_defaults(run=run_export)
     commands.add_reconcile(verbs).set_defaults(run=run_reconcile)
     commands.add_rescale(verbs).set_defaults(run=run_rescale)
@@ -159,7 +170,7 @@ def keep_spark_quiet() -> None:
 
 def main() -> None:
     arguments = parser().parse_args()
-    if arguments.run in (run_reprocess, run_rescale):
+    if arguments.run in (run_archive, run_reprocess, run_rescale):
         keep_spark_quiet()
     processes.run(arguments.run(arguments))
 

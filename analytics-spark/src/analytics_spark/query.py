@@ -14,6 +14,7 @@ from analytics_spark.settings import JobSettings
 from analytics_spark.topics import ITEMS, ORDERS, SCHEMA_VERSION, USERS, Topic
 
 Sink = Callable[[DataFrame, int], None]
+Source = Callable[[SparkSession, Topic, JobSettings], DataFrame]
 
 FETCH_WAIT_MAX_MILLISECONDS = 20
 """How long the broker may hold a fetch. Every live batch reads up to the end of its partitions, and
@@ -25,10 +26,34 @@ TASKS = {USERS.name: 1, ITEMS.name: 1, ORDERS.name: 2}
 SAMPLED_TRACEPARENT = "^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f][13579bdf]$"
 
 
-def outcomes(spark: SparkSession, settings: JobSettings) -> DataFrame:
+def kafka(spark: SparkSession, topic: Topic, settings: JobSettings) -> DataFrame:
+    """The records of a topic.
+
+    One source for each topic, and a limit for orders alone: users and items are read as far as they
+    go, or they would trail the orders on a cold start, until the watermark had passed orders whose
+    users are not known yet.
+    """
+    limit = settings.table_records_per_trigger_max
+    if topic is ORDERS:
+        limit = settings.records_per_trigger_max
+    return (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", settings.kafka_bootstrap_servers)
+        .option("subscribe", topic.name)
+        .option("startingOffsets", "earliest")
+        .option("failOnDataLoss", "true")
+        .option("includeHeaders", "true")
+        .options(**({} if limit is None else {"maxOffsetsPerTrigger": limit}))
+        .option("kafka.isolation.level", "read_committed")
+        .option("kafka.fetch.max.wait.ms", FETCH_WAIT_MAX_MILLISECONDS)
+        .load()
+    )
+
+
+def outcomes(spark: SparkSession, settings: JobSettings, source: Source = kafka) -> DataFrame:
     """The operator's rows: cell deltas and counts of each batch and bucket."""
     users, items, orders = (
-        packed(records(spark, topic, settings), topic, settings.buckets)
+        packed(wanted(source(spark, topic, settings), topic, settings), topic, settings.buckets)
         for topic in (USERS, ITEMS, ORDERS)
     )
     return (
@@ -42,35 +67,15 @@ def outcomes(spark: SparkSession, settings: JobSettings) -> DataFrame:
     )
 
 
-def records(spark: SparkSession, topic: Topic, settings: JobSettings) -> DataFrame:
-    """The records of a topic that matter, with the columns of `records.check`.
-
-    One source for each topic, and a limit for orders alone: users and items are read as far as they
-    go, or they would trail the orders on a cold start, until the watermark had passed orders whose
-    users are not known yet.
-    """
-    limit = settings.table_records_per_trigger_max
-    if topic is ORDERS:
-        limit = settings.records_per_trigger_max
-    source = (
-        spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", settings.kafka_bootstrap_servers)
-        .option("subscribe", topic.name)
-        .option("startingOffsets", "earliest")
-        .option("failOnDataLoss", "true")
-        .option("includeHeaders", "true")
-        .options(**({} if limit is None else {"maxOffsetsPerTrigger": limit}))
-        .option("kafka.isolation.level", "read_committed")
-        .option("kafka.fetch.max.wait.ms", FETCH_WAIT_MAX_MILLISECONDS)
-        .load()
-    )
+def wanted(records: DataFrame, topic: Topic, settings: JobSettings) -> DataFrame:
+    """The records of a topic that matter, with the columns of `records.check`."""
     type_, traceparent = header("ce_type"), header("traceparent")
     # A record without a type goes on to be set aside, and so does one of a version that is not
     # understood here: what its fields mean must not be guessed.
-    wanted = type_.isNull() | type_.isin(*sorted(topic.types))
+    matters = type_.isNull() | type_.isin(*sorted(topic.types))
     understood = header("ce_schemaversion").try_cast("int") == SCHEMA_VERSION
     return (
-        source.where(wanted)
+        records.where(matters)
         .coalesce(TASKS[topic.name])
         .select(
             F.expr(f"cast(pmod(hash(cast(key AS string)), {settings.buckets}) AS int) AS bucket"),

@@ -1,12 +1,14 @@
 """The Spark session and its few settings."""
 
 import os
+import shlex
 import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 from pyspark.sql import SparkSession
@@ -24,20 +26,36 @@ ROCKSDB_MEGABYTES = 128
 STREAMING = "spark.sql.streaming"
 STATE_STORE = f"{STREAMING}.stateStore"
 
-# C1 alone halves the time to the first batch; C2 would pay only after minutes under full load.
-JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss2m -XX:-UsePerfData"
+JAVA_OPTIONS = (
+    *("-XX:+UseSerialGC", "-XX:NewRatio=1", "-Xss2m", "-XX:-UsePerfData"),
+    # The thorough compiler (C2) makes a loaded job half as quick again. With Java's own thresholds,
+    # a fortieth of these, it would take seconds of a start for code that is hardly used again.
+    "-XX:Tier4InvocationThreshold=200000",
+    "-XX:Tier4MinInvocationThreshold=100000",
+    "-XX:Tier4CompileThreshold=600000",
+    "-XX:Tier4BackEdgeThreshold=4000000",
+)
+
+WORKER_VARIABLES = {
+    "MIMALLOC_PURGE_DELAY": 10_000,  # milliseconds; Arrow's allocator
+    "MALLOC_MMAP_THRESHOLD_": 1 << 30,  # bytes; Python's, on Linux
+    "MALLOC_TRIM_THRESHOLD_": 1 << 29,
+}
+"""The workers keep what memory they have freed, for the next batch. By default big blocks go back
+to the system at once, and its pages then cost nearly half of a worker's time."""
 
 
-def open_session(settings: JobSettings) -> SparkSession:
+def open_session(settings: JobSettings, *, writes_class_archive: bool = False) -> SparkSession:
     """Start Spark in this process, or connect to the cluster that `spark_master` names.
 
-    There is one session in a process: who comes second waits for it, and gets it.
+    There is one session in a process: who comes second waits for it, and gets it. With
+    `writes_class_archive` Java does not read its archive: it writes it when it ends.
     """
     # Otherwise the workers start whatever python3 is on the path.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName("analytics-job").master(settings.spark_master)
-    for name, value in configuration(settings).items():
+    for name, value in configuration(settings, writes_class_archive).items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     # A query's failure is logged once, by us, with its cause.
@@ -70,21 +88,29 @@ def unchanged(batches: Iterator[T]) -> Iterator[T]:
     return batches
 
 
-def configuration(settings: JobSettings) -> dict[str, str | int]:
+def configuration(
+    settings: JobSettings, writes_class_archive: bool = False
+) -> dict[str, str | int]:
     """Spark's settings; what is not here is Spark's default."""
-    jars = sorted(str(jar) for jar in settings.spark_jars_dir.glob("*.jar"))
-    return {
-        "spark.jars": ",".join(jars),
-        "spark.driver.memory": settings.spark_driver_memory,
+    jars = os.pathsep.join(sorted(str(jar) for jar in settings.spark_jars_dir.glob("*.jar")))
+    java_options = [
+        *JAVA_OPTIONS,
+        *class_sharing(settings.spark_class_archive, writes_class_archive),
         # Spark leaves files there when it is killed, so it gets the folder that this process has.
-        "spark.driver.extraJavaOptions": (
-            f'{JAVA_OPTIONS} "-Djava.io.tmpdir={tempfile.gettempdir()}"'
-        ),
+        f"-Djava.io.tmpdir={tempfile.gettempdir()}",
+    ]
+    return {
+        # Not as `spark.jars`, which Java's archive of classes cannot hold, and which Spark copies.
+        "spark.driver.extraClassPath": jars,
+        "spark.executor.extraClassPath": jars,
+        "spark.driver.memory": settings.spark_driver_memory,
+        "spark.driver.extraJavaOptions": shlex.join(java_options),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.python.daemon.module": "analytics_spark.workers",
+        **{f"spark.executorEnv.{name}": value for name, value in WORKER_VARIABLES.items()},
         # Otherwise the stateless stage's workers have a variable that the operator's do not, so
         # that each would have a pool of its own: four seconds of a cold start and 370 MB.
         "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
@@ -103,3 +129,13 @@ def configuration(settings: JobSettings) -> dict[str, str | int]:
         f"{STATE_STORE}.rocksdb.boundedMemoryUsage": "true",
         f"{STATE_STORE}.rocksdb.maxMemoryUsageMB": ROCKSDB_MEGABYTES,
     }
+
+
+def class_sharing(archive: Path | None, writes: bool) -> list[str]:
+    """What Java is told of its archive of classes."""
+    if archive is None:
+        return []
+    if writes:
+        # Without a line for each of the many classes that an archive cannot hold.
+        return [f"-XX:ArchiveClassesAtExit={archive}", "-Xlog:disable", "-Xlog:all=error"]
+    return [f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []

@@ -52,6 +52,9 @@ class JobSettings(Settings):
     checkpoint_dir: Path
     spark_jars_dir: Path
     """The folder with the four jars of Spark's Kafka connector."""
+    spark_class_archive: Path | None = None
+    """What `python -m analytics_spark archive` made. One that is not there, or does not fit, is not
+    taken up: Spark starts slower, that is all."""
     spark_master: str = "local[2]"
     spark_driver_memory: str = "1g"
     buckets: int = Field(default=8, ge=1, le=1024)

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from analytics_spark.settings import JobSettings
-from embedded import jars
+from embedded import class_archive, jars
 from embedded.settings import Settings
 from running_job import RunningJob, empty_topics
 from shared import postgres
@@ -35,7 +35,15 @@ def spark_jars() -> Path:
 
 
 @pytest.fixture(scope="session")
-def spark(spark_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark_classes() -> Path:
+    """Java's archive of Spark's classes; the first run of all makes it."""
+    return class_archive.make(Settings(), lambda line: None)
+
+
+@pytest.fixture(scope="session")
+def spark(
+    spark_jars: Path, spark_classes: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SparkSession]:
     """One session for the run; the queries of the tests bring their own settings."""
     from analytics_spark.session import open_session
 
@@ -44,6 +52,7 @@ def spark(spark_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         database_url="postgresql://nobody@127.0.0.1/nothing",
         checkpoint_dir=tmp_path_factory.mktemp("unused"),
         spark_jars_dir=spark_jars,
+        spark_class_archive=spark_classes,
     )
     session = open_session(settings)
     yield session
@@ -51,7 +60,9 @@ def spark(spark_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 @pytest.fixture
-def settings(tables: str, kafka_servers: str, spark_jars: Path, tmp_path: Path) -> JobSettings:
+def settings(
+    tables: str, kafka_servers: str, spark_jars: Path, spark_classes: Path, tmp_path: Path
+) -> JobSettings:
     """Those of a job with empty topics, an empty checkpoint and empty tables."""
     asyncio.run(empty_topics(kafka_servers))
     return JobSettings(
@@ -59,6 +70,7 @@ def settings(tables: str, kafka_servers: str, spark_jars: Path, tmp_path: Path) 
         kafka_bootstrap_servers=kafka_servers,
         checkpoint_dir=tmp_path / "checkpoint",
         spark_jars_dir=spark_jars,
+        spark_class_archive=spark_classes,
         trigger_milliseconds=50,
     )
 

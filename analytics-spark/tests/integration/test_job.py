@@ -25,7 +25,7 @@ STOP_TIMEOUT_SECONDS = 30
 
 @pytest.fixture
 def environment(
-    tables: str, kafka_servers: str, spark_jars: Path, tmp_path: Path
+    tables: str, kafka_servers: str, spark_jars: Path, spark_classes: Path, tmp_path: Path
 ) -> dict[str, str]:
     """The settings of a job on a free port, with empty topics."""
     asyncio.run(empty_topics(kafka_servers))
@@ -36,6 +36,7 @@ def environment(
         "KAFKA_BOOTSTRAP_SERVERS": kafka_servers,
         "CHECKPOINT_DIR": str(tmp_path / "checkpoint"),
         "SPARK_JARS_DIR": str(spark_jars),
+        "SPARK_CLASS_ARCHIVE": str(spark_classes),
         "HTTP_PORT": str(port),
     }
 

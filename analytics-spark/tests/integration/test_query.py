@@ -1,6 +1,7 @@
 """The vectors on the real thing: Kafka, Spark and PostgreSQL."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import psutil
 import psycopg
@@ -205,6 +206,14 @@ def test_both_stages_have_the_same_workers(live: RunningJob) -> None:
     workers = [each for each in family if "analytics_spark.workers" in (each.info["cmdline"] or [])]
     forked_by = {each.info["ppid"] for each in workers} - java
     assert len(forked_by) == 1
+
+
+@pytest.mark.skipif(not hasattr(psutil.Process, "memory_maps"), reason="Linux tells of its maps")
+def test_java_takes_up_the_archive_of_classes(spark: SparkSession, spark_classes: Path) -> None:
+    """It says nothing when one does not fit, and only starts slower."""
+    family = psutil.Process().children(recursive=True)
+    [java] = [each for each in family if each.name() == "java"]
+    assert str(spark_classes) in {each.path for each in java.memory_maps()}
 
 
 def test_a_header_is_the_first_of_its_name_or_nothing(spark: SparkSession) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from pydantic import ValidationError
 
-from embedded import browser, figures, footprint, issuer, logs, status, tools
+from embedded import browser, class_archive, figures, footprint, issuer, logs, status, tools
 from embedded.composition import Composition
 from embedded.down import down
 from embedded.errors import Failure
@@ -97,6 +97,7 @@ def do_fetch(arguments: argparse.Namespace, settings: Settings, composition: Com
     find_java()
     for jars in (KAFKA_JARS, SPARK_JARS):
         tell(f"{jars.name} jars in {fetch(jars, settings, tell_in_place)}")
+    tell(f"{class_archive.WHAT} in {class_archive.make(settings, tell_in_place)}")
     if arguments.jaeger:
         tell(f"jaeger in {obtain(settings, tell_in_place)}")
     if arguments.browser:
@@ -134,7 +135,11 @@ def parser() -> argparse.ArgumentParser:
     issued.add_argument("role", nargs="?", default="", help=", ".join(issuer.ROLES))
     issued.add_argument("--subject", help="who calls; a user's id for a user")
     issued.add_argument("--hours", type=float, default=issuer.HOURS_DEFAULT, help="how long")
-    got = add("fetch", do_fetch, "download the jars into the user's cache folder")
+    got = add(
+        "fetch",
+        do_fetch,
+        "download the jars, and make the archive of Spark's classes",
+    )
     got.add_argument("--jaeger", action="store_true", help="and get or build Jaeger")
     got.add_argument("--browser", action="store_true", help="and get one for the page's tests")
     return root

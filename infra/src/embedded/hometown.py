@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from embedded import issuer
+from embedded import class_archive, issuer
 from embedded.composition import (
     HOST,
     Composition,
@@ -139,6 +139,7 @@ def spark_variables(site: Site) -> Mapping[str, str]:
         "SPARK_LOCAL_DIRS": str(site.folder / "spark" / "local"),
         "TMPDIR": str(site.folder / "spark" / "tmp"),
         "SPARK_JARS_DIR": str(SPARK_JARS.folder(site.settings)),
+        "SPARK_CLASS_ARCHIVE": str(class_archive.file_of(site.settings)),
         "JAVA_HOME": str(find_java().resolve().parents[1]),
     }
 
