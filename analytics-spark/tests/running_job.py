@@ -21,7 +21,7 @@ from analytics_spark.settings import JobSettings
 from histories import Event
 from shared.topics import TOPICS
 
-COMMIT_TIMEOUT_SECONDS = 60
+COMMIT_TIMEOUT_SECONDS = 120
 READ_SECONDS_MAX = 10
 POLL_SECONDS = 0.05
 

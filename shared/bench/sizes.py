@@ -79,7 +79,7 @@ QUICK = Size(
 )
 TINY = Size(
     rounds=1,
-    append_seconds=1,
+    append_seconds=3,
     drain_rows=4_500,
     peer_rows=200,
     rates=(100,),

@@ -242,10 +242,10 @@ def test_tables_that_are_read_as_far_as_they_go_do_not_trail_the_orders(
     """With a limit of theirs, the watermark passes orders whose users are read later."""
     limits = {"records_per_trigger_max": 4, "table_records_per_trigger_max": tables_max}
     job = RunningJob(spark, settings.model_copy(update=limits), reader)
-    others = [registered(f"other {number}", "GZ") for number in range(50)]
+    others = [registered(f"other {number}", "GZ") for number in range(30)]
     later = [
         confirmed(f"{user} {hour}", user, ("ipod", 1), ordered_at=at(hour=hour))
-        for hour in range(1, 10)
+        for hour in range(1, 7)
         for user in USERS
     ]
 
