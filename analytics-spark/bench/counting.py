@@ -17,6 +17,7 @@ from embedded import class_archive
 from embedded.composition import Site
 from embedded.errors import Failure
 from embedded.hometown import spark_variables
+from embedded.jars import SPARK_JARS, fetch
 from servers import Running
 from shared.progress import tell_in_place
 from shop_history import Totals
@@ -151,6 +152,7 @@ async def folder(site: Site) -> AsyncIterator[Path]:
 
 def job_variables(site: Site, dsn: str, own: Path) -> dict[str, str]:
     """What the stack tells the job, but with tables and a folder for one run."""
+    fetch(SPARK_JARS, site.settings, tell_in_place)
     class_archive.make(site.settings, tell_in_place)
     return {
         "ENVIRONMENT": "development",

@@ -17,7 +17,7 @@ from embedded.composition import (
 )
 from embedded.jaeger import JAEGER
 from embedded.jars import SPARK_JARS, fetch
-from embedded.java import find_java
+from embedded.java import find_java, home_of
 from embedded.kafka import KAFKA
 from embedded.postgres import POSTGRES, READ_BY_RECONCILER, RECONCILER, dsn, owner
 from embedded.readiness import http_probe
@@ -133,14 +133,14 @@ def spark_files(site: Site) -> None:
 
 
 def spark_variables(site: Site) -> Mapping[str, str]:
-    """Spark prefers JAVA_HOME to PATH as we do, but it does not look whether that is any good."""
+    java = find_java()
     return {
         "CHECKPOINT_DIR": str(site.folder / "spark" / "checkpoint"),
         "SPARK_LOCAL_DIRS": str(site.folder / "spark" / "local"),
         "TMPDIR": str(site.folder / "spark" / "tmp"),
         "SPARK_JARS_DIR": str(SPARK_JARS.folder(site.settings)),
-        "SPARK_CLASS_ARCHIVE": str(class_archive.file_of(site.settings)),
-        "JAVA_HOME": str(find_java().resolve().parents[1]),
+        "SPARK_CLASS_ARCHIVE": str(class_archive.file_of(java, site.settings)),
+        "JAVA_HOME": str(home_of(java)),
     }
 
 

@@ -32,6 +32,11 @@ def find_java() -> Path:
     return Path(found)
 
 
+def home_of(java: Path) -> Path:
+    """Its JAVA_HOME. Spark prefers that to PATH, too, but does not look whether it is any good."""
+    return java.resolve().parents[1]
+
+
 def version_text(java: Path) -> str:
     """What `java -version` says; empty if it cannot be run."""
     try:

@@ -7,21 +7,19 @@ import pytest
 
 from embedded import class_archive
 from embedded.errors import Failure
+from embedded.java import find_java
 from embedded.settings import Settings
 
 
-def test_another_java_has_another_archive(
-    tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_java_has_another_archive(tmp_path: Path, settings: Settings) -> None:
     java = tmp_path / "java"
     java.touch()
-    monkeypatch.setattr(class_archive, "find_java", lambda: java)
-    before = class_archive.file_of(settings)
-    assert class_archive.file_of(settings) == before
+    before = class_archive.file_of(java, settings)
+    assert class_archive.file_of(java, settings) == before
 
     os.utime(java, ns=(1, 1))
 
-    assert class_archive.file_of(settings) != before
+    assert class_archive.file_of(java, settings) != before
 
 
 def test_one_that_is_there_is_not_made_again(
@@ -29,7 +27,7 @@ def test_one_that_is_there_is_not_made_again(
 ) -> None:
     archive = tmp_path / "there.jsa"
     archive.touch()
-    monkeypatch.setattr(class_archive, "file_of", lambda _: archive)
+    monkeypatch.setattr(class_archive, "file_of", lambda *_: archive)
     told: list[str] = []
 
     assert class_archive.make(settings, told.append) == archive
@@ -39,4 +37,4 @@ def test_one_that_is_there_is_not_made_again(
 def test_a_failure_is_one_line(tmp_path: Path) -> None:
     nowhere = tmp_path / "missing" / "classes.jsa"
     with pytest.raises(Failure, match=r"^no archive of Spark's classes: .*No such file.*$"):
-        class_archive.run([str(nowhere), "--jars", str(tmp_path)])
+        class_archive.run(find_java(), [str(nowhere), "--jars", str(tmp_path)])
