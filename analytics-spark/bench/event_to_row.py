@@ -21,6 +21,7 @@ from part import Part
 from running_job import empty_topics
 from series import Samples, Series, series
 from shared import kafka, topics
+from shared.brokers import Brokers
 from shared.progress import tell_in_place
 from shared.topics import DOMAIN_TOPIC
 from shop_history import ORDERS_TOPIC, ShopHistory
@@ -41,7 +42,7 @@ RANKS = {"p50": "", "p99": "below 2 000"}
 async def measure(site: Site, size: Size) -> list[Series]:
     samples = Samples(list)
     await create_topics(site.address("kafka"))
-    client = kafka.producer(site.address("kafka"), "bench")
+    client = kafka.producer(Brokers(site.address("kafka")), "bench")
     await client.start()
     try:
         for number in range(1, size.rounds + 1):
@@ -96,7 +97,7 @@ async def create_topics(bootstrap_servers: str) -> None:
         await client.create_topics([NewTopic(ORDERS_TOPIC, partitions, 1, topic_configs=configs)])
     finally:
         await client.close()
-    await topics.create(bootstrap_servers)
+    await topics.create(Brokers(bootstrap_servers))
 
 
 async def publish(client: AIOKafkaProducer, history: ShopHistory, rate: int, seconds: int) -> None:

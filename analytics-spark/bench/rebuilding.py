@@ -14,6 +14,7 @@ from job_sizes import Size
 from part import Part
 from series import Samples, Series, series
 from shared import topics
+from shared.brokers import Brokers
 from shared.progress import tell_in_place
 
 AGAIN = Path(__file__).with_name("count_again.py")
@@ -26,7 +27,7 @@ RATE = "orders counted again"
 
 async def measure(site: Site, size: Size) -> list[Series]:
     samples = Samples(list)
-    await topics.create(site.address("kafka"))
+    await topics.create(Brokers(site.address("kafka")))
     tell_in_place(f"rebuild: publishing {size.orders:,} orders")
     totals = await shop_history.fill(site.address("kafka"), size)
     speed = counting.at_full_speed(size.per_batch)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from job_sizes import Size
 from shared import kafka, messages, wire
+from shared.brokers import Brokers
 from shared.event_store import partition_of
 from shared.wire import OutgoingRecord
 
@@ -213,7 +214,7 @@ def header_template(
 async def fill(bootstrap_servers: str, size: Size) -> Totals:
     """Publish a whole history, page by page."""
     history = ShopHistory(1, users=size.users, items=size.items)
-    client = kafka.producer(bootstrap_servers, "bench")
+    client = kafka.producer(Brokers(bootstrap_servers), "bench")
     await client.start()
     try:
         await kafka.publish(client, history.opening())

@@ -16,6 +16,7 @@ from job_sizes import Size
 from part import Part
 from series import Samples, Series, series
 from shared import topics
+from shared.brokers import Brokers
 from shared.progress import tell_in_place
 from shop_history import Totals
 from streams_peer import PeerRun
@@ -45,7 +46,7 @@ BATCHES_AROUND = 3
 async def measure(site: Site, size: Size) -> list[Series]:
     """Who goes first changes from round to round."""
     samples = Samples(list)
-    await topics.create(site.address("kafka"))
+    await topics.create(Brokers(site.address("kafka")))
     tell_in_place(f"throughput: publishing {size.orders:,} orders")
     totals = await shop_history.fill(site.address("kafka"), size)
     for number in range(1, size.rounds + 1):

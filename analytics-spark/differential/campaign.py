@@ -30,6 +30,7 @@ from history_trial import Outcome, Setup, try_history
 from random_history import RandomHistory
 from running_job import empty_topics
 from shared import postgres, topics
+from shared.brokers import Brokers
 from shared.identifiers import new_id
 from shared.progress import tell_in_place
 
@@ -93,7 +94,7 @@ def servers() -> Iterator[tuple[SparkSession, JobSettings, str]]:
         throwaway_postgres() as dsns,
         throwaway_kafka() as kafka_servers,
     ):
-        asyncio.run(topics.create(kafka_servers))
+        asyncio.run(topics.create(Brokers(kafka_servers)))
         settings = JobSettings(
             environment="development",
             database_url=dsns["postgres"],

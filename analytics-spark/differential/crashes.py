@@ -37,6 +37,7 @@ from history_trial import Outcome, compared, publish
 from random_history import RandomHistory
 from running_job import empty_topics
 from shared import postgres, topics
+from shared.brokers import Brokers
 from shared.faults import FaultPoint
 from shared.progress import tell_in_place
 
@@ -195,7 +196,7 @@ def main() -> int:
     wrong = 0
     try:
         with throwaway_stack(Composition(processes=(POSTGRES, KAFKA))) as site:
-            asyncio.run(topics.create(site.address("kafka")))
+            asyncio.run(topics.create(Brokers(site.address("kafka"))))
             for seed in range(arguments.first, arguments.first + arguments.seeds):
                 blows = blows_of(random.Random(seed))
                 outcome = play(site, seed, arguments.orders, blows)

@@ -16,6 +16,7 @@ from analytics_spark.settings import JobSettings
 from oracle import BATCHES, CELLS, NEVER_MILLISECONDS, RECORDS
 from random_history import RandomHistory, Record
 from shared import kafka, wire
+from shared.brokers import Brokers
 from shared.event_store import partition_of
 from shared.identifiers import new_id
 from shared.wire import OutgoingRecord
@@ -89,7 +90,7 @@ def count_all(spark: SparkSession, settings: JobSettings) -> None:
     """Run the job over all that the topics hold now. Raises what ends the query."""
     dsn, checkpoint_dir, buckets = settings.database_dsn, settings.checkpoint_dir, settings.buckets
     with writer.open_writer(dsn, checkpoint_dir, buckets) as connection:
-        set_aside = partial(dead_letters.set_aside, settings.kafka_bootstrap_servers)
+        set_aside = partial(dead_letters.set_aside, settings.brokers)
         write = sink.sink_into(connection, checkpoint_dir, buckets, set_aside)
         running = query.start(query.outcomes(spark, settings), write, settings, to_the_end=True)
         try:
@@ -132,7 +133,7 @@ def table(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.Table:
 
 async def publish(bootstrap_servers: str, history: Iterable[Record]) -> pa.Table:
     """Send the records in their order; give them as RECORDS."""
-    producer = kafka.producer(bootstrap_servers, "random-history")
+    producer = kafka.producer(Brokers(bootstrap_servers), "random-history")
     await producer.start()
     try:
         kept: list[Record] = list(history)

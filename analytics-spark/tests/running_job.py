@@ -87,7 +87,7 @@ class RunningJob:
         buckets, generation = self._settings.buckets, self._generation
         with writer.open_writer(dsn, checkpoint_dir, buckets, generation) as connection:
             frame = query.outcomes(self._spark, self._settings)
-            set_aside = partial(dead_letters.set_aside, self._settings.kafka_bootstrap_servers)
+            set_aside = partial(dead_letters.set_aside, self._settings.brokers)
             write = wrap(sink.sink_into(connection, checkpoint_dir, buckets, set_aside, generation))
             self._running = query.start(frame, write, self._settings)
             try:

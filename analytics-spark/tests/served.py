@@ -17,6 +17,7 @@ from analytics_spark.cells import DELTAS
 from analytics_spark.checkpoint import Offsets
 from analytics_spark.records import BAD
 from analytics_spark.topic_ends import TopicEnds
+from shared.brokers import Brokers
 from shared.connections import TimedConnection, server_config
 from shared.health import Server
 from small_job import milliseconds
@@ -29,7 +30,7 @@ class KnownEnds(TopicEnds):
     """The ends of topics without Kafka."""
 
     def __init__(self, ends: Offsets | None) -> None:
-        super().__init__("127.0.0.1:1")
+        super().__init__(Brokers("127.0.0.1:1"))
         self._ends = ends
 
     async def current(self) -> Offsets | None:

@@ -25,6 +25,7 @@ from part import Part
 from series import Samples, Series, series
 from servers import Running
 from shared import kafka, messages, topics, wire
+from shared.brokers import Brokers
 from shared.event_store import EventStore, partition_of
 from shared.identifiers import new_id
 from shared.messages import Metadata
@@ -64,7 +65,7 @@ FORGET_PARKED = "TRUNCATE parked_messages, parked_streams"
 
 async def measure(site: Site, size: Size) -> list[Series]:
     samples = Samples(list)
-    await topics.create(site.address("kafka"))
+    await topics.create(Brokers(site.address("kafka")))
     async with (
         servers.database(site, "shared", "users_svc") as dsn,
         users_svc.bootstrap.open_resources(
@@ -138,7 +139,7 @@ class Bench:
         await self.users.append(user_id, 0, [registered], metadata=metadata)
 
     async def publish(self, records: Sequence[OutgoingRecord]) -> None:
-        client = kafka.producer(self.site.address("kafka"), "bench")
+        client = kafka.producer(Brokers(self.site.address("kafka")), "bench")
         await client.start()
         try:
             await kafka.publish(client, records)

@@ -24,6 +24,7 @@ from part import Part
 from series import Samples, Series, series
 from servers import Running
 from shared import kafka, wire
+from shared.brokers import Brokers
 from shared.progress import tell_in_place
 from shared.wire import Batch, OutgoingRecord
 from sizes import Size
@@ -103,7 +104,7 @@ async def measure(site: Site, size: Size) -> list[Series]:
 async def send_rate(site: Site, count: int, begin: Begin, append: Append) -> float:
     """Records per second of a producer with the relay's settings, and nothing else to do."""
     async with servers.topic(site) as topic:
-        client = kafka.producer(site.address("kafka"), "bench")
+        client = kafka.producer(Brokers(site.address("kafka")), "bench")
         await client.start()
         try:
             await client.partitions_for(topic)

@@ -20,6 +20,7 @@ import uvloop
 import rows
 import servers
 from shared import kafka, wire
+from shared.brokers import Brokers
 from shared.doorbell import Doorbell
 from shared.event_store import APPEND
 from shared.identifiers import new_id
@@ -75,7 +76,7 @@ def ringing(stack: AsyncExitStack, address: str) -> Publish:
 
 
 async def sending(stack: AsyncExitStack, bootstrap_servers: str, topic: str) -> Publish:
-    client = kafka.producer(bootstrap_servers, "open-loop")
+    client = kafka.producer(Brokers(bootstrap_servers), "open-loop")
     await client.start()
     stack.push_async_callback(client.stop)
 

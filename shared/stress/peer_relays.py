@@ -52,7 +52,7 @@ async def run_peer(rows_behind: str, name: str, settings: Settings) -> None:
         server_settings=CONNECTION_SETTINGS | {"application_name": name},
     )
     await connection.execute(CREATE_POINT)
-    client = kafka.producer(settings.kafka_bootstrap_servers, name)
+    client = kafka.producer(settings.brokers, name)
     await client.start()
     [point] = await connection.fetch(READ_POINT)
     while True:

@@ -20,10 +20,10 @@ async def run_worker(settings: FaustSettings) -> None:
     """Join, count and answer until SIGTERM or SIGINT."""
     stopping = processes.stop_signal()
     try:
-        await check_copartitions(settings.kafka_bootstrap_servers)
+        await check_copartitions(settings.brokers)
     except (NotCopartitioned, KafkaError) as error:
         sys.exit(f"hometown: {worker.NAME} cannot start: {error or type(error).__name__}")
-    set_aside = kafka.single_writer(settings.kafka_bootstrap_servers, worker.NAME)
+    set_aside = kafka.single_writer(settings.brokers, worker.NAME)
     program = worker.Program(settings, set_aside)
     async with open_spark(settings.analytics_url) as spark:
         resources = api.Resources(

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from aiokafka.admin import AIOKafkaAdminClient
 
 from analytics_faust.messages import ITEMS, ORDERS, USERS
+from shared.brokers import Brokers
 from shared.topics import INTERNAL_TOPICS
 
 LINES_BY_ITEM = INTERNAL_TOPICS["analytics-faust.lines-by-item"].name
@@ -44,9 +45,9 @@ def demand_copartitions(partitions: Mapping[str, int]) -> None:
             )
 
 
-async def check_copartitions(bootstrap_servers: str) -> None:
+async def check_copartitions(brokers: Brokers) -> None:
     """Ask the broker. Raises NotCopartitioned, or KafkaError when it is away."""
-    client = AIOKafkaAdminClient(bootstrap_servers=bootstrap_servers)
+    client = AIOKafkaAdminClient(**brokers.options)
     await client.start()
     try:
         wanted = [topic for topics in JOINED for topic in topics]

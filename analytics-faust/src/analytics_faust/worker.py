@@ -71,7 +71,7 @@ class Program:
         self._set_aside = set_aside
         self.app = app = faust.App(
             NAME,
-            broker=f"kafka://{settings.kafka_bootstrap_servers.replace(',', ';')}",
+            **worker.faust_options(settings.brokers),
             store="rocksdb://",
             datadir=str(settings.faust_dir),
             table_standby_replicas=settings.faust_standby_replicas,

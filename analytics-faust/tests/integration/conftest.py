@@ -14,6 +14,7 @@ from embedded.testing import throwaway_kafka
 from published import Elsewhere
 from running_worker import PATIENT, Kafka, Start, Worker
 from shared import topics
+from shared.brokers import Brokers
 
 DAYS_APART = 7
 
@@ -22,7 +23,7 @@ DAYS_APART = 7
 def broker() -> Iterator[str]:
     """Other tests leave records in the topics that they share."""
     with throwaway_kafka() as servers:
-        asyncio.run(topics.create(servers))
+        asyncio.run(topics.create(Brokers(servers)))
         yield servers
 
 

@@ -14,6 +14,7 @@ from embedded import issuer
 from embedded.run_folder import RunFolder
 from embedded.testing import throwaway_kafka
 from shared import topics
+from shared.brokers import Brokers
 
 END_SECONDS = 60
 
@@ -31,7 +32,7 @@ async def create_oddly(servers: str) -> None:
     await admin.start()
     await admin.create_topics([NewTopic("users.v1", 3, 1)])
     await admin.close()
-    await topics.create(servers)
+    await topics.create(Brokers(servers))
 
 
 def ended(servers: str, issuing: RunFolder, folder: Path) -> "subprocess.CompletedProcess[str]":

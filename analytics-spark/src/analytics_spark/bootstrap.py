@@ -28,7 +28,7 @@ async def open_resources(settings: ApiSettings) -> AsyncIterator[Resources]:
             name="analytics-api",
             connections_max=settings.database_connections_max,
         ) as pool,
-        open_topic_ends(settings.kafka_bootstrap_servers) as topic_ends,
+        open_topic_ends(settings.brokers) as topic_ends,
         open_feed(pool, settings.stream_seconds_max) as feed,
     ):
         yield Resources(pool=pool, topic_ends=topic_ends, feed=feed)

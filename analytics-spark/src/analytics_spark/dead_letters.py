@@ -14,6 +14,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from shared import dead_letters, kafka
+from shared.brokers import Brokers
 from shared.records import IncomingRecord
 from shared.wire import OutgoingRecord
 
@@ -30,7 +31,7 @@ class NotSetAside(Exception):
     """Kafka did not give a bad record again, or did not take its letter."""
 
 
-def set_aside(bootstrap_servers: str, bad: pa.Table) -> None:
+def set_aside(brokers: Brokers, bad: pa.Table) -> None:
     """Copy the records (rows of `records.BAD`) with the reasons, and wait for acknowledgement.
 
     Raises:
@@ -40,18 +41,18 @@ def set_aside(bootstrap_servers: str, bad: pa.Table) -> None:
     for row in places.slice(0, 1).to_pylist():
         log.error("%d bad records set aside, the first one is %s", bad.num_rows, row)
     try:
-        asyncio.run(copy(bootstrap_servers, places.to_pylist()))
+        asyncio.run(copy(brokers, places.to_pylist()))
     except (KafkaError, TimeoutError) as error:
         raise NotSetAside(f"bad records could not be set aside: {error!r}") from error
 
 
-async def copy(bootstrap_servers: str, places: list[dict[str, object]]) -> None:
+async def copy(brokers: Brokers, places: list[dict[str, object]]) -> None:
     """Raises KafkaError, TimeoutError."""
-    producer = kafka.producer(bootstrap_servers, READER)
+    producer = kafka.producer(brokers, READER)
     await producer.start()
     try:
         held: list[OutgoingRecord] = []
-        async for letter in letters(bootstrap_servers, places):
+        async for letter in letters(brokers, places):
             held.append(letter)
             if len(held) == LETTERS_AT_ONCE_MAX:
                 await kafka.publish(producer, held)
@@ -62,10 +63,10 @@ async def copy(bootstrap_servers: str, places: list[dict[str, object]]) -> None:
 
 
 async def letters(
-    bootstrap_servers: str, places: Iterable[dict[str, object]]
+    brokers: Brokers, places: Iterable[dict[str, object]]
 ) -> AsyncIterator[OutgoingRecord]:
     """The letter of each place; places are sorted."""
-    consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap_servers, client_id=READER)
+    consumer = AIOKafkaConsumer(**brokers.options, client_id=READER)
     await consumer.start()
     try:
         for (topic, number), rows in groupby(places, lambda row: (row["topic"], row["partition"])):

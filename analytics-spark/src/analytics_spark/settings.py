@@ -57,6 +57,8 @@ class JobSettings(Settings):
     taken up: Spark starts slower, that is all."""
     spark_master: str = "local[2]"
     spark_driver_memory: str = "1g"
+    spark_executor_memory: str = "1g"
+    """Of each executor, where `spark_master` is a cluster."""
     buckets: int = Field(default=8, ge=1, le=1024)
     shuffle_partitions: int | None = Field(default=None, ge=1, le=1024)
     """As many as cores. None: what the checkpoint has, SHUFFLE_PARTITIONS_DEFAULT for a new one."""

@@ -10,6 +10,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from analytics_spark.checkpoint import Offsets
+from shared.brokers import Brokers
 from shared.topics import TOPICS
 
 log = logging.getLogger(__name__)
@@ -28,8 +29,8 @@ PARTITIONS = [
 class TopicEnds:
     """Kafka may be away, at the start as well: then there is no answer, and the next call tries."""
 
-    def __init__(self, bootstrap_servers: str) -> None:
-        self._servers = bootstrap_servers
+    def __init__(self, brokers: Brokers) -> None:
+        self._brokers = brokers
         self._consumer: AIOKafkaConsumer | None = None
         self._asking = asyncio.Lock()
         self._known: Offsets | None = None
@@ -60,7 +61,7 @@ class TopicEnds:
         return offsets
 
     async def _connect(self) -> None:
-        consumer = AIOKafkaConsumer(bootstrap_servers=self._servers, client_id="analytics-api")
+        consumer = AIOKafkaConsumer(**self._brokers.options, client_id="analytics-api")
         try:
             await consumer.start()
         except BaseException:
@@ -74,8 +75,8 @@ class TopicEnds:
 
 
 @asynccontextmanager
-async def open_topic_ends(bootstrap_servers: str) -> AsyncIterator[TopicEnds]:
-    ends = TopicEnds(bootstrap_servers)
+async def open_topic_ends(brokers: Brokers) -> AsyncIterator[TopicEnds]:
+    ends = TopicEnds(brokers)
     try:
         yield ends
     finally:

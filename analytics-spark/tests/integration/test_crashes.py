@@ -8,13 +8,14 @@ from embedded.kafka import KAFKA
 from embedded.postgres import POSTGRES
 from embedded.testing import throwaway_stack
 from shared import topics
+from shared.brokers import Brokers
 
 ORDERS = 600
 
 
 def test_v13_a_job_killed_inside_and_after_its_commit_counts_each_order_once() -> None:
     with throwaway_stack(Composition(processes=(POSTGRES, KAFKA))) as site:
-        asyncio.run(topics.create(site.address("kafka")))
+        asyncio.run(topics.create(Brokers(site.address("kafka"))))
 
         outcome = play(site, 1, ORDERS, [Blow.JOB_INSIDE, Blow.JOB_AFTER])
 

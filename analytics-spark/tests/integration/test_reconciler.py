@@ -23,6 +23,7 @@ from histories import sample
 from reconciled_world import World
 from shared import postgres
 from shared.auth import Door
+from shared.brokers import Brokers
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def settings(world: World) -> ReconcileSettings:
 def status_of(world: World, door: Door, issuing: RunFolder) -> Any:
     async def ask() -> Any:
         async with postgres.open_pool(world.analytics, name="test", connections_max=2) as pool:
-            ends, feed = TopicEnds("127.0.0.1:1"), Feed(pool, seconds_max=1)
+            ends, feed = TopicEnds(Brokers("127.0.0.1:1")), Feed(pool, seconds_max=1)
             resources = Resources(pool=pool, topic_ends=ends, feed=feed)
             transport = httpx.ASGITransport(create_app(resources, door))
             headers = bearer(issuing, "analyst")

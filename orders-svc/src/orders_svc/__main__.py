@@ -45,7 +45,7 @@ async def run_worker(settings: OrdersSettings) -> None:
     timeout = timedelta(seconds=settings.order_timeout_seconds)
     with telemetry.configured(worker.NAME, settings.otel_exporter_otlp_endpoint):
         async with open_resources(settings, worker.NAME) as resources:
-            set_aside = kafka.single_writer(settings.kafka_bootstrap_servers, worker.NAME)
+            set_aside = kafka.single_writer(settings.brokers, worker.NAME)
             await run_consumer(
                 worker.create_consumer(resources, set_aside),
                 settings,
@@ -60,7 +60,7 @@ async def migrate(settings: OrdersSettings) -> None:
 async def run_parked(settings: OrdersSettings, arguments: Namespace) -> None:
     with telemetry.configured(worker.NAME, settings.otel_exporter_otlp_endpoint):
         async with open_resources(settings, f"{worker.NAME}-parked") as resources:
-            set_aside = kafka.single_writer(settings.kafka_bootstrap_servers, worker.NAME)
+            set_aside = kafka.single_writer(settings.brokers, worker.NAME)
             consumer = worker.create_consumer(resources, set_aside)
             await parked_command.run(arguments, consumer, resources.pool)
 

@@ -15,6 +15,9 @@ HEAD_BYTES_MAX = 16 * 1024
 HEAD_ENDS = b"\r\n\r\n"
 CONNECTIONS_MAX = 500
 """Where no setting says otherwise."""
+IDLE_SECONDS_MAX = 20
+"""Between two requests of a connection. More than clients and proxies let it rest (httpx: 5 s, as
+uvicorn by default): who closes it first, may do so while the other one begins."""
 
 HEAD_TOO_SLOW = (408, "head-too-slow", "the head of the request did not arrive in time")
 BODY_TOO_SLOW = (408, "body-too-slow", "the body of the request did not arrive in time")
@@ -154,5 +157,6 @@ def server_config(
         proxy_headers=False,
         limit_concurrency=connections_max,
         h11_max_incomplete_event_size=HEAD_BYTES_MAX,
+        timeout_keep_alive=IDLE_SECONDS_MAX,
         timeout_graceful_shutdown=grace or None,
     )

@@ -9,6 +9,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 from aiokafka.structs import RecordMetadata
 
+from shared.brokers import Brokers
 from shared.wire import Batch, OutgoingRecord
 
 BATCH_BYTES_MAX = 512 * 1024
@@ -21,10 +22,10 @@ WRITE_SECONDS_MAX = 10.0
 """For a single record; the client itself would try for ever."""
 
 
-def producer(bootstrap_servers: str, client_id: str) -> AIOKafkaProducer:
+def producer(brokers: Brokers, client_id: str) -> AIOKafkaProducer:
     """A producer whose acknowledgement means "in all in-sync replicas, once, in order"."""
     return AIOKafkaProducer(
-        bootstrap_servers=bootstrap_servers,
+        **brokers.options,
         client_id=client_id,
         acks="all",
         enable_idempotence=True,
@@ -96,8 +97,8 @@ class Publisher:
     take no more records. Everything is acknowledged between two calls, so a change is unseen.
     """
 
-    def __init__(self, bootstrap_servers: str, client_id: str) -> None:
-        self._bootstrap_servers = bootstrap_servers
+    def __init__(self, brokers: Brokers, client_id: str) -> None:
+        self._brokers = brokers
         self._client_id = client_id
         self._client: AIOKafkaProducer | None = None
         self._published: Counter[tuple[str, int]] = Counter()
@@ -123,7 +124,7 @@ class Publisher:
 
     async def _started(self) -> AIOKafkaProducer:
         if self._client is None:
-            self._client = producer(self._bootstrap_servers, self._client_id)
+            self._client = producer(self._brokers, self._client_id)
             await self._client.start()
         return self._client
 
@@ -135,9 +136,7 @@ class Publisher:
             await close(client)
 
 
-def single_writer(
-    bootstrap_servers: str, client_id: str
-) -> Callable[[OutgoingRecord], Awaitable[None]]:
+def single_writer(brokers: Brokers, client_id: str) -> Callable[[OutgoingRecord], Awaitable[None]]:
     """A function that writes one record and waits for its acknowledgement.
 
     For the rare record, such as a dead letter: each call has a producer of its own, so that a
@@ -146,7 +145,7 @@ def single_writer(
     """
 
     async def write(record: OutgoingRecord) -> None:
-        client = producer(bootstrap_servers, client_id)
+        client = producer(brokers, client_id)
         try:
             async with asyncio.timeout(WRITE_SECONDS_MAX):
                 await client.start()

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import signal
 import sys
 from collections.abc import Coroutine
@@ -11,9 +12,9 @@ import uvloop
 from pydantic import ValidationError
 
 from shared import telemetry
-from shared.settings import ProcessSettings
+from shared.settings import KafkaSettings
 
-S = TypeVar("S", bound=ProcessSettings)
+S = TypeVar("S", bound=KafkaSettings)
 
 NOISY = (
     "aiokafka",
@@ -42,9 +43,13 @@ def configure_logging() -> None:
 
 
 def read_settings(settings: type[S]) -> S:
-    """The settings of this process; ends it with one line when some are missing or malformed."""
+    """The settings of this process; ends it with one line when some are missing or malformed.
+
+    They come from the environment, and from the files of the folder that SECRETS_DIR names, each
+    called like its setting: an environment, which is shown and inherited, is no place for secrets.
+    """
     try:
-        return settings()
+        return settings(_secrets_dir=os.environ.get("SECRETS_DIR"))
     except ValidationError as error:
         wrong = ", ".join(
             f"{str(each['loc'][0]).upper()}: {each['msg']}" for each in error.errors()

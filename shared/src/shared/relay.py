@@ -18,6 +18,7 @@ import asyncpg
 from aiokafka.errors import KafkaError
 
 from shared import faults, idempotency, lease, outbox, postgres
+from shared.brokers import Brokers
 from shared.faults import FaultPoint
 from shared.kafka import Publisher
 from shared.lease import Lease, LeaseLost
@@ -63,7 +64,7 @@ class Relay:
     def __init__(
         self,
         dsn: str,
-        bootstrap_servers: str,
+        brokers: Brokers,
         *,
         name: str,
         owner: UUID,
@@ -72,7 +73,7 @@ class Relay:
         fence: Callable[[], None],
     ) -> None:
         self._dsn = dsn
-        self._bootstrap_servers = bootstrap_servers
+        self._brokers = brokers
         self._name = name
         self._owner = owner
         self._rang = rang
@@ -140,7 +141,7 @@ class Relay:
         held: Lease,
         progress: Progress,
     ) -> None:
-        publisher = Publisher(self._bootstrap_servers, self._name)
+        publisher = Publisher(self._brokers, self._name)
         active = ActiveRelay(reader, writer, held, progress, publisher, self._rang)
         self._active = active
         try:

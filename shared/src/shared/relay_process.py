@@ -34,7 +34,7 @@ async def run_relay(name: str, settings: Settings) -> None:
         transport, _ = await loop.create_datagram_endpoint(lambda: Listener(rang), address)
         relay = Relay(
             settings.database_dsn,
-            settings.kafka_bootstrap_servers,
+            settings.brokers,
             name=name,
             owner=new_id(),
             rang=rang,

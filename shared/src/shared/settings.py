@@ -1,10 +1,13 @@
 """The settings that every process has, read once from the environment by `__main__`."""
 
+from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote
 
-from pydantic import Field, PostgresDsn, ValidationInfo, field_validator
+from pydantic import Field, PostgresDsn, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings
+
+from shared.brokers import Brokers, Login
 
 DEVELOPMENT_ISSUER = "hometown-development"
 """Every checkout has one of this name, with a key of its own that lies beside its data."""
@@ -18,14 +21,35 @@ PLACEHOLDERS = frozenset(
 """Passwords that stand in examples, and so are known to everybody."""
 
 
-class ProcessSettings(BaseSettings):
+class KafkaSettings(BaseSettings):
+    """Where the brokers are; with a user name, the connection is TLS and both sides show who they
+    are."""
+
+    kafka_bootstrap_servers: str = "127.0.0.1:19092"
+    kafka_username: str | None = None
+    kafka_password: SecretStr = SecretStr("")
+    kafka_ca_file: Path | None = None
+    """Certificates of those who vouch for the brokers, in PEM; None: those that the system has."""
+
+    @property
+    def brokers(self) -> Brokers:
+        if self.kafka_username is None:
+            return Brokers(self.kafka_bootstrap_servers)
+        login = Login(
+            username=self.kafka_username,
+            password=self.kafka_password.get_secret_value(),
+            ca_file=self.kafka_ca_file,
+        )
+        return Brokers(self.kafka_bootstrap_servers, login)
+
+
+class ProcessSettings(KafkaSettings):
     """A missing or malformed value stops the process with its name.
 
     What only development may have is refused elsewhere; and elsewhere is where nobody said.
     """
 
     environment: Literal["development", "production"] = "production"
-    kafka_bootstrap_servers: str = "127.0.0.1:19092"
     http_host: str = "127.0.0.1"
     http_port: int = Field(default=8000, ge=1, le=65535)
     http_connections_max: int = Field(default=500, ge=1)

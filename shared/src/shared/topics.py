@@ -13,7 +13,10 @@ from typing import Any
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import for_code
 from pydantic import Field
-from pydantic_settings import BaseSettings
+
+from shared.brokers import Brokers
+from shared.processes import read_settings
+from shared.settings import KafkaSettings
 
 REQUEST_TIMEOUT_MILLISECONDS = 30_000
 TOPIC_ALREADY_EXISTS = 36
@@ -87,10 +90,9 @@ TOPICS = declared(content())
 INTERNAL_TOPICS = declared_internal(content())
 
 
-class TopicSettings(BaseSettings):
+class TopicSettings(KafkaSettings):
     """Where to create the topics, and with how many replicas."""
 
-    kafka_bootstrap_servers: str = "127.0.0.1:19092"
     topic_replication_factor: int = Field(default=1, ge=1)
 
 
@@ -111,15 +113,13 @@ def wanted(replication_factor: int) -> list[NewTopic]:
     ]
 
 
-async def create(bootstrap_servers: str, replication_factor: int = 1) -> list[str]:
+async def create(brokers: Brokers, replication_factor: int = 1) -> list[str]:
     """Create the topics that are missing; give their names.
 
     Raises:
         aiokafka.errors.KafkaError: no broker, or it refused for another reason than "exists".
     """
-    client = AIOKafkaAdminClient(
-        bootstrap_servers=bootstrap_servers, request_timeout_ms=REQUEST_TIMEOUT_MILLISECONDS
-    )
+    client = AIOKafkaAdminClient(**brokers.options, request_timeout_ms=REQUEST_TIMEOUT_MILLISECONDS)
     await client.start()
     try:
         response = await client.create_topics(wanted(replication_factor))
@@ -132,8 +132,6 @@ async def create(bootstrap_servers: str, replication_factor: int = 1) -> list[st
 
 
 if __name__ == "__main__":
-    settings = TopicSettings()
-    created = asyncio.run(
-        create(settings.kafka_bootstrap_servers, settings.topic_replication_factor)
-    )
+    settings = read_settings(TopicSettings)
+    created = asyncio.run(create(settings.brokers, settings.topic_replication_factor))
     sys.stdout.write("".join(f"created {name}\n" for name in created))

@@ -8,11 +8,13 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 
 import faust
 from faust.types import ChannelT, EventT
 
 from shared import faults
+from shared.brokers import MECHANISM, Brokers, trust
 from shared.consumer import Consumer
 from shared.faults import FaultPoint
 from shared.health import health_server
@@ -34,11 +36,11 @@ COMMIT_SECONDS = 1.0
 CRASH_POLL_SECONDS = 0.5
 
 
-def create_app(consumer: Consumer, bootstrap_servers: str) -> faust.App:
+def create_app(consumer: Consumer, brokers: Brokers) -> faust.App:
     """The Faust application of a consumer; importing or making it connects to nothing."""
     app = faust.App(
         consumer.name,
-        broker=f"kafka://{bootstrap_servers.replace(',', ';')}",
+        **faust_options(brokers),
         store="memory://",
         web_enabled=False,
         topic_disable_leader=True,
@@ -56,6 +58,20 @@ def create_app(consumer: Consumer, bootstrap_servers: str) -> faust.App:
         # concurrency 1: with more, Faust may commit past a record that is still in work.
         app.agent(topic, name=f"{consumer.name}.{name}", concurrency=1)(agent_of(app, consumer))
     return app
+
+
+def faust_options(brokers: Brokers) -> dict[str, Any]:
+    """Where Faust finds Kafka, and how it shows who it is."""
+    url = f"kafka://{brokers.servers.replace(',', ';')}"
+    if brokers.login is None:
+        return {"broker": url}
+    credentials = faust.SASLCredentials(
+        username=brokers.login.username,
+        password=brokers.login.password,
+        ssl_context=trust(brokers.login.ca_file),
+        mechanism=MECHANISM,
+    )
+    return {"broker": url, "broker_credentials": credentials}
 
 
 def agent_of(app: faust.App, consumer: Consumer):  # type: ignore[no-untyped-def]  # Faust's types
@@ -116,7 +132,7 @@ async def run_worker(
 ) -> None:
     """Consume until SIGTERM or SIGINT, with other endless work beside it."""
     stopping = stop_signal()
-    app = create_app(consumer, settings.kafka_bootstrap_servers)
+    app = create_app(consumer, settings.brokers)
     checks = {"kafka": lambda: joined(app), "records": lambda: taking(consumer)}
     async with (
         health_server(settings.http_host, settings.http_port, checks),

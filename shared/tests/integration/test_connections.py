@@ -214,3 +214,10 @@ async def test_a_connection_that_is_used_again_is_not_timed_by_its_first_request
         for _ in range(4):
             assert (await http.post("/echo", content=b"1")).text == "1"
             await asyncio.sleep(SHORT_SECONDS / 2)
+
+
+def test_a_connection_rests_longer_than_clients_let_it() -> None:
+    """Else both may end it at once: the client by a request, whose answer it never gets."""
+    config = server_config(application(), "127.0.0.1", 0)
+
+    assert config.timeout_keep_alive > (httpx.Limits().keepalive_expiry or 0)

@@ -8,6 +8,7 @@ from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from shared import kafka, wire
+from shared.brokers import Brokers
 from shared.kafka import Publisher
 from shared.wire import OutgoingRecord
 
@@ -26,7 +27,7 @@ def nothing() -> None:
 
 @pytest.fixture
 async def publisher(kafka_servers: str) -> AsyncIterator[Publisher]:
-    publisher = Publisher(kafka_servers, "test")
+    publisher = Publisher(Brokers(kafka_servers), "test")
     yield publisher
     await publisher.close()
 
@@ -34,10 +35,10 @@ async def publisher(kafka_servers: str) -> AsyncIterator[Publisher]:
 @pytest.fixture
 def almost_worn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every new producer is five records before the end of its sequence numbers."""
-    new: Callable[[str, str], AIOKafkaProducer] = kafka.producer
+    new: Callable[[Brokers, str], AIOKafkaProducer] = kafka.producer
 
-    def worn(bootstrap_servers: str, client_id: str) -> AIOKafkaProducer:
-        client = new(bootstrap_servers, client_id)
+    def worn(brokers: Brokers, client_id: str) -> AIOKafkaProducer:
+        client = new(brokers, client_id)
         target = TopicPartition(TOPIC, PARTITION)
         client._txn_manager._sequence_numbers[target] = SEQUENCE_MAX - 4
         return client
@@ -83,7 +84,7 @@ async def test_after_a_refused_batch_the_same_producer_is_refused_for_ever(
     kafka_servers: str,
 ) -> None:
     """The negative control."""
-    client = kafka.producer(kafka_servers, "test")
+    client = kafka.producer(Brokers(kafka_servers), "test")
     await client.start()
     try:
         await kafka.publish(client, records(b"{}"))
@@ -97,7 +98,7 @@ async def test_after_a_refused_batch_the_same_producer_is_refused_for_ever(
 
 async def test_a_producer_can_be_closed_as_soon_as_it_is_started(kafka_servers: str) -> None:
     for _ in range(3):
-        client = kafka.producer(kafka_servers, "test")
+        client = kafka.producer(Brokers(kafka_servers), "test")
         await client.start()
         await kafka.close(client)
 
@@ -112,7 +113,7 @@ async def test_a_single_record_that_is_never_acknowledged_is_an_error_in_time(
 
     monkeypatch.setattr(kafka, "publish", never)
     monkeypatch.setattr(kafka, "WRITE_SECONDS_MAX", 2.0)
-    write = kafka.single_writer(kafka_servers, "test")
+    write = kafka.single_writer(Brokers(kafka_servers), "test")
 
     async with asyncio.timeout(DEADLINE_SECONDS):
         with pytest.raises(TimeoutError):

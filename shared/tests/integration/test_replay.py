@@ -21,6 +21,7 @@ from counter import CODEC, TOPIC, Counted, counted, some_metadata, store_of
 from embedded import ports
 from embedded.testing import throwaway_kafka
 from shared import lease, outbox, replay, telemetry, topics, wire
+from shared.brokers import Brokers
 from shared.consumer import Consumer
 from shared.doorbell import Doorbell
 from shared.event_store import EventStore
@@ -47,7 +48,7 @@ Log = dict[bytes, list[tuple[object, ...]]]
 def own_kafka() -> Iterator[str]:
     """A broker whose topics may be lost."""
     with throwaway_kafka() as servers:
-        asyncio.run(topics.create(servers))
+        asyncio.run(topics.create(Brokers(servers)))
         yield servers
 
 
@@ -128,7 +129,7 @@ async def lose_the_topic(kafka_servers: str) -> None:
     await admin.delete_topics([TOPIC])
     await admin.close()
     async with asyncio.timeout(DEADLINE_SECONDS):
-        while TOPIC not in await topics.create(kafka_servers):
+        while TOPIC not in await topics.create(Brokers(kafka_servers)):
             await asyncio.sleep(0.1)
 
 

@@ -34,6 +34,7 @@ from counter import CODEC, TOPIC, Counted, counted, some_metadata, store_of
 from ledger import Linked, Memory, chain, digest
 from relays import relays
 from shared import kafka, postgres, wire
+from shared.brokers import Brokers
 from shared.errors import VersionConflict
 from shared.event_store import EventStore
 from shared.identifiers import new_id
@@ -158,7 +159,7 @@ async def test_trap_t4_the_producer_asks_all_replicas_and_signs_its_batches(
     """By its id and sequence numbers the broker knows what a producer repeats."""
     async with (
         topic_with(kafka_servers) as name,
-        started(kafka.producer(kafka_servers, "test")) as client,
+        started(kafka.producer(Brokers(kafka_servers), "test")) as client,
     ):
         acks, producer_id = await asked_and_signed(client, name)
 

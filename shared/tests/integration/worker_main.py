@@ -47,7 +47,7 @@ async def arm(folder: Path) -> None:
 
 async def work(folder: Path) -> None:
     settings = processes.read_settings(Settings)
-    write = kafka.single_writer(settings.kafka_bootstrap_servers, NAME)
+    write = kafka.single_writer(settings.brokers, NAME)
 
     async def react(connection: Connection, message: Message) -> None:
         await take_effect(connection, message)

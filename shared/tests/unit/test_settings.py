@@ -1,5 +1,7 @@
 """Outside development nothing is accepted that everybody knows, and one line says what."""
 
+from pathlib import Path
+
 import pytest
 
 from shared import api_process, processes
@@ -83,3 +85,17 @@ def test_an_api_does_not_start_without_an_issuer(
 def test_an_unknown_environment_is_no_development(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SystemExit, match="ENVIRONMENT"):
         read(monkeypatch, GOOD | {"ENVIRONMENT": "developement", "AUTH_ISSUER": DEVELOPMENT_ISSUER})
+
+
+def test_a_secret_may_be_a_file_and_is_no_less_looked_at(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "database_url").write_text(GOOD["DATABASE_URL"] + "\n")
+    others = {name: value for name, value in GOOD.items() if name != "DATABASE_URL"}
+
+    settings = read(monkeypatch, others | {"SECRETS_DIR": str(tmp_path)})
+    assert settings.database_dsn == GOOD["DATABASE_URL"]
+
+    (tmp_path / "database_url").write_text(at("changeme")["DATABASE_URL"])
+    with pytest.raises(SystemExit, match="DATABASE_URL: "):
+        read(monkeypatch, others)

@@ -43,7 +43,7 @@ async def run_worker(settings: UsersSettings) -> None:
 
     with telemetry.configured(worker.NAME, settings.otel_exporter_otlp_endpoint):
         async with open_resources(settings, worker.NAME) as resources:
-            set_aside = kafka.single_writer(settings.kafka_bootstrap_servers, worker.NAME)
+            set_aside = kafka.single_writer(settings.brokers, worker.NAME)
             await run_consumer(worker.create_consumer(resources, set_aside), settings)
 
 
@@ -54,7 +54,7 @@ async def migrate(settings: UsersSettings) -> None:
 async def run_parked(settings: UsersSettings, arguments: Namespace) -> None:
     with telemetry.configured(worker.NAME, settings.otel_exporter_otlp_endpoint):
         async with open_resources(settings, f"{worker.NAME}-parked") as resources:
-            set_aside = kafka.single_writer(settings.kafka_bootstrap_servers, worker.NAME)
+            set_aside = kafka.single_writer(settings.brokers, worker.NAME)
             consumer = worker.create_consumer(resources, set_aside)
             await parked_command.run(arguments, consumer, resources.pool)
 
