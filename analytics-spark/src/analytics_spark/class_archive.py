@@ -14,7 +14,7 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from analytics_spark import query
-from analytics_spark.session import begin_workers, open_session
+from analytics_spark.session import open_session
 from analytics_spark.settings import JobSettings
 from analytics_spark.topics import Topic
 
@@ -66,7 +66,6 @@ def make(file: Path, spark_jars_dir: Path) -> None:
 
 
 def run_a_batch(spark: SparkSession, settings: JobSettings) -> None:
-    begin_workers(spark)
     has_run = threading.Event()
 
     def sink(frame: DataFrame, batch_id: int) -> None:

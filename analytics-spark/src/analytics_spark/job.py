@@ -19,7 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from analytics_spark import dead_letters, generations, query, sink, writer
 from analytics_spark.generations import Generation, OtherGeneration
 from analytics_spark.readiness import Readiness
-from analytics_spark.session import begin_workers, open_session
+from analytics_spark.session import open_session
 from analytics_spark.settings import JobSettings
 from shared.health import health_server
 
@@ -86,9 +86,9 @@ def filling(
         writer.refuse_other_partitions(checkpoint_dir, settings.shuffle_partitions)
         spark = open_session(own)
         try:
-            begin_workers(spark)
+            query.begin_first_batch(spark, own)
             frame = query.outcomes(spark, own)
-            copy = partial(dead_letters.set_aside, settings.kafka_bootstrap_servers)
+            copy = partial(dead_letters.set_aside, settings.brokers)
             set_aside = set_aside or copy
             write = sink.sink_into(connection, checkpoint_dir, buckets, set_aside, generation)
             yield partial(query.start, frame, write, own)

@@ -1,15 +1,17 @@
 """The streaming query: three topics, packed, through the one operator, into the sink."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 # Spark imports it for the first stage, when all wait for that; here it starts meanwhile.
 import pandas  # type: ignore[import-untyped]  # noqa: F401
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from analytics_spark.pack import packed
 from analytics_spark.processor import OUTCOME, CellDeltas
+from analytics_spark.session import in_background
 from analytics_spark.settings import JobSettings
 from analytics_spark.topics import ITEMS, ORDERS, SCHEMA_VERSION, USERS, Topic
 
@@ -38,16 +40,38 @@ def kafka(spark: SparkSession, topic: Topic, settings: JobSettings) -> DataFrame
         limit = settings.records_per_trigger_max
     return (
         spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", settings.kafka_bootstrap_servers)
-        .option("subscribe", topic.name)
-        .option("startingOffsets", "earliest")
-        .option("failOnDataLoss", "true")
-        .option("includeHeaders", "true")
+        .options(**subscription(topic, settings))
         .options(**({} if limit is None else {"maxOffsetsPerTrigger": limit}))
-        .option("kafka.isolation.level", "read_committed")
-        .option("kafka.fetch.max.wait.ms", FETCH_WAIT_MAX_MILLISECONDS)
         .load()
     )
+
+
+def subscription(topic: Topic, settings: JobSettings) -> dict[str, str | int]:
+    """What Kafka's source is told, whether it follows the topic or only looks at it."""
+    return {
+        **{f"kafka.{name}": value for name, value in settings.brokers.java_options.items()},
+        "subscribe": topic.name,
+        "startingOffsets": "earliest",
+        "failOnDataLoss": "true",
+        "includeHeaders": "true",
+        "kafka.isolation.level": "read_committed",
+        "kafka.fetch.max.wait.ms": FETCH_WAIT_MAX_MILLISECONDS,
+    }
+
+
+def begin_first_batch(spark: SparkSession, settings: JobSettings) -> None:
+    """Look at a few items in the background: what the first batch needs, from Kafka's clients to
+    the Python workers, is there when the query is planned."""
+
+    def look() -> None:
+        source = spark.read.format("kafka").options(**subscription(ITEMS, settings))
+        source.load().select("value").mapInArrow(unchanged, "value binary").take(1)
+
+    in_background(look)
+
+
+def unchanged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return batches
 
 
 def outcomes(spark: SparkSession, settings: JobSettings, source: Source = kafka) -> DataFrame:

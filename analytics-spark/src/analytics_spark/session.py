@@ -2,20 +2,19 @@
 
 import os
 import shlex
+import socket
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 from analytics_spark.settings import SHUFFLE_PARTITIONS_DEFAULT, JobSettings
-
-T = TypeVar("T")
 
 BATCHES_RETAINED_MIN = 20
 """Batches whose offsets and state files a checkpoint keeps."""
@@ -36,13 +35,21 @@ JAVA_OPTIONS = (
     "-XX:Tier4BackEdgeThreshold=4000000",
 )
 
+CHECKPOINT_FILES = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
+"""How a checkpoint on a local disk is written. Spark's default runs the program `readlink` twice
+for each file that it renames, a dozen times for each batch, and does not replace a file at once."""
+
 WORKER_VARIABLES = {
+    "PYTHONPATH": Path(__file__).parent / "no_archives",
     "MIMALLOC_PURGE_DELAY": 10_000,  # milliseconds; Arrow's allocator
     "MALLOC_MMAP_THRESHOLD_": 1 << 30,  # bytes; Python's, on Linux
     "MALLOC_TRIM_THRESHOLD_": 1 << 29,
 }
 """The workers keep what memory they have freed, for the next batch. By default big blocks go back
-to the system at once, and its pages then cost nearly half of a worker's time."""
+to the system at once, and its pages then cost nearly half of a worker's time. See also what lies in
+the folder."""
 
 
 def open_session(settings: JobSettings, *, writes_class_archive: bool = False) -> SparkSession:
@@ -53,25 +60,37 @@ def open_session(settings: JobSettings, *, writes_class_archive: bool = False) -
     """
     # Otherwise the workers start whatever python3 is on the path.
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if is_local(settings):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName("analytics-job").master(settings.spark_master)
     for name, value in configuration(settings, writes_class_archive).items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     # A query's failure is logged once, by us, with its cause.
     session.sparkContext.setLogLevel("OFF")
+    if is_local(settings):
+        write_no_checksum_files(session)
     return session
+
+
+def is_local(settings: JobSettings) -> bool:
+    """Whether all of Spark is in this process and its children."""
+    return settings.spark_master.startswith("local")
+
+
+def write_no_checksum_files(session: SparkSession) -> None:
+    """Hadoop's go into place after the files that they belong to: after a kill in between, a file
+    that a batch writes again would not agree with its checksum of before, and nobody could read
+    it. State stays guarded by the checksums of RocksDB and of zip files."""
+    context = session.sparkContext
+    jvm: Any = context._jvm
+    files = jvm.org.apache.hadoop.fs.FileSystem
+    files.getLocal(context._jsc.hadoopConfiguration()).setWriteChecksum(False)
 
 
 def begin_session(settings: JobSettings) -> None:
     """Start Spark in the background: it takes as long as the imports of the operator."""
     in_background(partial(open_session, settings))
-
-
-def begin_workers(session: SparkSession) -> None:
-    """Start the Python workers in the background: it takes as long as planning the query."""
-    frame = session.range(1, numPartitions=1).mapInArrow(unchanged, "id long")
-    in_background(frame.collect)
 
 
 def in_background(work: Callable[[], object]) -> None:
@@ -82,10 +101,6 @@ def in_background(work: Callable[[], object]) -> None:
             work()
 
     threading.Thread(target=run, daemon=True).start()
-
-
-def unchanged(batches: Iterator[T]) -> Iterator[T]:
-    return batches
 
 
 def configuration(
@@ -105,12 +120,11 @@ def configuration(
         "spark.executor.extraClassPath": jars,
         "spark.driver.memory": settings.spark_driver_memory,
         "spark.driver.extraJavaOptions": shlex.join(java_options),
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
+        **(at_home() if is_local(settings) else among_others(settings)),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.python.daemon.module": "analytics_spark.workers",
-        **{f"spark.executorEnv.{name}": value for name, value in WORKER_VARIABLES.items()},
+        **{f"spark.executorEnv.{name}": str(value) for name, value in WORKER_VARIABLES.items()},
         # Otherwise the stateless stage's workers have a variable that the operator's do not, so
         # that each would have a pool of its own: four seconds of a cold start and 370 MB.
         "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
@@ -128,6 +142,28 @@ def configuration(
         f"{STATE_STORE}.rocksdb.trackTotalNumberOfRows": "false",
         f"{STATE_STORE}.rocksdb.boundedMemoryUsage": "true",
         f"{STATE_STORE}.rocksdb.maxMemoryUsageMB": ROCKSDB_MEGABYTES,
+    }
+
+
+def at_home() -> dict[str, str]:
+    """Nobody from outside talks to the driver; its checkpoint is a folder of this machine."""
+    return {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        f"{STREAMING}.checkpointFileManagerClass": CHECKPOINT_FILES,
+    }
+
+
+def among_others(settings: JobSettings) -> dict[str, str]:
+    """The executors of a cluster find the driver by the name of its machine, and have the packages,
+    the jars and the folder of the checkpoint in the same places as the driver."""
+    return {
+        "spark.driver.host": socket.gethostname(),
+        "spark.driver.bindAddress": "0.0.0.0",
+        "spark.executor.memory": settings.spark_executor_memory,
+        "spark.executor.extraJavaOptions": shlex.join(
+            [*JAVA_OPTIONS, f"-Djava.io.tmpdir={tempfile.gettempdir()}"]
+        ),
     }
 
 

@@ -196,6 +196,17 @@ def read_with_failures(live: RunningJob) -> None:
     live.read(confirmed("next", "Jack", ("iphone", 1), ordered_at=at(20)))
 
 
+def test_no_file_of_a_checkpoint_has_a_second_one_that_a_kill_may_lose(
+    live: RunningJob, settings: JobSettings
+) -> None:
+    """Hadoop renames its checksum after the file."""
+    live.read(*sample())
+
+    names = {each.name for each in settings.checkpoint_dir.rglob("*")}
+    assert "1.changelog" in names
+    assert {name for name in names if name.endswith(".crc")} == set()
+
+
 def test_both_stages_have_the_same_workers(live: RunningJob) -> None:
     """Another pool would cost four seconds of a cold start, and 370 MB."""
     live.read(*sample())

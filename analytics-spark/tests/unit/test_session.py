@@ -1,10 +1,42 @@
 """What Java is told, and what it makes of it."""
 
+import os
+import socket
 import subprocess
+import sys
+import zipfile
 from pathlib import Path
 
-from analytics_spark.session import class_sharing
+from pydantic import PostgresDsn
+
+from analytics_spark.session import CHECKPOINT_FILES, WORKER_VARIABLES, class_sharing, configuration
+from analytics_spark.settings import JobSettings
 from embedded.java import find_java
+
+
+def settings(master: str) -> JobSettings:
+    return JobSettings(
+        environment="development",
+        database_url=PostgresDsn("postgresql://analytics@127.0.0.1/analytics"),
+        checkpoint_dir=Path("checkpoint"),
+        spark_jars_dir=Path("jars"),
+        spark_master=master,
+    )
+
+
+def test_nobody_from_outside_reaches_a_spark_of_one_machine() -> None:
+    told = configuration(settings("local[2]"))
+
+    assert told["spark.driver.host"] == told["spark.driver.bindAddress"] == "127.0.0.1"
+    assert CHECKPOINT_FILES in told.values()
+
+
+def test_executors_of_a_cluster_find_the_driver_by_its_name() -> None:
+    told = configuration(settings("spark://spark-master:7077"))
+
+    assert told["spark.driver.host"] == socket.gethostname()
+    assert told["spark.executor.memory"] == "1g"
+    assert CHECKPOINT_FILES not in told.values()
 
 
 def test_java_is_told_of_an_archive_that_is_there(tmp_path: Path) -> None:
@@ -23,3 +55,17 @@ def test_java_starts_without_an_archive_that_does_not_fit(tmp_path: Path) -> Non
     result = subprocess.run([find_java(), *options, "-version"], capture_output=True, timeout=30)
 
     assert result.returncode == 0
+
+
+def test_what_spark_starts_imports_what_is_installed_and_not_what_is_in_archives(
+    tmp_path: Path,
+) -> None:
+    archive = tmp_path / "pyspark.zip"
+    with zipfile.ZipFile(archive, "w") as packed:
+        packed.writestr("pyspark.py", "")
+    place = [sys.executable, "-c", "import pyspark; print(pyspark.__file__)"]
+
+    path = {"PYTHONPATH": os.pathsep.join([str(archive), str(WORKER_VARIABLES["PYTHONPATH"])])}
+    output = subprocess.run(place, env=os.environ | path, stdout=subprocess.PIPE, timeout=30)
+
+    assert "site-packages" in output.stdout.decode()
