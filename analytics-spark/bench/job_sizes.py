@@ -29,6 +29,8 @@ class Size:
     """When all orders are counted."""
     state_per_batch: int
     """When the state is looked at after each batch: smaller batches, more looks."""
+    tidy_seconds: int
+    """Twice what Spark lets pass before it removes files of the state that it needs no more."""
     warm_up_seconds: int
     rate: int
     """Orders per second that are published as time goes by."""
@@ -47,6 +49,7 @@ FULL = Size(
     ),
     per_batch=300_000,
     state_per_batch=50_000,
+    tidy_seconds=120,
     warm_up_seconds=20,
     rate=500,
     seconds=60,
@@ -63,6 +66,7 @@ QUICK = Size(
     ),
     per_batch=50_000,
     state_per_batch=20_000,
+    tidy_seconds=120,
     warm_up_seconds=10,
     rate=500,
     seconds=15,
@@ -76,6 +80,7 @@ TINY = Size(
     parts_of_backlog=(),
     per_batch=1_000,
     state_per_batch=1_000,
+    tidy_seconds=0,
     warm_up_seconds=0,
     rate=50,
     seconds=2,

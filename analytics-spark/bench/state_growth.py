@@ -1,5 +1,6 @@
 """state: what the job keeps on disk, batch by batch, while hours become final."""
 
+import asyncio
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,6 +18,7 @@ from job_sizes import Size
 from part import Part
 from series import Series
 from shared import topics
+from shared.brokers import Brokers
 from shared.progress import tell_in_place
 
 MEBIBYTE = 1 << 20
@@ -28,7 +30,7 @@ STORES = "state stores (RocksDB)"
 
 
 async def measure(site: Site, size: Size) -> list[Series]:
-    await topics.create(site.address("kafka"))
+    await topics.create(Brokers(site.address("kafka")))
     tell_in_place(f"state: publishing {size.orders:,} orders")
     totals = await shop_history.fill(site.address("kafka"), size)
     tell_in_place("state: counting")
@@ -36,6 +38,9 @@ async def measure(site: Site, size: Size) -> list[Series]:
         looks = Looks(job)
         batches = await job.batches(lambda seen: looks.done(seen, totals.orders))
         await job.demand_totals(totals)
+        tell_in_place("state: waiting until Spark has removed what it needs no more")
+        await asyncio.sleep(size.tidy_seconds)
+        looks.look()
     return [
         *sizes_of(CHECKPOINT, looks.checkpoint),
         *sizes_of(STORES, looks.stores),
@@ -55,9 +60,12 @@ class Looks:
     def done(self, seen: Sequence[Batch], orders: int) -> bool:
         if len(seen) > self._looked:
             self._looked = len(seen)
-            self.checkpoint.append(bytes_below(self._job.folder / "checkpoint") / MEBIBYTE)
-            self.stores.append(bytes_below(self._job.folder / "local") / MEBIBYTE)
+            self.look()
         return counting.counted(orders)(seen)
+
+    def look(self) -> None:
+        self.checkpoint.append(bytes_below(self._job.folder / "checkpoint") / MEBIBYTE)
+        self.stores.append(bytes_below(self._job.folder / "local") / MEBIBYTE)
 
 
 def bytes_below(folder: Path) -> int:
@@ -79,11 +87,15 @@ def pieces(values: Sequence[float]) -> list[Sequence[float]]:
 
 
 def sizes_of(name: str, values: Sequence[float]) -> list[Series]:
-    """The largest of each fifth."""
+    """The largest of each fifth; the last value is the one after the end."""
+    *during, after = values
     return beside_the_second(
         [
-            Series(name=f"{name}, largest of fifth {number}", unit="MiB", rounds=(max(piece),))
-            for number, piece in enumerate(pieces(values), start=1)
+            *(
+                Series(name=f"{name}, largest of fifth {number}", unit="MiB", rounds=(max(piece),))
+                for number, piece in enumerate(pieces(during), start=1)
+            ),
+            Series(name=f"{name}, after the end", unit="MiB", rounds=(after,)),
         ]
     )
 

@@ -110,10 +110,10 @@ def test_an_order_waits_from_its_append_until_its_batch_is_seen() -> None:
     assert list(waited) == [2_000, 1_000, 3_000]
 
 
-def test_sizes_are_told_by_fifths_and_the_last_is_held_against_the_second() -> None:
-    sizes = state_growth.sizes_of("state", list(range(10)))
-    assert [each.value for each in sizes] == [1, 3, 5, 7, 9]
-    assert sizes[-1].ratio == 3
+def test_sizes_are_told_by_fifths_and_the_one_after_the_end_is_held_against_the_second() -> None:
+    sizes = state_growth.sizes_of("state", [*range(10), 6])
+    assert [each.value for each in sizes] == [1, 3, 5, 7, 9, 6]
+    assert sizes[-1].ratio == 2
 
 
 def test_the_peer_talks_to_the_broker_with_the_client_of_its_version() -> None:
