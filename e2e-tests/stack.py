@@ -1,26 +1,23 @@
 """A system in a folder of its own, started and stopped by the commands that people type."""
 
 import asyncio
-import json
 import os
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 import asyncpg
-import httpx
-import psutil
 
 from clients import Hometown
-from embedded import supervision
 from embedded.postgres import dsn
 from embedded.run_folder import RunFolder
 from embedded.settings import Settings
 from embedded.status import as_found
-from eventually import eventually
+from shared.brokers import Brokers
 
 CHECKOUT = Path(__file__).parent.parent
 
@@ -32,15 +29,19 @@ RECONCILE_SECONDS = "10"
 
 
 @dataclass(frozen=True, slots=True)
-class Stack:
-    """A system in a folder of its own, on free ports."""
+class Stack(ABC):
+    """A system on free ports. How it runs is known to its kinds alone."""
 
     folder: RunFolder
+
+    way: ClassVar[str]
+    """As in `make up in=containers`."""
 
     @property
     def variables(self) -> dict[str, str]:
         """The environment of commands for this stack."""
         mine = {
+            "in": self.way,
             "HOMETOWN_RUN_DIR": str(self.folder.path),
             "HOMETOWN_PORTS": "free",
             "ORDER_TIMEOUT_SECONDS": ORDER_TIMEOUT_SECONDS,
@@ -70,38 +71,17 @@ class Stack:
         return ended.stdout
 
     @property
+    def settings(self) -> Settings:
+        return Settings(run_dir=self.folder.path, ports="free", ports_given={})
+
+    @property
+    def brokers(self) -> Brokers:
+        """Where a visitor from outside reads the topics."""
+        return Brokers(self.hometown.addresses["kafka"])
+
+    @property
     def hometown(self) -> Hometown:
         return Hometown.of_run_folder(self.folder.path)
-
-    def kill(self, name: str) -> None:
-        """kill -9; the supervisor starts it again."""
-        programs = supervision.programs(self.folder) or {}
-        if programs[name].pid:
-            with suppress(psutil.NoSuchProcess):  # it has just ended by itself
-                psutil.Process(programs[name].pid).kill()
-
-    @contextmanager
-    def stopped(self, *names: str) -> Iterator[None]:
-        """The processes are down inside."""
-
-        def states() -> set[str]:
-            programs = supervision.programs(self.folder) or {}
-            return {programs[name].state for name in names}
-
-        for name in names:
-            supervision.stop(self.folder, name)
-        eventually(states, lambda seen: seen <= {"STOPPED", "EXITED"}, what=f"{names} stopped")
-        try:
-            yield
-        finally:
-            for name in names:
-                supervision.start(self.folder, name)
-            for name in names:
-                eventually(partial(self._is_ready, name), bool, what=f"{name} ready again")
-
-    def _is_ready(self, name: str) -> bool:
-        address = json.loads(self.folder.addresses.read_text())[name]
-        return httpx.get(f"{address}/health/ready").is_success
 
     @property
     def cells(self) -> str:
@@ -109,12 +89,14 @@ class Stack:
         [active] = self.fetch("analytics", "SELECT number FROM generations WHERE is_active")
         return f"generation_{active['number']}.cells"
 
+    def dsn(self, role: str, database: str | None = None) -> str:
+        return dsn(as_found(self.settings), role, database)
+
     def fetch(self, database: str, sql: str, *values: object) -> list[asyncpg.Record]:
         """What a statement gives in the database of one service."""
-        settings = Settings(run_dir=self.folder.path, ports="free", ports_given={})
 
         async def run() -> list[asyncpg.Record]:
-            connection = await asyncpg.connect(dsn(as_found(settings), database))
+            connection = await asyncpg.connect(self.dsn(database))
             try:
                 return await connection.fetch(sql, *values)
             finally:
@@ -122,10 +104,55 @@ class Stack:
 
         return asyncio.run(run())
 
+    @contextmanager
+    def stopped(self, *names: str) -> Iterator[None]:
+        """The processes are down inside, and ready again afterwards."""
+        self.stop(names)
+        try:
+            yield
+        finally:
+            self.start(names)
 
-@dataclass(frozen=True, slots=True)
-class ShownStack(Stack):
-    """A stack after `make demo`."""
+    @abstractmethod
+    def stop(self, names: Sequence[str]) -> None:
+        """Returns when they are down."""
 
-    first_demo: str
-    """What the demonstration printed on the fresh system."""
+    @abstractmethod
+    def start(self, names: Sequence[str]) -> None:
+        """Returns when they are ready."""
+
+    @abstractmethod
+    def kill(self, name: str) -> None:
+        """kill -9; it is started again by itself."""
+
+    @abstractmethod
+    def kill_everything(self) -> None:
+        """kill -9 for every process, and for what would start it again."""
+
+    @abstractmethod
+    def lives(self) -> Mapping[str, str]:
+        """Of each process that runs, by its name, what is another one after each start."""
+
+    @abstractmethod
+    def bytes_of(self, name: str) -> int:
+        """The memory of a process, in bytes."""
+
+    @abstractmethod
+    def logs(self) -> Mapping[str, str]:
+        """All that processes have said, by their names."""
+
+    @abstractmethod
+    def told_by_the_system(self) -> str:
+        """What anybody who may list processes can read of them: command lines and the like."""
+
+    @abstractmethod
+    def files_with(self, wanted: Sequence[bytes]) -> set[str]:
+        """The files of all processes that hold any of these bytes, logs among them."""
+
+    @abstractmethod
+    def exported(self) -> Path:
+        """The folder with the files of `make export`."""
+
+    @abstractmethod
+    def demand_jaeger(self) -> None:
+        """Raises AssertionError where Jaeger will never answer."""

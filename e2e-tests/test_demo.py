@@ -1,15 +1,12 @@
 """What a newcomer sees: one command, the right numbers, again and after any end."""
 
-import contextlib
 import json
 from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import pytest
 
-from embedded import leftovers
-from stack import ShownStack, Stack
+from stack import Stack
 
 HOUR_LINE = "hour 2016-11-11T00:00:00Z"
 TABLE = {
@@ -27,12 +24,12 @@ def table_of(printed: str) -> dict[str, list[str]]:
     return {row[0]: row[1:] for row in words if row and row[0] in TABLE}
 
 
-def test_the_demonstration_shows_the_hour_as_it_must_be(stack: ShownStack) -> None:
+def test_the_demonstration_shows_the_hour_as_it_must_be(first_demo: str) -> None:
     """Vector V1."""
-    assert HOUR_LINE in stack.first_demo
-    assert table_of(stack.first_demo) == TABLE
-    assert "confirmed, 16166.64" in stack.first_demo
-    assert "make down" in stack.first_demo
+    assert HOUR_LINE in first_demo
+    assert table_of(first_demo) == TABLE
+    assert "confirmed, 16166.64" in first_demo
+    assert "make down" in first_demo
 
 
 def test_the_demonstration_leaves_its_figures(stack: Stack) -> None:
@@ -48,11 +45,11 @@ def test_showing_the_sample_again_changes_nothing(stack: Stack) -> None:
 
 
 def test_a_second_start_is_harmless(stack: Stack) -> None:
-    before = {process.pid for process in leftovers.find(stack.folder)}
+    before = stack.lives()
 
     stack.made("up")
 
-    assert before <= {process.pid for process in leftovers.find(stack.folder)}
+    assert stack.lives() == before
 
 
 def test_the_footprint_is_written_as_figures(stack: Stack) -> None:
@@ -75,15 +72,12 @@ def test_what_was_fetched_is_there(stack: Stack) -> None:
 
 
 def kill_everything(stack: Stack) -> None:
-    """kill -9 for every process of the stack, the supervisor among them."""
-    for process in leftovers.find(stack.folder):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.kill()
+    stack.kill_everything()
 
 
 def stop_everything(stack: Stack) -> None:
     stack.made("down")
-    assert leftovers.find(stack.folder) == []
+    assert not stack.lives()
 
 
 @pytest.mark.parametrize("end", [stop_everything, kill_everything])

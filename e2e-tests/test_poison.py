@@ -137,10 +137,15 @@ def test_trap_t11_poison_is_set_aside_untouched_and_everything_else_goes_on(
         assert headers[: len(asked)] == asked
         assert dict(headers)["dlq_reason"].decode().startswith(each.reason)
         assert dict(headers)["dlq_topic"].decode() == topic
-    parked = stack.fetch(
-        reader.removesuffix("-worker"),
-        "SELECT stream_id::text FROM parked_streams WHERE stream_id::text = ANY($1)",
-        [each.key for each in poison],
+    # A letter is written before the transaction that parks its stream.
+    parked = eventually(
+        lambda: stack.fetch(
+            reader.removesuffix("-worker"),
+            "SELECT stream_id::text FROM parked_streams WHERE stream_id::text = ANY($1)",
+            [each.key for each in poison],
+        ),
+        lambda seen: len(seen) >= sum(each.parks for each in poison),
+        what="streams parked",
     )
     assert {row["stream_id"] for row in parked} == {each.key for each in poison if each.parks}
 

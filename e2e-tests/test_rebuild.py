@@ -6,7 +6,6 @@ import asyncpg
 import pytest
 
 from clients import Hometown, Json
-from embedded import supervision
 from eventually import eventually
 from sample import Sample
 from stack import Stack
@@ -25,12 +24,8 @@ UNPUBLISHED = """
 
 
 @pytest.fixture
-def worker_pid(stack: Stack) -> int:
-    return pid_of(stack, "users-worker")
-
-
-def pid_of(stack: Stack, name: str) -> int:
-    return (supervision.programs(stack.folder) or {})[name].pid
+def worker_life(stack: Stack) -> str:
+    return stack.lives()["users-worker"]
 
 
 def address_of(stack: Stack, user: str) -> str:
@@ -53,7 +48,7 @@ def test_after_the_sample_all_read_models_are_what_the_events_make_them(
 
 
 def test_a_tampered_row_is_found_and_repaired_and_the_worker_goes_on(
-    stack: Stack, hometown: Hometown, worker_pid: int
+    stack: Stack, hometown: Hometown, worker_life: str
 ) -> None:
     user = register(hometown)
     eventually(lambda: address_of(stack, user), lambda seen: seen == "BJ", what="the user listed")
@@ -68,7 +63,7 @@ def test_a_tampered_row_is_found_and_repaired_and_the_worker_goes_on(
     assert address_of(stack, user) == "BJ"
     hometown.move_user(user, address="SH")
     eventually(lambda: address_of(stack, user), lambda seen: seen == "SH", what="the user moved")
-    assert pid_of(stack, "users-worker") == worker_pid
+    assert stack.lives()["users-worker"] == worker_life
     stack.made("rebuild-check")
 
 

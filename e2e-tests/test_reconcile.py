@@ -10,9 +10,7 @@ import pytest
 from pyarrow import dataset
 
 from clients import Hometown
-from embedded.postgres import RECONCILER, dsn
-from embedded.settings import Settings
-from embedded.status import as_found
+from embedded.postgres import RECONCILER
 from eventually import eventually
 from sample import HOUR, Sample
 from stack import Stack
@@ -72,7 +70,7 @@ def test_a_tampered_row_is_found_by_the_verb_and_by_the_hourly_comparison(
             what="the difference shown",
         )
         assert len(alarm) >= 1
-        log = stack.folder.log_of("analytics-reconciler").read_text()
+        log = stack.logs()["analytics-reconciler"]
         assert "ERROR analytics_spark.reconciler a cell is not what the event stores say" in log
     finally:
         tamper(stack, final_sample, -1)
@@ -97,9 +95,7 @@ def test_final_hours_are_files_for_others(stack: Stack, final_sample: Sample) ->
     """As the README of analytics-spark reads them."""
     assert " written, " in stack.made("export")
     name = f"hour={final_sample.hour:%Y-%m-%dT%H}"
-    cells = dataset.dataset(
-        stack.folder.path / "export" / name / "cells.parquet", format="parquet"
-    ).to_table()
+    cells = dataset.dataset(stack.exported() / name / "cells.parquet", format="parquet").to_table()
     local = cells.filter(pc.not_equal(cells["user_id"], ""))
     assert sum(local["amount"].to_pylist()) == Decimal("44506.56")
     assert sum(cells["amount"].to_pylist()) == Decimal("203588.40")
@@ -112,8 +108,7 @@ def test_final_hours_are_files_for_others(stack: Stack, final_sample: Sample) ->
 async def test_the_comparison_may_read_what_happened_and_nothing_else(
     stack: Stack, statement: str
 ) -> None:
-    settings = Settings(run_dir=stack.folder.path, ports="free", ports_given={})
-    connection = await asyncpg.connect(dsn(as_found(settings), RECONCILER, "users"))
+    connection = await asyncpg.connect(stack.dsn(RECONCILER, "users"))
     try:
         assert await connection.fetchval("SELECT count(*) FROM events") > 0
         with pytest.raises(

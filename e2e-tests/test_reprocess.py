@@ -1,14 +1,9 @@
 """Cells are made anew, shown and taken back, and state is split otherwise, while orders come."""
 
 from clients import Hometown
-from embedded import supervision
 from eventually import eventually
 from sample import Sample
 from stack import Stack
-
-
-def job_pid(stack: Stack) -> int:
-    return (supervision.programs(stack.folder) or {})["analytics-job"].pid
 
 
 def buy(hometown: Hometown, sample: Sample) -> None:
@@ -16,8 +11,14 @@ def buy(hometown: Hometown, sample: Sample) -> None:
     hometown.place_order(sample.users["Jack"], [(sample.items["iphone"], 1)], sample.at(50))
 
 
-def job_with_other_pid(stack: Stack, pid: int) -> None:
-    eventually(lambda: job_pid(stack), lambda seen: seen not in (0, pid), what="another job")
+def life_of_job(stack: Stack) -> str | None:
+    return stack.lives().get("analytics-job")
+
+
+def demand_another_job(stack: Stack, before: str | None) -> None:
+    eventually(
+        lambda: life_of_job(stack), lambda seen: seen not in (None, before), what="another job"
+    )
 
 
 def demand_purchases(hometown: Hometown, sample: Sample, number: int) -> None:
@@ -35,19 +36,19 @@ def test_hours_are_counted_anew_and_back_while_orders_come(
         demand_purchases(hometown, sample, number)
 
     counted(4)
-    first = job_pid(stack)
+    first = life_of_job(stack)
     told = stack.made("reprocess", "args=--switch")
     assert "begins with the topics' first records" in told
     assert f"{sample.hour:%Y-%m-%dT%H} " not in told
     assert "is shown instead of" in told
     buy(hometown, sample)
-    job_with_other_pid(stack, first)
+    demand_another_job(stack, first)
     counted(5)
 
-    second = job_pid(stack)
+    second = life_of_job(stack)
     stack.made("reprocess", "args=--roll-back")
     buy(hometown, sample)
-    job_with_other_pid(stack, second)
+    demand_another_job(stack, second)
     counted(6)
 
     assert "is removed" in stack.made("reprocess", "args=--drop")

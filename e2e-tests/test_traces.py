@@ -4,8 +4,6 @@ import pytest
 
 from clients import Hometown, Json
 from demo import counted
-from embedded import supervision
-from embedded.jaeger import read_note
 from eventually import eventually
 from sample import Sample
 from stack import Stack
@@ -21,8 +19,7 @@ def jaeger(stack: Stack, hometown: Hometown) -> None:
     """Tests begin when Jaeger answers, and fail at once where it never will."""
 
     def looked() -> bool:
-        program = (supervision.programs(stack.folder) or {})["jaeger"]
-        assert not program.is_at_rest, read_note(stack.folder)
+        stack.demand_jaeger()
         return hometown.jaeger_answers()
 
     eventually(looked, lambda there: there, what="Jaeger", seconds_max=JAEGER_SECONDS_MAX)

@@ -6,7 +6,6 @@ import struct
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
-from string import Template
 
 from embedded.composition import HOST, Port, Process, Site, Tier
 from embedded.errors import NotReady
@@ -41,7 +40,7 @@ def command(site: Site) -> Sequence[str]:
     return [
         str(find_java()),
         *JVM_OPTIONS,
-        f"-Dlog4j2.configurationFile={(INFRA / 'kafka' / 'log4j2.xml').as_uri()}",
+        f"-Dlog4j2.configurationFile={(INFRA / 'kafka' / 'log4j2.yaml').as_uri()}",
         *("-cp", f"{jars}/*", "kafka.Kafka", str(home(site) / "server.properties")),
     ]
 
@@ -55,13 +54,23 @@ def prepare(site: Site) -> None:
     fetch(KAFKA_JARS, site.settings, tell_in_place)
     data = home(site) / "data"
     data.mkdir(parents=True, exist_ok=True)
-    template = Template((INFRA / "kafka" / "server.properties").read_text())
-    properties = template.substitute(
-        port=site.ports["kafka"], controller_port=site.ports["kafka-controller"], data=data
-    )
-    write_atomically(home(site) / "server.properties", properties)
+    properties = (INFRA / "kafka" / "server.properties").read_text()
+    write_atomically(home(site) / "server.properties", properties + places(site, data))
     if not (data / "meta.properties").exists():
         write_atomically(data / "meta.properties", new_identity())
+
+
+def places(site: Site, data: Path) -> str:
+    """The properties that say where the broker listens, and where its data are."""
+    broker, controller = site.address("kafka"), site.address("kafka-controller")
+    return f"""
+listeners=PLAINTEXT://{broker},CONTROLLER://{controller}
+advertised.listeners=PLAINTEXT://{broker}
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+inter.broker.listener.name=PLAINTEXT
+controller.quorum.voters=1@{controller}
+log.dirs={data}
+"""
 
 
 def new_identity() -> str:

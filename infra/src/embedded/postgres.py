@@ -88,10 +88,14 @@ def command(site: Site) -> Sequence[str]:
 
 
 def dsn(site: Site, role: str, database: str | None = None) -> str:
-    """postgresql://role:password@127.0.0.1:port/database; the role's own database by default."""
-    password, address = site.passwords[role], site.address("postgres")
+    """See `url`."""
+    return url(site.address("postgres"), site.passwords, role, database)
+
+
+def url(address: str, passwords: Mapping[str, str], role: str, database: str | None = None) -> str:
+    """postgresql://role:password@host:port/database; the role's own database by default."""
     own = role.removesuffix(OWNER_SUFFIX)
-    return f"postgresql://{role}:{password}@{address}/{database or own}"
+    return f"postgresql://{role}:{passwords[role]}@{address}/{database or own}"
 
 
 def prepare(site: Site) -> None:
@@ -171,9 +175,10 @@ def reason(output: str) -> str:
     return next((line for line in lines if re.search("error|fatal|could not", line, re.I)), "")
 
 
-async def connect(site: Site, database: str = SUPERUSER) -> asyncpg.Connection:
+async def connect(address: str, passwords: Mapping[str, str]) -> asyncpg.Connection:
+    """A connection of the superuser to a server at host:port."""
     return await asyncpg.connect(
-        dsn(site, SUPERUSER, database),
+        url(address, passwords, SUPERUSER),
         timeout=CONNECT_SECONDS_MAX,
         command_timeout=COMMAND_SECONDS_MAX,
     )
@@ -181,7 +186,7 @@ async def connect(site: Site, database: str = SUPERUSER) -> asyncpg.Connection:
 
 async def probe(site: Site) -> None:
     """The server answers a query."""
-    connection = await connect(site)
+    connection = await connect(site.address("postgres"), site.passwords)
     try:
         await connection.execute("SELECT 1")
     finally:
@@ -189,12 +194,17 @@ async def probe(site: Site) -> None:
 
 
 async def create_databases(site: Site) -> None:
-    """A database per service with its two roles; nobody else may connect to it."""
-    connection = await connect(site)
+    """See `establish`."""
+    await establish(site.address("postgres"), site.passwords)
+
+
+async def establish(address: str, passwords: Mapping[str, str]) -> None:
+    """A database per service with its two roles; nobody else may connect to it. Safe to repeat."""
+    connection = await connect(address, passwords)
     try:
         for name in DATABASES:
-            await create_database(connection, name, site.passwords)
-        await create_reconciler(connection, site.passwords)
+            await create_database(connection, name, passwords)
+        await create_reconciler(connection, passwords)
         # No service has business in the databases that come with the server.
         for name in (SUPERUSER, "template1"):
             await connection.execute(f"REVOKE CONNECT ON DATABASE {name} FROM PUBLIC")

@@ -39,6 +39,8 @@ class Settings(BaseSettings):
 
     run_dir: Path = CHECKOUT / ".run"
     cache_dir: Path = Field(default_factory=default_cache_dir)
+    compose_file: str | None = Field(default=None, validation_alias="COMPOSE_FILE")
+    """Which containers there are; None: those of docker-compose.yml."""
     ports: Literal["default", "free"] = "default"
     ports_given: dict[str, int] = Field(default_factory=ports_given)
     maven_repository_url: str | None = Field(default=None, validation_alias="MAVEN_REPOSITORY_URL")

@@ -1,10 +1,10 @@
 """`status`: what is true of each process at this moment, whatever state the stack is in."""
 
 import asyncio
+import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import psutil
 
@@ -12,7 +12,7 @@ from embedded import leftovers, ports, supervision
 from embedded.composition import Composition, Process, Site
 from embedded.footprint import family, measure, megabytes
 from embedded.postgres import ROLES
-from embedded.progress import Tone, coloured, duration, table
+from embedded.progress import Tone, coloured, duration, table, tell
 from embedded.readiness import obstacle
 from embedded.run_folder import RunFolder, read_json
 from embedded.settings import Settings
@@ -156,5 +156,10 @@ def as_table(statuses: Sequence[Status]) -> str:
     return "\n".join([lines[0], *coloured_lines])
 
 
-def as_json(statuses: Sequence[Status]) -> list[dict[str, Any]]:
-    return [asdict(each) for each in statuses]
+def show(statuses: Sequence[Status], *, as_json: bool) -> int:
+    """Tell it to programs, or to people; the exit status is 0 if all is as it should be."""
+    if as_json:
+        tell(json.dumps([asdict(each) for each in statuses], indent=2))
+    else:
+        tell(as_table(statuses))
+    return 0 if all(each.is_fine for each in statuses) else 1
