@@ -6,6 +6,13 @@ export
 PYTHON ?= python3
 VENV_PYTHON := .venv/bin/python
 EMBEDDED := $(VENV_PYTHON) -m embedded
+# How the stack runs: `embedded`, as processes of this machine, in `containers`, or as a `cluster`
+# of them.
+in ?= embedded
+STACK := $(VENV_PYTHON) -m $(in:cluster=containers)
+ifeq ($(in),cluster)
+export COMPOSE_FILE := docker-compose.cluster.yml
+endif
 PARTS := shared/src shared/contracts shared/tests shared/stress shared/bench \
 	users-svc orders-svc analytics-spark analytics-faust infra e2e-tests scripts
 DEMO_JAEGER_WAIT_SECONDS ?= 60
@@ -16,7 +23,7 @@ TEST_WORKERS ?= 3
 	rebuild-check rebuild replay reprocess rescale reconcile export audit check-cells \
 	stress saga fuzz differential crashes bench bench-analytics \
 	contracts contracts-check contracts-release \
-	test check fmt lint types imports unit integration e2e
+	test check fmt lint types imports unit integration e2e e2e-compose e2e-cluster
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -28,33 +35,33 @@ fetch: setup ## download and build all that is ever needed, and make starts of S
 	@$(EMBEDDED) fetch --browser --jaeger
 
 up: setup ## start everything, and wait until it is ready
-	@$(EMBEDDED) up
+	@$(STACK) up
 
 compare: setup ## count the hours as Kafka Streams does, too, on port 8004
-	@$(EMBEDDED) up --with analytics-faust
+	@$(STACK) up --with analytics-faust
 
 down: setup ## stop everything
-	@$(EMBEDDED) down
+	@$(STACK) down
 
 status: setup ## what runs, where, and why not
-	@$(EMBEDDED) status
+	@$(STACK) status
 
 logs: setup ## the last log lines; of one process with name=users-api
-	@$(EMBEDDED) logs $(name)
+	@$(STACK) logs $(name)
 
 # Nothing but the token goes to standard output, not even that something was installed.
 token: ## a token for calls: as=clerk, as=analyst, or as=user user=ID
 	@$(PYTHON) scripts/setup.py >&2
-	@$(EMBEDDED) token '$(as)' $(if $(user),--subject '$(user)')
+	@$(STACK) token '$(as)' $(if $(user),--subject '$(user)')
 
 clean: setup ## stop everything and remove its data
-	@$(EMBEDDED) clean
+	@$(STACK) clean
 
 footprint: setup ## resident memory per process and in all
-	@$(EMBEDDED) footprint
+	@$(STACK) footprint
 
 demo: setup ## start everything, load the sample, show the answer
-	@HOMETOWN_JAEGER_WAIT_SECONDS=$(DEMO_JAEGER_WAIT_SECONDS) $(EMBEDDED) up
+	@HOMETOWN_JAEGER_WAIT_SECONDS=$(DEMO_JAEGER_WAIT_SECONDS) $(STACK) up
 	@$(VENV_PYTHON) e2e-tests/demo.py
 
 load: setup ## believable load, its totals checked: rate=50 seconds=60 users=200 items=40 seed=1
@@ -63,25 +70,25 @@ load: setup ## believable load, its totals checked: rate=50 seconds=60 users=200
 
 rebuild-check: setup ## compare the read models with what the events make them
 	@failed=0; for service in users orders; do \
-		$(EMBEDDED) run $$service rebuild --check || failed=1; done; exit $$failed
+		$(STACK) run $$service rebuild --check || failed=1; done; exit $$failed
 
 rebuild: setup ## make the read models of a service anew from its events: name=users
-	@$(EMBEDDED) run $(or $(name),$(error name=users, or name=orders)) rebuild
+	@$(STACK) run $(or $(name),$(error name=users, or name=orders)) rebuild
 
 replay: setup ## publish a service's events anew, after its topics were lost: name=users
-	@$(EMBEDDED) run --without $(or $(name),$(error name=users, or name=orders))-relay $(name) replay
+	@$(STACK) run --without $(or $(name),$(error name=users, or name=orders))-relay $(name) replay
 
 reprocess: setup ## make all cells anew beside the live ones, and compare; args=--switch, --roll-back, --drop
-	@$(EMBEDDED) run analytics reprocess $(args)
+	@$(STACK) run analytics reprocess $(args)
 
 export: setup ## write final hours to Parquet files, those that changed; args="--to FOLDER"
-	@$(EMBEDDED) run analytics export $(args)
+	@$(STACK) run analytics export $(args)
 
 reconcile: setup ## are the final hours what the event stores say? args="--hours 24"
-	@$(EMBEDDED) run analytics reconcile $(args)
+	@$(STACK) run analytics reconcile $(args)
 
 rescale: setup ## split the state of the job into other shuffle partitions: partitions=4
-	@$(EMBEDDED) run --without analytics-job analytics rescale $(or $(partitions),$(error partitions=4))
+	@$(STACK) run --without analytics-job analytics rescale $(or $(partitions),$(error partitions=4))
 
 audit: setup ## is all reserved credit what the orders say, to the cent?
 	@$(VENV_PYTHON) e2e-tests/audit.py
@@ -137,10 +144,18 @@ unit: setup ## tests that need no server
 	@$(VENV_PYTHON) -m pytest $(wildcard */tests/unit shared/contracts/tests/unit)
 
 integration: setup ## tests on a real PostgreSQL and a real Kafka of their own
-	@$(VENV_PYTHON) -m pytest $(wildcard */tests/integration shared/contracts/tests/integration)
+	@$(VENV_PYTHON) -m pytest $(wildcard */tests/integration shared/contracts/tests/integration) \
+		e2e-tests/fuzz e2e-tests/saga
 
 e2e: setup ## tests on a whole stack of their own
-	@$(VENV_PYTHON) -m pytest e2e-tests
+	@$(VENV_PYTHON) -m pytest $(wildcard e2e-tests/test_*.py)
+
+e2e-compose: setup ## the same tests on a stack in containers, and those of containers alone
+	@HOMETOWN_TEST_IN=containers $(VENV_PYTHON) -m pytest $(wildcard e2e-tests/test_*.py) \
+		e2e-tests/in_containers
+
+e2e-cluster: setup ## brokers die, are replaced and are away, in a cluster of containers
+	@HOMETOWN_TEST_IN=cluster $(VENV_PYTHON) -m pytest e2e-tests/in_cluster e2e-tests/test_hours.py
 
 check: lint types imports contracts-check unit ## all that takes less than a minute
 

@@ -1,31 +1,56 @@
 """One whole system for all end-to-end tests."""
 
 import itertools
+import os
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 import pytest
 
 from clients import Hometown
+from cluster_stack import ClusterStack
+from container_stack import ContainerStack
 from embedded.run_folder import RunFolder
 from embedded.testing import new_folder, sweep
+from embedded_stack import EmbeddedStack
 from sample import HOUR, Sample, load
-from stack import ShownStack, Stack
+from stack import Stack
+
+KINDS: dict[str, type[Stack]] = {
+    kind.way: kind for kind in (EmbeddedStack, ContainerStack, ClusterStack)
+}
+KIND = KINDS[os.environ.get("HOMETOWN_TEST_IN", EmbeddedStack.way)]
+
+OWN_FOLDERS = {ContainerStack: "in_containers", ClusterStack: "in_cluster"}
+"""Tests that are about one kind of stack."""
+
+collect_ignore = [folder for kind, folder in OWN_FOLDERS.items() if kind is not KIND]
 
 HOURS_APART = 3
 """More than the lateness that analytics allows: each test has its hour for itself."""
 
 
 @pytest.fixture(scope="session")
-def stack() -> Iterator[ShownStack]:
-    """Everything is up. The demonstration ran first: its hour is older than those of the tests."""
+def fresh_stack() -> Iterator[Stack]:
+    """Nothing is up yet."""
     sweep()
-    folder = RunFolder(new_folder())
-    fresh = Stack(folder)
+    fresh = KIND(RunFolder(new_folder()))
     try:
-        yield ShownStack(folder, fresh.made("demo"))
+        yield fresh
     finally:
         fresh.made("clean")
+
+
+@pytest.fixture(scope="session")
+def first_demo(fresh_stack: Stack) -> str:
+    """What the demonstration printed on the fresh system."""
+    return fresh_stack.made("demo")
+
+
+@pytest.fixture(scope="session")
+def stack(fresh_stack: Stack, first_demo: str) -> Stack:
+    """Everything is up. The demonstration ran first: its hour is older than those of the tests."""
+    return fresh_stack
 
 
 @pytest.fixture

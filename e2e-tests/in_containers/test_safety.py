@@ -1,0 +1,204 @@
+"""Every container is shut in: no root, nothing to write on, no secret to read, no door too many."""
+
+import json
+import re
+import subprocess
+import tarfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bytes_on_disk import found_in
+from container_stack import ContainerStack
+from containers.compose import OUTSIDE, Project
+from containers.up import down
+from embedded import issuer
+from embedded.run_folder import read_json
+from embedded.settings import Settings
+from stack import CHECKOUT, Stack
+
+Inspected = Mapping[str, Any]
+
+LAYER = re.compile(r"blobs/sha256/[0-9a-f]{64}")
+IMAGES_BYTES_MAX = 1_200_000_000
+MEMORY_MEBIBYTES_MAX = 3_072
+OWN_IMAGES = (
+    *("hometown/infra", "hometown/users-svc", "hometown/orders-svc"),
+    *("hometown/analytics-spark", "hometown/analytics-faust"),
+)
+SAVE_SECONDS_MAX = 300
+NO_SECRET = b"hometown-development"
+"""The name of the issuer is in our code, so that the scan shows that it finds things."""
+DOWN = ["docker compose down"]
+ROOT_FILE = "/written-by-a-test"
+
+
+@pytest.fixture(scope="module")
+def project(stack: Stack) -> Project:
+    assert isinstance(stack, ContainerStack)
+    return stack.project
+
+
+@pytest.fixture(scope="module")
+def inspected(project: Project) -> Mapping[str, Inspected]:
+    """What `docker inspect` says of each container that runs, by its process."""
+    running = {
+        container.id: name
+        for name, container in project.containers().items()
+        if container.state == "running"
+    }
+    said = json.loads(project.docker("inspect", *running))
+    return dict(zip(running.values(), said, strict=True))
+
+
+@pytest.fixture(scope="module")
+def secrets(stack: Stack) -> list[bytes]:
+    """All that must stay in the volume of secrets."""
+    key = issuer.private_key(stack.folder).read_text().splitlines()[1:-1]
+    return [each.encode() for each in (*read_json(stack.folder.secrets).values(), *key)]
+
+
+def test_nobody_is_root(inspected: Mapping[str, Inspected], project: Project) -> None:
+    assert len(inspected) >= len(OUTSIDE)
+    for name, said in inspected.items():
+        assert said["HostConfig"]["CapDrop"] == ["ALL"], name
+        assert "no-new-privileges:true" in said["HostConfig"]["SecurityOpt"], name
+        assert not said["HostConfig"]["Privileged"], name
+        assert project.output("exec", "--no-TTY", name, "id", "-u").strip() != "0", name
+
+
+def test_nobody_writes_but_where_it_must(
+    inspected: Mapping[str, Inspected], project: Project
+) -> None:
+    for name, said in inspected.items():
+        assert said["HostConfig"]["ReadonlyRootfs"], name
+        command = ("exec", "--no-TTY", "--user", "0", name, "touch", ROOT_FILE)
+        assert project.call(*command) != 0, f"{name}: even root cannot write there"
+
+
+def test_everybody_has_limits(inspected: Mapping[str, Inspected]) -> None:
+    for name, said in inspected.items():
+        host = said["HostConfig"]
+        assert host["Memory"] > 0, name
+        assert host["LogConfig"]["Config"]["max-size"] == "10m", name
+        assert host["RestartPolicy"]["Name"] == "unless-stopped", name
+        assert said["Config"]["Healthcheck"]["Test"], name
+
+
+def test_only_the_declared_doors_are_open_and_only_to_this_machine(
+    inspected: Mapping[str, Inspected],
+) -> None:
+    doors = {
+        name: [binding for bindings in ports.values() for binding in bindings or ()]
+        for name, said in inspected.items()
+        if (ports := said["NetworkSettings"]["Ports"])
+    }
+    open_doors = {name: bindings for name, bindings in doors.items() if bindings}
+
+    assert open_doors.keys() == set(OUTSIDE) & inspected.keys()
+    assert {each["HostIp"] for bindings in open_doors.values() for each in bindings} == {
+        "127.0.0.1"
+    }
+    assert all(len(bindings) == 1 for bindings in open_doors.values())
+
+
+def test_no_environment_tells_a_secret(
+    inspected: Mapping[str, Inspected], project: Project, secrets: Sequence[bytes]
+) -> None:
+    said = json.dumps(inspected)
+    seen = {name: project.output("exec", "--no-TTY", name, "env") for name in inspected}
+
+    assert "KAFKA_BOOTSTRAP_SERVERS=kafka:9092" in seen["users-relay"]
+    telling = [
+        name
+        for name, text in (*seen.items(), ("inspect", said))
+        if any(secret.decode() in text for secret in secrets)
+    ]
+    assert telling == []
+
+
+def test_a_process_sees_its_own_secrets_alone(project: Project) -> None:
+    def files(name: str) -> list[str]:
+        return project.output("exec", "--no-TTY", name, "ls", "/run/secrets").split()
+
+    assert files("users-api") == ["database_url", "jwks.json", "personal_data_key"]
+    assert files("orders-api") == ["database_url", "jwks.json"]
+    assert files("users-relay") == ["authority.pem", "database_url", "kafka_password"]
+
+
+@contextmanager
+def saved(images: Sequence[str]) -> Iterator[tarfile.TarFile]:
+    """The images as one archive, in which each layer is once, however many have it."""
+    with subprocess.Popen(["docker", "save", *images], stdout=subprocess.PIPE) as saving:
+        assert saving.stdout is not None
+        with tarfile.open(fileobj=saving.stdout, mode="r|") as archive:
+            yield archive
+        assert saving.wait(SAVE_SECONDS_MAX) == 0
+
+
+def test_our_images_are_small_and_hold_no_secret(
+    project: Project, secrets: Sequence[bytes]
+) -> None:
+    """Layer by layer, as what a later layer removes is still in the earlier one."""
+    size, found = 0, set()
+    # All of them now: one of an older build has layers that it shares with nobody.
+    assert project.call("build", "--quiet") == 0
+    with saved(OWN_IMAGES) as archive:
+        for member in archive:
+            if LAYER.fullmatch(member.name):
+                size += member.size
+                layer = archive.extractfile(member)
+                assert layer is not None
+                found |= set(found_in(layer, [*secrets, NO_SECRET]))
+
+    assert found == {NO_SECRET}
+    assert size <= IMAGES_BYTES_MAX
+
+
+def test_removed_means_all_of_it(tmp_path: Path) -> None:
+    """What `make clean` leaves of a stack that has made its secrets: nothing."""
+    project = Project(settings=Settings(run_dir=tmp_path / "run", ports_given={}), ports={})
+
+    def left() -> list[str]:
+        label = f"label=com.docker.compose.project={project.name}"
+        kinds = (("ps", "--all"), ("volume", "ls"), ("network", "ls"))
+        return [
+            line
+            for kind in kinds
+            for line in project.docker(*kind, "--quiet", "--filter", label).split()
+        ]
+
+    project.output("up", "secrets")
+    assert left()
+    assert down(project) == 0
+    kept = left()
+    assert down(project, "--volumes") == 0
+
+    assert f"{project.name}_secrets" in kept
+    assert left() == []
+
+
+@pytest.mark.parametrize("load", [[], ["load", "rate=20", "seconds=20"]], ids=["rest", "load"])
+def test_memory_is_small(stack: Stack, load: Sequence[str]) -> None:
+    if load:
+        stack.made(*load)
+
+    stack.made("footprint")
+
+    figures = read_json(stack.folder / "bench" / "footprint.json")
+    [whole] = [figure["value"] for figure in figures if figure["name"] == "all"]
+    assert 0 < whole <= MEMORY_MEBIBYTES_MAX
+
+
+def test_the_commands_of_the_document_work(project: Project) -> None:
+    """All but `down`, which `test_demo.py` runs."""
+    document = (CHECKOUT / "docs" / "containers.md").read_text()
+    commands = re.findall(r"^docker compose [^#\n]+?(?= *(?:#|$))", document, re.MULTILINE)
+
+    assert len(commands) > len(DOWN)
+    for command in commands:
+        if command not in DOWN:
+            subprocess.run(command.split(), cwd=CHECKOUT, env=project.environment, check=True)

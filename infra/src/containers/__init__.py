@@ -1,0 +1,1 @@
+"""What a stack in containers needs beside the services: secrets, databases, tokens."""

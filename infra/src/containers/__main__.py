@@ -1,0 +1,72 @@
+"""The verbs of the stack in containers: `up|down|status|logs|run|token|clean|footprint`."""
+
+import argparse
+import sys
+
+from containers import footprint, status
+from containers.compose import PUBLISHED
+from containers.tools import run
+from containers.up import down, found, up
+from embedded import figures
+from embedded.command_line import CommandLine, Verbs
+from embedded.progress import table, tell
+from embedded.run_folder import RunFolder
+from embedded.settings import Settings
+from embedded.status import show
+
+
+def do_up(arguments: argparse.Namespace, settings: Settings) -> int:
+    site = up(settings, arguments.asked)
+    running = found(settings).containers()
+    rows = [(port.name, port.address(site)) for port in PUBLISHED if port.name in running]
+    tell("\n" + table(("name", "address"), rows))
+    return 0
+
+
+def do_down(arguments: argparse.Namespace, settings: Settings) -> int:
+    return down(found(settings))
+
+
+def do_clean(arguments: argparse.Namespace, settings: Settings) -> int:
+    ended = down(found(settings), "--volumes")
+    RunFolder(settings.run_dir).remove()
+    return ended
+
+
+def do_footprint(arguments: argparse.Namespace, settings: Settings) -> int:
+    memories = footprint.footprint(found(settings))
+    figures.write(RunFolder(settings.run_dir), "footprint", footprint.as_figures(memories))
+    tell(footprint.as_table(memories))
+    return 0
+
+
+def do_status(arguments: argparse.Namespace, settings: Settings) -> int:
+    return show(status.status(found(settings)), as_json=arguments.json)
+
+
+def do_logs(arguments: argparse.Namespace, settings: Settings) -> int:
+    follow = ["--follow"] if arguments.follow else []
+    chosen = ["--no-log-prefix", arguments.name] if arguments.name else []
+    return found(settings).call("logs", "--tail", str(arguments.lines), *follow, *chosen)
+
+
+def do_run(arguments: argparse.Namespace, settings: Settings) -> int:
+    return run(found(settings), arguments.service, arguments.arguments, arguments.without)
+
+
+def main() -> int:
+    """0 if all went well, 1 with one line on standard error if not."""
+    verbs = Verbs(
+        up=do_up,
+        down=do_down,
+        clean=do_clean,
+        footprint=do_footprint,
+        status=do_status,
+        logs=do_logs,
+        run=do_run,
+    )
+    return CommandLine("containers", __doc__, verbs).main()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+"""The secrets of a stack in containers: made once, in a volume, with a folder for each process.
+
+A container sees the folder of its process alone. What is in it has the names of settings (see
+`shared.processes.read_settings`).
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from containers import access, certificates
+from embedded import issuer
+from embedded.postgres import (
+    DATABASES,
+    READ_BY_RECONCILER,
+    RECONCILER,
+    ROLES,
+    SUPERUSER,
+    owner,
+    url,
+)
+from embedded.run_folder import RunFolder, load_passwords, personal_data_key, write_atomically
+
+POSTGRES = "postgres:5432"
+BROKER_HOSTS = ("kafka", "kafka-2", "kafka-3", "localhost", "127.0.0.1")
+"""Under these names brokers are called, from inside and from outside."""
+
+STORES = READ_BY_RECONCILER
+"""Databases with an event store, and so with a relay and a worker."""
+
+READABLE = 0o444
+"""The processes of other images read their folders as other users."""
+
+
+def keys(root: Path) -> RunFolder:
+    """All that the other folders are made of."""
+    return RunFolder(root / "keys")
+
+
+def passwords_of(root: Path) -> dict[str, str]:
+    """Of the databases' roles, and of those who may come to Kafka; made once, and kept."""
+    return load_passwords(keys(root), (*ROLES, *access.rights()))
+
+
+def write(root: Path) -> None:
+    """Make what is missing; what is there stays, or the data of before could not be read."""
+    keys(root).path.mkdir(parents=True, exist_ok=True)
+    passwords = passwords_of(root)
+    issuer.establish(keys(root))
+    for process, files in folders(keys(root), passwords).items():
+        (root / process).mkdir(exist_ok=True)
+        for name, text in files.items():
+            write_atomically(root / process / name, text, mode=READABLE)
+
+
+def folders(kept: RunFolder, passwords: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """The files of each process, by their names."""
+
+    def database(role: str) -> dict[str, str]:
+        return {"database_url": url(POSTGRES, passwords, role)}
+
+    authority = certificates.authority(kept.path).read_text()
+    broker = certificates.vouched(kept.path, "broker", BROKER_HOSTS).read_text()
+    administrator = certificates.vouched(kept.path, "admin").read_text()
+    public_keys = {"jwks.json": issuer.public_keys(kept).read_text()}
+    stores = {
+        f"{name}_store_url": url(POSTGRES, passwords, RECONCILER, name)
+        for name in READ_BY_RECONCILER
+    }
+    folders: dict[str, dict[str, str]] = {
+        SUPERUSER: {"password": passwords[SUPERUSER]},
+        **{f"{name}-migrate": database(owner(name)) for name in DATABASES},
+        **{f"{name}-tool": database(owner(name)) for name in DATABASES},
+        **{f"{name}-api": database(name) | public_keys for name in DATABASES},
+        **{f"{name}-{role}": database(name) for name in STORES for role in ("relay", "worker")},
+        "analytics-job": database("analytics"),
+        "analytics-reconciler": database("analytics") | stores,
+        "analytics-faust": public_keys,
+        **{name: {} for name in (access.CREATOR, access.VISITOR)},
+        "kafka": {"authority.pem": authority, "broker.pem": broker},
+        "administrator": {"authority.pem": authority, "admin.pem": administrator},
+    }
+    folders["users-api"]["personal_data_key"] = personal_data_key(kept)
+    folders["analytics-tool"] |= stores
+    for name in access.rights():
+        folders[name] |= {"kafka_password": passwords[name], "authority.pem": authority}
+    return folders

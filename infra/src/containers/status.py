@@ -1,0 +1,34 @@
+"""`status`: what the engine says of each process at this moment."""
+
+from containers.compose import PROFILES, Container, Project
+from embedded.composition import HOST
+from embedded.hometown import HOMETOWN
+from embedded.status import Status
+
+STATES = {"healthy": "ready", "": "ready", "starting": "starting"}
+"""What the health of a container that runs means; anything else is not ready."""
+
+
+def status(project: Project) -> list[Status]:
+    """Every process of the stack."""
+    containers = project.containers()
+    usual = [process.name for process in HOMETOWN.processes]
+    # Replicas, and what only a cluster has; what ran once has no health.
+    more = [name for name, each in containers.items() if each.health and name not in usual]
+    return [describe(name, containers.get(name)) for name in (*usual, *more)]
+
+
+def describe(name: str, container: Container | None) -> Status:
+    on_request = name in PROFILES
+    if container is None:
+        reason = "on request" if on_request else ""
+        return Status(name=name, state="stopped", required=not on_request, reason=reason)
+    runs = container.state == "running"
+    state = STATES.get(container.health, "not ready") if runs else "dead"
+    return Status(
+        name=name,
+        state=state,
+        required=not on_request,
+        reason="" if runs else f"ended with status {container.exit_status}: `make logs`",
+        address="" if container.port is None else f"{HOST}:{container.port}",
+    )

@@ -1,0 +1,46 @@
+"""`run`: a service's own commands, in a container beside the others."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from containers.compose import Project
+from embedded.errors import Failure
+from embedded.run_folder import RunFolder
+
+TOOLS = ("users", "orders", "analytics")
+
+
+def run(
+    project: Project, service: str, arguments: Sequence[str], without: str | None = None
+) -> int:
+    """Run a command of a service to its end; its exit status.
+
+    The process `without` is stopped meanwhile, if it runs.
+
+    Raises:
+        Failure: nothing runs here, or there is no such service or process.
+    """
+    if service not in TOOLS:
+        raise Failure(f"there is no service {service} here: one of {', '.join(TOOLS)}")
+    containers = project.containers()
+    if "postgres" not in containers or not containers["postgres"].is_ready:
+        raise Failure("nothing runs here: `make up in=containers`, then again")
+    words = ("run", "--rm", "--no-TTY", f"{service}-tool", *arguments)
+    if without is None:
+        return project.call(*words)
+    if without not in containers:
+        raise Failure(f"there is no process {without} here")
+    with RunFolder(project.settings.run_dir).locked(), stopped(project, without):
+        return project.call(*words)
+
+
+@contextmanager
+def stopped(project: Project, process: str) -> Iterator[None]:
+    """The process does not run inside, and is healthy again afterwards if it ran before."""
+    ran = project.containers()[process].state == "running"
+    project.call("stop", process)
+    try:
+        yield
+    finally:
+        if ran:
+            project.start([process])

@@ -1,0 +1,95 @@
+"""`up` and `down`: docker compose does the work; people and tests get addresses and keys."""
+
+import time
+from collections.abc import Collection
+
+from containers.compose import PROFILES, PUBLISHED, Project
+from embedded import figures, ports
+from embedded.composition import Site
+from embedded.errors import Failure
+from embedded.figures import Figure
+from embedded.progress import Tone, tell
+from embedded.run_folder import RunFolder, read_json
+from embedded.settings import Settings
+
+UP_SECONDS_MAX = 600
+"""Until all is healthy, once the images are there."""
+
+
+def found(settings: Settings) -> Project:
+    """The project with the ports that it has, or had."""
+    return Project(settings=settings, ports=ports.load(RunFolder(settings.run_dir)))
+
+
+def up(settings: Settings, asked: Collection[str] = ()) -> Site:
+    """Build what has changed, start what does not run, and wait until all of it is healthy.
+
+    Raises:
+        Failure: something is in the way; what has started is left for inspection.
+    """
+    if unknown := set(asked) - PROFILES.keys():
+        raise Failure(f"{', '.join(sorted(unknown))}: only {', '.join(PROFILES)} can be asked for")
+    folder = RunFolder(settings.run_dir)
+    folder.create()
+    with folder.locked():
+        project = claim(settings)
+        began = time.monotonic()
+        profiles = [PROFILES[name] for name in asked]
+        patience = ("--wait-timeout", str(UP_SECONDS_MAX))
+        if project.call("up", "--build", "--wait", *patience, profiles=profiles):
+            raise Failure("not everything is healthy: `make logs in=containers` says why")
+        seconds = time.monotonic() - began
+        site = take_out(project, folder)
+    tell(f"all are healthy after {seconds:.1f} s", Tone.GOOD)
+    figures.write(folder, "up", [Figure(name="all", value=round(seconds, 3), unit="s")])
+    return site
+
+
+def claim(settings: Settings) -> Project:
+    """Decide on the published ports; containers that run keep theirs.
+
+    Raises:
+        Failure: a port that was asked for cannot be had.
+    """
+    ports.demand_known(settings.ports_given, PUBLISHED)
+    before = found(settings)
+    # Where a proxy stands before the APIs, only what was written down says whose its ports are.
+    seen = ports_of(before)
+    running = {**before.ports, **seen} if seen else {}
+    ports.demand_unchanged(settings.ports_given, running)
+    chosen = ports.choose(
+        [port for port in PUBLISHED if port.name not in running],
+        given=settings.ports_given,
+        kept={name: port for name, port in before.ports.items() if name not in running},
+        prefer_default=settings.ports == "default",
+        tell=lambda text: tell(text, Tone.POOR),
+    )
+    return Project(settings=settings, ports=running | chosen)
+
+
+def ports_of(project: Project) -> dict[str, int]:
+    """The ports of the containers that run, by their names."""
+    names = {port.name for port in PUBLISHED}
+    return {
+        container.process: container.port
+        for container in project.containers().values()
+        if container.port is not None and container.process in names
+    }
+
+
+def take_out(project: Project, folder: RunFolder) -> Site:
+    """Write where everything is, and the secrets of the stack, which its callers need."""
+    project.output("cp", "secrets:/secrets/keys/.", str(folder.path))
+    site = Site(
+        settings=project.settings,
+        folder=folder,
+        ports=project.ports,
+        passwords=read_json(folder.secrets) or {},
+    )
+    ports.save(site, PUBLISHED)
+    return site
+
+
+def down(project: Project, *more: str) -> int:
+    """Stop and remove the containers; the exit status."""
+    return project.call("down", "--remove-orphans", *more)

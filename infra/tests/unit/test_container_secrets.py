@@ -1,0 +1,82 @@
+"""Each process of a stack in containers has its secrets, and no other's."""
+
+import json
+from pathlib import Path
+
+from containers import access, secrets
+from embedded import issuer
+from embedded.postgres import ROLES
+
+
+def contents(root: Path) -> dict[str, dict[str, str]]:
+    return {
+        folder.name: {file.name: file.read_text() for file in folder.iterdir()}
+        for folder in root.iterdir()
+    }
+
+
+def test_what_is_there_stays(tmp_path: Path) -> None:
+    secrets.write(tmp_path)
+    before = contents(tmp_path)
+
+    secrets.write(tmp_path)
+
+    assert contents(tmp_path) == before
+
+
+def test_no_process_has_a_password_of_another_role(tmp_path: Path) -> None:
+    secrets.write(tmp_path)
+    folders = contents(tmp_path)
+    passwords = json.loads(folders.pop("keys")["secrets.json"])
+
+    seen = {
+        process: {role for role in ROLES if passwords[role] in "".join(files.values())}
+        for process, files in folders.items()
+    }
+
+    assert seen["postgres"] == {"postgres"}
+    assert seen["users-relay"] == seen["users-worker"] == seen["users-api"] == {"users"}
+    assert seen["users-migrate"] == seen["users-tool"] == {"users_owner"}
+    assert seen["analytics-reconciler"] == {"analytics", "reconciler"}
+    assert seen["analytics-tool"] == {"analytics_owner", "reconciler"}
+    assert all(len(roles) <= 2 for roles in seen.values())
+
+
+def test_only_the_api_of_users_can_open_personal_data(tmp_path: Path) -> None:
+    secrets.write(tmp_path)
+    folders = contents(tmp_path)
+    key = json.loads(folders.pop("keys")["secrets.json"])["personal-data-key"]
+
+    assert [name for name, files in folders.items() if key in "".join(files.values())] == [
+        "users-api"
+    ]
+
+
+def test_nobody_has_the_password_of_another_for_kafka(tmp_path: Path) -> None:
+    secrets.write(tmp_path)
+    folders = contents(tmp_path)
+    passwords = json.loads(folders.pop("keys")["secrets.json"])
+
+    for user in access.rights():
+        holders = [name for name, files in folders.items() if passwords[user] in files.values()]
+        assert holders == [user]
+
+
+def test_only_brokers_and_the_administrator_have_certificates_of_their_own(tmp_path: Path) -> None:
+    secrets.write(tmp_path)
+    folders = contents(tmp_path)
+    del folders["keys"]
+
+    holders = {name for name, files in folders.items() if "PRIVATE KEY" in "".join(files.values())}
+    assert holders == {"kafka", "administrator"}
+
+
+def test_nobody_but_the_issuer_can_sign(tmp_path: Path) -> None:
+    secrets.write(tmp_path)
+    folders = contents(tmp_path)
+    kept = folders.pop("keys")
+
+    private = kept[issuer.private_key(secrets.keys(tmp_path)).name]
+    assert "PRIVATE KEY" in private
+    assert private not in "".join(text for files in folders.values() for text in files.values())
+    assert folders["orders-api"]["jwks.json"] == kept["issuer-jwks.json"]
