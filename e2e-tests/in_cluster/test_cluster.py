@@ -1,0 +1,178 @@
+"""Brokers come and go under load, and strangers come: nobody notices, and nothing is missing."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Sequence
+
+import pytest
+from aiokafka import AIOKafkaConsumer
+from aiokafka.errors import (
+    ClusterAuthorizationFailedError,
+    KafkaError,
+    TopicAuthorizationFailedError,
+)
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+
+from cluster_stack import BROKERS, ClusterStack
+from embedded.run_folder import read_json
+from registering import Registration, first_deliveries, register_until, versions_of
+from shared import kafka
+from shared.brokers import Brokers, Login
+from shared.topics import TOPICS
+from shared.wire import OutgoingRecord, pack
+from stack import Stack
+from users_svc.contract import TOPIC
+
+CLIENTS = 2
+BESIDE_SECONDS = 5
+AWAY_SECONDS = float(os.environ.get("HOMETOWN_OUTAGE_SECONDS", "10"))
+REQUEST_SECONDS_MAX = 30
+WRITE_SECONDS_MAX = 10
+
+PROMISED = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
+REPLICAS = 3
+
+
+@pytest.fixture(scope="module")
+def cluster(stack: Stack) -> ClusterStack:
+    assert isinstance(stack, ClusterStack)
+    return stack
+
+
+@pytest.fixture(scope="module")
+def admin(cluster: ClusterStack) -> AdminClient:
+    """As a visitor, who may look."""
+    login = cluster.brokers.login
+    assert login is not None
+    return AdminClient(
+        {
+            "bootstrap.servers": cluster.brokers.servers,
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.username": login.username,
+            "sasl.password": login.password,
+            "ssl.ca.location": str(login.ca_file),
+        }
+    )
+
+
+def test_every_topic_is_kept_as_the_document_says(admin: AdminClient) -> None:
+    topics = admin.list_topics(timeout=REQUEST_SECONDS_MAX).topics
+    domain = {name: topics[name] for name in TOPICS}
+    resources = [ConfigResource(ResourceType.TOPIC, name) for name in domain]
+    configs = [
+        future.result(REQUEST_SECONDS_MAX) for future in admin.describe_configs(resources).values()
+    ]
+
+    assert {
+        len(partition.replicas)
+        for topic in domain.values()
+        for partition in topic.partitions.values()
+    } == {REPLICAS}
+    assert len(topics["__consumer_offsets"].partitions[0].replicas) == REPLICAS
+    for config in configs:
+        assert {name: config[name].value for name in PROMISED} == PROMISED
+
+
+async def write_one(brokers: Brokers, topic: str) -> None:
+    write = kafka.single_writer(brokers, "intruder")
+    async with asyncio.timeout(WRITE_SECONDS_MAX):
+        await write(OutgoingRecord(topic, 0, b"key", b"value", pack([]), 0))
+
+
+def test_a_visitor_reads_and_writes_nothing(cluster: ClusterStack) -> None:
+    with pytest.raises((TopicAuthorizationFailedError, ClusterAuthorizationFailedError)):
+        asyncio.run(write_one(cluster.brokers, TOPIC))
+
+
+def test_a_service_writes_its_own_topics_alone(cluster: ClusterStack) -> None:
+    with pytest.raises(TopicAuthorizationFailedError):
+        asyncio.run(write_one(cluster.brokers_of("users-relay"), "orders.v1"))
+
+
+def strangers(cluster: ClusterStack) -> list[Brokers]:
+    """Without a password, with a wrong one, with somebody else's."""
+    login = cluster.brokers.login
+    assert login is not None
+    passwords = read_json(cluster.folder.secrets)
+    wrong = [
+        Login(username=login.username, password=password, ca_file=login.ca_file)
+        for password in ("guessed", passwords["users-relay"])
+    ]
+    return [Brokers(cluster.brokers.servers, each) for each in (None, *wrong)]
+
+
+def test_nobody_connects_without_a_password_of_their_own(cluster: ClusterStack) -> None:
+    async def connect(brokers: Brokers) -> None:
+        consumer = AIOKafkaConsumer(**brokers.options, request_timeout_ms=3_000)
+        try:
+            async with asyncio.timeout(WRITE_SECONDS_MAX):
+                await consumer.start()
+        finally:
+            await consumer.stop()
+
+    for stranger in strangers(cluster):
+        with pytest.raises((KafkaError, TimeoutError)):
+            asyncio.run(connect(stranger))
+
+
+async def beside(stack: Stack, happening: Callable[[], Awaitable[None]]) -> Sequence[Registration]:
+    """Registrations before, during and after it. A request that fails ends all."""
+    registrations: list[Registration] = []
+    stopping = asyncio.Event()
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(CLIENTS):
+            tasks.create_task(register_until(stack, stopping, registrations))
+        await asyncio.sleep(BESIDE_SECONDS)
+        await happening()
+        await asyncio.sleep(BESIDE_SECONDS)
+        stopping.set()
+    return registrations
+
+
+def demand_all_in_order(cluster: ClusterStack, registrations: Sequence[Registration]) -> None:
+    users = [each.user_id for each in registrations]
+    versions = asyncio.run(versions_of(cluster.brokers, users))
+
+    assert users
+    assert first_deliveries(versions) == {user: [1, 2] for user in users}
+
+
+def leader_of(admin: AdminClient) -> str:
+    metadata = admin.list_topics(TOPIC, timeout=REQUEST_SECONDS_MAX)
+    return BROKERS[metadata.topics[TOPIC].partitions[0].leader]
+
+
+def test_the_leader_of_a_partition_is_killed(cluster: ClusterStack, admin: AdminClient) -> None:
+    async def kill_leader() -> None:
+        await asyncio.to_thread(cluster.kill, leader_of(admin))
+
+    demand_all_in_order(cluster, asyncio.run(beside(cluster, kill_leader)))
+
+
+async def away(cluster: ClusterStack, *names: str) -> None:
+    await asyncio.to_thread(cluster.stop, names)
+    try:
+        await asyncio.sleep(AWAY_SECONDS)
+    finally:
+        await asyncio.to_thread(cluster.start, names)
+
+
+def test_a_broker_is_away(cluster: ClusterStack) -> None:
+    demand_all_in_order(cluster, asyncio.run(beside(cluster, lambda: away(cluster, "kafka-2"))))
+
+
+def test_all_brokers_are_replaced_one_by_one(cluster: ClusterStack) -> None:
+    async def roll() -> None:
+        for name in BROKERS.values():
+            await asyncio.to_thread(cluster.stop, [name])
+            await asyncio.to_thread(cluster.start, [name])
+            await asyncio.sleep(BESIDE_SECONDS)
+
+    demand_all_in_order(cluster, asyncio.run(beside(cluster, roll)))
+
+
+def test_with_one_broker_left_users_register_and_are_told_of_later(cluster: ClusterStack) -> None:
+    demand_all_in_order(
+        cluster, asyncio.run(beside(cluster, lambda: away(cluster, "kafka-2", "kafka-3")))
+    )

@@ -1,0 +1,112 @@
+"""Certificates of a stack: one authority of its own, and what it vouches for."""
+
+import ipaddress
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric.ec import (
+    SECP256R1,
+    EllipticCurvePrivateKey,
+    generate_private_key,
+)
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from embedded.run_folder import write_atomically
+
+VALID_DAYS = 3_650
+"""As long as a volume may live: its passwords do not expire either."""
+SKEW = timedelta(hours=1)
+"""A container's clock may be behind that of the one that signed."""
+
+AUTHORITY = "authority"
+
+
+def authority(folder: Path) -> Path:
+    """The authority's certificate in PEM; made with its key once, and kept."""
+    certificate, key_file = folder / "authority.pem", folder / "authority-key.pem"
+    if not certificate.exists():
+        key = generate_private_key(SECP256R1())
+        name = named(AUTHORITY)
+        usage = x509.KeyUsage(
+            digital_signature=False,
+            content_commitment=False,
+            key_encipherment=False,
+            data_encipherment=False,
+            key_agreement=False,
+            key_cert_sign=True,
+            crl_sign=True,
+            encipher_only=False,
+            decipher_only=False,
+        )
+        signed = (
+            unsigned(name, name, key)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(usage, critical=True)
+            .sign(key, hashes.SHA256())
+        )
+        write_atomically(key_file, pem_of(key), mode=0o600)
+        write_atomically(certificate, signed.public_bytes(Encoding.PEM).decode())
+    return certificate
+
+
+def vouched(folder: Path, subject: str, hosts: Sequence[str] = ()) -> Path:
+    """A private key and its certificate in one PEM file; made once, and kept.
+
+    It is good for connecting, and for being connected to under the names or addresses `hosts`.
+    """
+    file = folder / f"{subject}.pem"
+    if not file.exists():
+        issuer = x509.load_pem_x509_certificate(authority(folder).read_bytes())
+        issuer_key = load_pem_private_key((folder / "authority-key.pem").read_bytes(), None)
+        assert isinstance(issuer_key, EllipticCurvePrivateKey)
+        key = generate_private_key(SECP256R1())
+        uses = [ExtendedKeyUsageOID.CLIENT_AUTH, *([ExtendedKeyUsageOID.SERVER_AUTH] * bool(hosts))]
+        builder = unsigned(named(subject), issuer.subject, key).add_extension(
+            x509.ExtendedKeyUsage(uses), critical=False
+        )
+        if hosts:
+            names = x509.SubjectAlternativeName([general_name(host) for host in hosts])
+            builder = builder.add_extension(names, critical=False)
+        certificate = builder.sign(issuer_key, hashes.SHA256())
+        text = pem_of(key) + certificate.public_bytes(Encoding.PEM).decode()
+        write_atomically(file, text, mode=0o600)
+    return file
+
+
+def unsigned(
+    subject: x509.Name, issuer: x509.Name, key: EllipticCurvePrivateKey
+) -> x509.CertificateBuilder:
+    now = datetime.now(UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - SKEW)
+        .not_valid_after(now + timedelta(days=VALID_DAYS))
+    )
+
+
+def named(common_name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+
+
+def general_name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def pem_of(key: EllipticCurvePrivateKey) -> str:
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
