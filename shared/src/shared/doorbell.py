@@ -15,7 +15,8 @@ RESOLVED_SECONDS = 5.0
 class Doorbell:
     """Rings at `address` ("host:port"); None makes a doorbell that nobody hears.
 
-    A host that is a name is resolved anew after RESOLVED_SECONDS, because a relay may move.
+    A host that is a name is resolved anew after RESOLVED_SECONDS, because a relay may move. All its
+    addresses hear it: of several relays only one publishes, and nobody here knows which.
     """
 
     def __init__(self, address: str | None) -> None:
@@ -27,7 +28,7 @@ class Doorbell:
             self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             self._socket.setblocking(False)
             self._host, self._port = host, int(port)
-            self._target = host, int(port)
+            self._targets: set[tuple[str, int]] = set()
             self._resolved_at = float("-inf")
 
     def ring(self) -> None:
@@ -53,8 +54,10 @@ class Doorbell:
         try:
             if now >= self._resolved_at + RESOLVED_SECONDS:
                 self._resolved_at = now
-                self._target = socket.gethostbyname(self._host), self._port
-            self._socket.sendto(b"", self._target)
+                found = socket.getaddrinfo(self._host, self._port, socket.AF_INET)
+                self._targets = {(str(each[0]), int(each[1])) for *_, each in found}
+            for target in self._targets:
+                self._socket.sendto(b"", target)
         except OSError:
             pass  # only a hint; a full buffer or an absent relay is no error here
 

@@ -1,6 +1,11 @@
 """A ring wakes the relay; many rings are few datagrams."""
 
 import asyncio
+import socket
+from contextlib import AsyncExitStack
+from functools import partial
+
+import pytest
 
 from shared.doorbell import Doorbell, Listener
 
@@ -32,6 +37,28 @@ async def test_a_burst_of_rings_is_heard_as_two() -> None:
     assert listener.count == 2
     doorbell.close()
     transport.close()
+
+
+async def test_all_relays_behind_a_name_hear_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with AsyncExitStack() as stack:
+        heard = [asyncio.Event(), asyncio.Event()]
+        addresses = []
+        for event in heard:
+            transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(
+                partial(Listener, event), ("127.0.0.1", 0)
+            )
+            stack.callback(transport.close)
+            addresses.append(transport.get_extra_info("sockname"))
+        monkeypatch.setattr(
+            socket, "getaddrinfo", lambda *asked: [(*asked[2:], "", each) for each in addresses]
+        )
+        doorbell = Doorbell("relays:1")
+        stack.callback(doorbell.close)
+
+        doorbell.ring()
+
+        for event in heard:
+            await asyncio.wait_for(event.wait(), 5)
 
 
 async def test_a_ring_that_nobody_hears_is_no_error() -> None:
