@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from cluster_stack import BROKERS, ClusterStack
 from embedded.run_folder import read_json
+from eventually import eventually
 from registering import Registration, first_deliveries, register_until, versions_of
 from shared import kafka
 from shared.brokers import Brokers, Login
@@ -28,6 +29,17 @@ BESIDE_SECONDS = 5
 AWAY_SECONDS = float(os.environ.get("HOMETOWN_OUTAGE_SECONDS", "10"))
 REQUEST_SECONDS_MAX = 30
 WRITE_SECONDS_MAX = 10
+
+DEAD_LETTERS = "orders.v1.analytics-job.dlq"
+GRANTED_BY_HAND = f"""
+from containers.access import Right, administrator, binding
+from containers.once import BROKERS, FOLDER
+
+admin = administrator(BROKERS, FOLDER / "administrator")
+right = binding("users-relay", Right("topic", "{DEAD_LETTERS}", "write"))
+for granted in admin.create_acls([right]).values():
+    granted.result(30)
+"""
 
 PROMISED = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
 REPLICAS = 3
@@ -88,6 +100,27 @@ def test_a_visitor_reads_and_writes_nothing(cluster: ClusterStack) -> None:
 def test_a_service_writes_its_own_topics_alone(cluster: ClusterStack) -> None:
     with pytest.raises(TopicAuthorizationFailedError):
         asyncio.run(write_one(cluster.brokers_of("users-relay"), "orders.v1"))
+
+
+def may_write(brokers: Brokers, topic: str) -> bool:
+    try:
+        asyncio.run(write_one(brokers, topic))
+    except TopicAuthorizationFailedError:
+        return False
+    return True
+
+
+def test_a_right_that_is_not_declared_is_taken_back(cluster: ClusterStack) -> None:
+    def run_access(*instead: str) -> None:
+        assert cluster.project.call("run", "--rm", "--no-TTY", *instead) == 0
+
+    login = cluster.brokers_of("users-relay")
+    run_access("--entrypoint=python", "access", "-c", GRANTED_BY_HAND)
+    eventually(lambda: may_write(login, DEAD_LETTERS), bool, what="a right that was granted")
+
+    run_access("access")
+
+    eventually(lambda: may_write(login, DEAD_LETTERS), lambda may: not may, what="it is gone")
 
 
 def strangers(cluster: ClusterStack) -> list[Brokers]:

@@ -3,12 +3,14 @@
 What is nobody's is refused by the brokers. The rights follow from the topics' declarations.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import (
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
@@ -45,6 +47,15 @@ VISITOR = "visitor"
 """Whoever wants to look, from outside: reads all, writes nothing."""
 
 EVERY = "*"
+ALL_RIGHTS = AclBindingFilter(
+    ResourceType.ANY,
+    None,  # type: ignore[arg-type]
+    ResourcePatternType.ANY,
+    None,  # type: ignore[arg-type]
+    None,  # type: ignore[arg-type]
+    AclOperation.ANY,
+    AclPermissionType.ANY,
+)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -99,12 +110,30 @@ def rights_of_reader(reader: str) -> Iterator[Right]:
 
 def grant(servers: str, folder: Path, passwords: Mapping[str, str]) -> None:
     """Make or renew all users and their rights, as the administrator whose certificate is in
-    `folder`; safe to repeat.
+    `folder`, and take back every other right, whoever has it; safe to repeat.
 
     Raises:
         Failure: the brokers refuse, or do not answer.
     """
-    admin = AdminClient(
+    admin = administrator(servers, folder)
+    users = rights()
+    scram = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, ITERATIONS)
+    declared = {binding(user, right) for user, held in users.items() for right in held}
+    try:
+        made = admin.alter_user_scram_credentials(
+            [UserScramCredentialUpsertion(name, scram, passwords[name].encode()) for name in users],
+            request_timeout=REQUEST_SECONDS_MAX,
+        )
+        granted = admin.create_acls(list(declared), request_timeout=REQUEST_SECONDS_MAX)
+        for future in (*made.values(), *granted.values()):
+            future.result(REQUEST_SECONDS_MAX)
+        take_back(admin, declared)
+    except (KafkaException, TimeoutError) as error:
+        raise Failure(f"the brokers do not grant the rights: {error}") from error
+
+
+def administrator(servers: str, folder: Path) -> AdminClient:
+    return AdminClient(
         {
             "bootstrap.servers": servers,
             "security.protocol": "SSL",
@@ -113,21 +142,29 @@ def grant(servers: str, folder: Path, passwords: Mapping[str, str]) -> None:
             "ssl.key.location": str(folder / "admin.pem"),
         }
     )
-    users = rights()
-    scram = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, ITERATIONS)
-    made = admin.alter_user_scram_credentials(
-        [UserScramCredentialUpsertion(name, scram, passwords[name].encode()) for name in users],
-        request_timeout=REQUEST_SECONDS_MAX,
-    )
-    granted = admin.create_acls(
-        [binding(user, right) for user, held in users.items() for right in held],
-        request_timeout=REQUEST_SECONDS_MAX,
-    )
-    for future in (*made.values(), *granted.values()):
-        try:
-            future.result(REQUEST_SECONDS_MAX)
-        except Exception as error:  # the library's own, which says what was refused
-            raise Failure(f"the brokers do not grant the rights: {error}") from error
+
+
+def take_back(admin: AdminClient, declared: Set[AclBinding]) -> None:
+    """Raises KafkaException, TimeoutError."""
+    found = admin.describe_acls(ALL_RIGHTS, request_timeout=REQUEST_SECONDS_MAX)
+    surplus = set(found.result(REQUEST_SECONDS_MAX)) - declared
+    if not surplus:
+        return
+    filters = [
+        AclBindingFilter(
+            each.restype,
+            each.name,
+            each.resource_pattern_type,
+            each.principal,
+            each.host,
+            each.operation,
+            each.permission_type,
+        )
+        for each in surplus
+    ]
+    taken = admin.delete_acls(filters, request_timeout=REQUEST_SECONDS_MAX)
+    for future in taken.values():
+        future.result(REQUEST_SECONDS_MAX)
 
 
 def binding(user: str, right: Right) -> AclBinding:
