@@ -35,6 +35,10 @@ class ContainerStack(Stack):
     def start(self, names: Sequence[str]) -> None:
         self.project.start(names)
 
+    def told_inside(self, name: str, script: str) -> str:
+        """What a script for bash prints in a container."""
+        return self.project.output("exec", "--no-TTY", name, "bash", "-c", script)
+
     def kill(self, name: str) -> None:
         self.project.call("exec", "--no-TTY", name, "bash", "-c", KILL)
 

@@ -160,6 +160,9 @@ def among_others(settings: JobSettings) -> dict[str, str]:
     return {
         "spark.driver.host": socket.gethostname(),
         "spark.driver.bindAddress": "0.0.0.0",
+        # On a disk that they share, each file of a checkpoint goes into place at once, as in a
+        # local one: no file of checksums comes after it.
+        "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
         "spark.executor.memory": settings.spark_executor_memory,
         "spark.executor.extraJavaOptions": shlex.join(
             [*JAVA_OPTIONS, f"-Djava.io.tmpdir={tempfile.gettempdir()}"]

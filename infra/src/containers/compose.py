@@ -75,6 +75,11 @@ class Project:
         return f"hometown-{hashlib.sha256(os.fsencode(run_dir)).hexdigest()[:12]}"
 
     @property
+    def way(self) -> str:
+        """What people add to `make` for this stack."""
+        return "in=cluster" if self.settings.compose_file else "in=containers"
+
+    @property
     def environment(self) -> Mapping[str, str]:
         chosen = {ports.variable(name): str(number) for name, number in self.ports.items()}
         name = {} if self.name is None else {"COMPOSE_PROJECT_NAME": self.name}
@@ -112,6 +117,10 @@ class Project:
             Failure: they are not ready after START_SECONDS_MAX.
         """
         self.output("start", *names)
+        self.wait_until_ready(names)
+
+    def wait_until_ready(self, names: Sequence[str]) -> None:
+        """Raises Failure after START_SECONDS_MAX."""
         deadline = time.monotonic() + START_SECONDS_MAX
         while not all(self.containers()[name].is_ready for name in names):
             if time.monotonic() > deadline:
@@ -141,9 +150,7 @@ class Project:
                 **options,
             )
         except FileNotFoundError:
-            raise Failure("there is no docker here: install it, or leave out in=containers") from (
-                None
-            )
+            raise Failure(f"there is no docker here: install it, or leave out {self.way}") from None
         except subprocess.TimeoutExpired:
             raise Failure("docker does not answer: is its engine up?") from None
 

@@ -35,7 +35,7 @@ def footprint(project: Project) -> list[Memory]:
         if container.state == "running"
     }
     if not running:
-        raise Failure("nothing runs here: `make up in=containers` first")
+        raise Failure(f"nothing runs here: `make up {project.way}` first")
     said = project.docker("stats", "--no-stream", "--format", "json", *running)
     each = [as_memory(json.loads(line), running) for line in said.splitlines()]
     whole = Memory(

@@ -24,7 +24,7 @@ def run(
         raise Failure(f"there is no service {service} here: one of {', '.join(TOOLS)}")
     containers = project.containers()
     if "postgres" not in containers or not containers["postgres"].is_ready:
-        raise Failure("nothing runs here: `make up in=containers`, then again")
+        raise Failure(f"nothing runs here: `make up {project.way}`, then again")
     words = ("run", "--rm", "--no-TTY", f"{service}-tool", *arguments)
     if without is None:
         return project.call(*words)

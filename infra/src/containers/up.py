@@ -37,7 +37,7 @@ def up(settings: Settings, asked: Collection[str] = ()) -> Site:
         profiles = [PROFILES[name] for name in asked]
         patience = ("--wait-timeout", str(UP_SECONDS_MAX))
         if project.call("up", "--build", "--wait", *patience, profiles=profiles):
-            raise Failure("not everything is healthy: `make logs in=containers` says why")
+            raise Failure(f"not everything is healthy: `make logs {project.way}` says why")
         seconds = time.monotonic() - began
         site = take_out(project, folder)
     tell(f"all are healthy after {seconds:.1f} s", Tone.GOOD)
