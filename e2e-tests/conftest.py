@@ -73,6 +73,13 @@ def hour(hours_later: Iterator[timedelta]) -> datetime:
 
 
 @pytest.fixture
+def gap(hours_later: Iterator[timedelta]) -> datetime:
+    """The hour before those of `make load` in this test: they reach into the next one's."""
+    first, _ = next(hours_later), next(hours_later)
+    return HOUR + first
+
+
+@pytest.fixture
 def sample(hometown: Hometown, hour: datetime) -> Sample:
     """The sample, loaded once more with its own users and items, into an hour of its own."""
     return load(hometown, hour)

@@ -2,17 +2,16 @@
 is found."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import pytest
 
 from clients import Hometown, rfc3339
 from eventually import eventually
 from load import Story, load
-from sample import HOUR
 from stack import Stack
 from traffic.actions import NAMES, PlaceOrder
 from traffic.compare import differences, observe
@@ -35,13 +34,6 @@ MORE_BY_A_CENT = """
         LIMIT 1
     )
 """
-
-
-@pytest.fixture
-def gap(hours_later: Iterator[timedelta]) -> datetime:
-    """The hour before the orders of this test, which reach into the hours of the next one."""
-    first, _ = next(hours_later), next(hours_later)
-    return HOUR + first
 
 
 def figures_of(stack: Stack) -> Mapping[str, float]:

@@ -37,6 +37,7 @@ def test_executors_of_a_cluster_find_the_driver_by_its_name() -> None:
     assert told["spark.driver.host"] == socket.gethostname()
     assert told["spark.executor.memory"] == "1g"
     assert CHECKPOINT_FILES not in told.values()
+    assert str(told["spark.hadoop.fs.AbstractFileSystem.file.impl"]).endswith(".RawLocalFs")
 
 
 def test_java_is_told_of_an_archive_that_is_there(tmp_path: Path) -> None:
