@@ -6,12 +6,14 @@ import subprocess
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bytes_on_disk import found_in
+from clients import rfc3339
 from container_stack import ContainerStack
 from containers.compose import OUTSIDE, Project
 from containers.up import down
@@ -27,7 +29,7 @@ IMAGES_BYTES_MAX = 1_200_000_000
 MEMORY_MEBIBYTES_MAX = 3_072
 OWN_IMAGES = (
     *("hometown/infra", "hometown/users-svc", "hometown/orders-svc"),
-    *("hometown/analytics-spark", "hometown/analytics-faust"),
+    *("hometown/analytics-spark", "hometown/analytics-faust", "hometown/load"),
 )
 SAVE_SECONDS_MAX = 300
 NO_SECRET = b"hometown-development"
@@ -181,10 +183,10 @@ def test_removed_means_all_of_it(tmp_path: Path) -> None:
     assert left() == []
 
 
-@pytest.mark.parametrize("load", [[], ["load", "rate=20", "seconds=20"]], ids=["rest", "load"])
-def test_memory_is_small(stack: Stack, load: Sequence[str]) -> None:
+@pytest.mark.parametrize("load", [[], ["rate=20", "seconds=20"]], ids=["rest", "load"])
+def test_memory_is_small(stack: Stack, load: Sequence[str], gap: datetime) -> None:
     if load:
-        stack.made(*load)
+        stack.made("load", f"gap={rfc3339(gap)}", *load)
 
     stack.made("footprint")
 
@@ -193,12 +195,13 @@ def test_memory_is_small(stack: Stack, load: Sequence[str]) -> None:
     assert 0 < whole <= MEMORY_MEBIBYTES_MAX
 
 
-def test_the_commands_of_the_document_work(project: Project) -> None:
-    """All but `down`, which `test_demo.py` runs."""
+def test_the_commands_of_the_document_work(project: Project, gap: datetime) -> None:
+    """All but `down`, which `test_demo.py` runs; load in hours of this test."""
     document = (CHECKOUT / "docs" / "containers.md").read_text()
     commands = re.findall(r"^docker compose [^#\n]+?(?= *(?:#|$))", document, re.MULTILINE)
 
     assert len(commands) > len(DOWN)
     for command in commands:
         if command not in DOWN:
-            subprocess.run(command.split(), cwd=CHECKOUT, env=project.environment, check=True)
+            words = command.split() + (["--gap", rfc3339(gap)] if " load " in command else [])
+            subprocess.run(words, cwd=CHECKOUT, env=project.environment, check=True)

@@ -4,6 +4,7 @@ A container sees the folder of its process alone. What is in it has the names of
 `shared.processes.read_settings`).
 """
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from embedded.postgres import (
 from embedded.run_folder import RunFolder, load_passwords, personal_data_key, write_atomically
 
 POSTGRES = "postgres:5432"
+APIS = {f"{name}-api": f"http://{name}-api:8000" for name in DATABASES}
+"""Where callers inside find them."""
 BROKER_HOSTS = ("kafka", "kafka-2", "kafka-3", "localhost", "127.0.0.1")
 """Under these names brokers are called, from inside and from outside."""
 
@@ -61,6 +64,7 @@ def folders(kept: RunFolder, passwords: Mapping[str, str]) -> dict[str, dict[str
     authority = certificates.authority(kept.path).read_text()
     broker = certificates.vouched(kept.path, "broker", BROKER_HOSTS).read_text()
     administrator = certificates.vouched(kept.path, "admin").read_text()
+    issuer_key = issuer.private_key(kept)
     public_keys = {"jwks.json": issuer.public_keys(kept).read_text()}
     stores = {
         f"{name}_store_url": url(POSTGRES, passwords, RECONCILER, name)
@@ -75,6 +79,7 @@ def folders(kept: RunFolder, passwords: Mapping[str, str]) -> dict[str, dict[str
         "analytics-job": database("analytics"),
         "analytics-reconciler": database("analytics") | stores,
         "analytics-faust": public_keys,
+        "load": {"addresses.json": json.dumps(APIS), issuer_key.name: issuer_key.read_text()},
         **{name: {} for name in (access.CREATOR, access.VISITOR)},
         "kafka": {"authority.pem": authority, "broker.pem": broker},
         "administrator": {"authority.pem": authority, "admin.pem": administrator},

@@ -65,18 +65,19 @@ def test_nobody_has_the_password_of_another_for_kafka(tmp_path: Path) -> None:
 def test_only_brokers_and_the_administrator_have_certificates_of_their_own(tmp_path: Path) -> None:
     secrets.write(tmp_path)
     folders = contents(tmp_path)
-    del folders["keys"]
+    del folders["keys"], folders["load"]
 
     holders = {name for name, files in folders.items() if "PRIVATE KEY" in "".join(files.values())}
     assert holders == {"kafka", "administrator"}
 
 
-def test_nobody_but_the_issuer_can_sign(tmp_path: Path) -> None:
+def test_only_the_issuer_and_load_which_plays_many_callers_can_sign(tmp_path: Path) -> None:
     secrets.write(tmp_path)
     folders = contents(tmp_path)
-    kept = folders.pop("keys")
+    kept, load = folders.pop("keys"), folders.pop("load")
 
     private = kept[issuer.private_key(secrets.keys(tmp_path)).name]
     assert "PRIVATE KEY" in private
+    assert private in load.values()
     assert private not in "".join(text for files in folders.values() for text in files.values())
     assert folders["orders-api"]["jwks.json"] == kept["issuer-jwks.json"]
