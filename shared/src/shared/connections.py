@@ -56,12 +56,12 @@ class TimedConnection(H11Protocol):
             self._await(HEAD_TOO_SLOW, self.head_seconds_max)
 
     def data_received(self, data: bytes) -> None:
-        # h11 bounds what it has to keep, and takes a longer head when it arrives at once.
-        at_once = self.conn.their_state is h11.IDLE and len(data) > HEAD_BYTES_MAX
-        if at_once and data.find(HEAD_ENDS, 0, HEAD_BYTES_MAX) < 0:
-            self.refuse(MALFORMED)
-        else:
-            super().data_received(data)
+        # h11 bounds what it has to keep, and takes a longer head that is whole with its next piece.
+        if self.conn.their_state is h11.IDLE:
+            head = self.conn.trailing_data[0] + data
+            if len(head) > HEAD_BYTES_MAX and head.find(HEAD_ENDS, 0, HEAD_BYTES_MAX) < 0:
+                return self.refuse(MALFORMED)
+        super().data_received(data)
 
     def handle_events(self) -> None:
         super().handle_events()

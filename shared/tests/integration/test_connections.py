@@ -173,6 +173,15 @@ async def test_a_head_that_is_too_large_is_refused(end: bytes) -> None:
     assert answer == b"" or answer.startswith(b"HTTP/1.1 400 ")
 
 
+async def test_a_head_that_is_too_large_in_two_pieces_is_refused() -> None:
+    """The second piece makes it whole: neither of them is too large."""
+    first, second = HEAD + b"X: " + b"x" * (HEAD_BYTES_MAX - 1_000), b"x" * 2_000 + b"\r\n\r\n"
+    async with serving() as port:
+        answer = await answer_to(port, first, second, pause=SHORT_SECONDS / 4)
+
+    assert answer == b"" or answer.startswith(b"HTTP/1.1 400 ")
+
+
 async def test_one_connection_too_many_is_refused_and_the_others_go_on() -> None:
     async with serving(TimedConnection, connections_max=2) as port:
         open_ones = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
