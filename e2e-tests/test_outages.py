@@ -16,9 +16,9 @@ from registering import Registration, first_deliveries, register_until, versions
 from stack import Stack
 
 OUTAGE_SECONDS = float(os.environ.get("HOMETOWN_OUTAGE_SECONDS", "10"))
-BESIDE_SECONDS = min(OUTAGE_SECONDS, 10)
+BESIDE_SECONDS = min(OUTAGE_SECONDS / 4, 10)
 """How long registrations go on before the outage, and after it."""
-CLIENTS = 4
+CLIENTS = 2
 RELAY_GROWTH_MEBIBYTES_MAX = 64
 """What the relay may hold more than before: two pages of rows, and the same as records."""
 MEBIBYTE = 1 << 20

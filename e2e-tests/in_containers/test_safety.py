@@ -183,7 +183,7 @@ def test_removed_means_all_of_it(tmp_path: Path) -> None:
     assert left() == []
 
 
-@pytest.mark.parametrize("load", [[], ["rate=20", "seconds=20"]], ids=["rest", "load"])
+@pytest.mark.parametrize("load", [[], ["rate=20", "seconds=10"]], ids=["rest", "load"])
 def test_memory_is_small(stack: Stack, load: Sequence[str], gap: datetime) -> None:
     if load:
         stack.made("load", f"gap={rfc3339(gap)}", *load)
