@@ -234,7 +234,13 @@ def blows_of(chance: random.Random) -> list[Blow]:
 
 
 def play(
-    site: Site, seed: int, orders: int, blows: Sequence[Blow], *, without_epoch: bool = False
+    site: Site,
+    seed: int,
+    orders: int,
+    blows: Sequence[Blow],
+    *,
+    batches: int = BATCHES,
+    without_epoch: bool = False,
 ) -> Outcome:
     """Count the history of a seed while blows fall. Raises Failure when it does not end."""
     servers = site.address("kafka")
@@ -250,7 +256,7 @@ def play(
             dsn=database,
             folder=folder,
             records=records,
-            records_per_trigger=max(orders // BATCHES, 1),
+            records_per_trigger=max(orders // batches, 1),
             without_epoch=without_epoch,
         )
         for blow in blows:

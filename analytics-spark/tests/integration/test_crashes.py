@@ -11,13 +11,15 @@ from shared import topics
 from shared.brokers import Brokers
 
 ORDERS = 600
+BATCHES = 8
+"""So many that there are some left for each kill."""
 
 
 def test_v13_a_job_killed_inside_and_after_its_commit_counts_each_order_once() -> None:
     with throwaway_stack(Composition(processes=(POSTGRES, KAFKA))) as site:
         asyncio.run(topics.create(Brokers(site.address("kafka"))))
 
-        outcome = play(site, 1, ORDERS, [Blow.JOB_INSIDE, Blow.JOB_AFTER])
+        outcome = play(site, 1, ORDERS, [Blow.JOB_INSIDE, Blow.JOB_AFTER], batches=BATCHES)
 
     assert outcome.wrong == []
     assert outcome.counted > ORDERS // 2
