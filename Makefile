@@ -154,7 +154,7 @@ e2e-compose: setup ## the same tests on a stack in containers, and those of cont
 	@HOMETOWN_TEST_IN=containers $(VENV_PYTHON) -m pytest $(wildcard e2e-tests/test_*.py) \
 		e2e-tests/in_containers
 
-e2e-cluster: setup ## brokers die, are replaced and are away, in a cluster of containers
+e2e-cluster: setup ## brokers and Spark's machines die in a cluster of containers
 	@HOMETOWN_TEST_IN=cluster $(VENV_PYTHON) -m pytest e2e-tests/in_cluster e2e-tests/test_hours.py
 
 check: lint types imports contracts-check unit ## all that takes less than a minute
