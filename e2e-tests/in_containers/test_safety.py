@@ -20,7 +20,7 @@ from containers.up import down
 from embedded import issuer
 from embedded.run_folder import read_json
 from embedded.settings import Settings
-from stack import CHECKOUT, Stack
+from stack import CHECKOUT, ORDER_TIMEOUT_SECONDS, RECONCILE_SECONDS, Stack
 
 Inspected = Mapping[str, Any]
 
@@ -120,6 +120,14 @@ def test_no_environment_tells_a_secret(
         if any(secret.decode() in text for secret in secrets)
     ]
     assert telling == []
+
+
+def test_a_setting_reaches_the_process_that_it_is_for(project: Project) -> None:
+    def variables(name: str) -> list[str]:
+        return project.output("exec", "--no-TTY", name, "env").splitlines()
+
+    assert f"ORDER_TIMEOUT_SECONDS={ORDER_TIMEOUT_SECONDS}" in variables("orders-worker")
+    assert f"RECONCILE_SECONDS={RECONCILE_SECONDS}" in variables("analytics-reconciler")
 
 
 def test_a_process_sees_its_own_secrets_alone(project: Project) -> None:
