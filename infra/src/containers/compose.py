@@ -111,12 +111,14 @@ class Project:
     def start(self, names: Sequence[str]) -> None:
         """Start containers that are there, and wait until they are ready.
 
-        Not by `up`, which makes a container anew when it is told to leave out the others.
+        Not by `up`, which makes a container anew when it is told to leave out the others; nor by
+        Compose's `start`, which first runs again what runs once.
 
         Raises:
             Failure: they are not ready after START_SECONDS_MAX.
         """
-        self.output("start", *names)
+        found = self.containers()
+        self.docker("start", *(found[name].id for name in names))
         self.wait_until_ready(names)
 
     def wait_until_ready(self, names: Sequence[str]) -> None:
