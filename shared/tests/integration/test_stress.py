@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 STRESS = Path(__file__).parents[2] / "stress" / "stress.py"
-OPTIONS = ("--seeds", "2", "--seconds", "4", "--writers", "32", "--streams", "20")
+OPTIONS = ("--seeds", "1", "--seconds", "4", "--writers", "32", "--streams", "20")
 SECONDS_MAX = 300
 
 Figures = Mapping[str, float]
@@ -18,7 +18,7 @@ Figures = Mapping[str, float]
 
 @pytest.fixture(scope="module")
 def figures(tmp_path_factory: pytest.TempPathFactory) -> Figures:
-    """What two seeds and both controls came to; the command must have ended well."""
+    """What a seed and both controls came to; the command must have ended well."""
     folder = tmp_path_factory.mktemp("stress")
     ended = subprocess.run(
         [sys.executable, STRESS, *OPTIONS],
@@ -52,7 +52,7 @@ def test_killed_relays_and_brokers_leave_nothing(figures: Figures, wrong: str) -
 def test_the_run_was_no_walk_in_the_park(figures: Figures) -> None:
     assert figures["ours committed"] > 0
     assert figures["ours races lost"] > 0
-    assert figures["ours blows"] >= 2 * 4
+    assert figures["ours blows"] >= 4
 
 
 def test_a_cursor_on_the_position_loses_events_under_the_same_writers(figures: Figures) -> None:
