@@ -53,6 +53,13 @@ def stack(fresh_stack: Stack, first_demo: str) -> Stack:
     return fresh_stack
 
 
+@pytest.fixture(scope="session")
+def cluster(stack: Stack) -> ClusterStack:
+    """The same for tests that are about a cluster."""
+    assert isinstance(stack, ClusterStack)
+    return stack
+
+
 @pytest.fixture
 def hometown(stack: Stack) -> Iterator[Hometown]:
     hometown = stack.hometown

@@ -46,12 +46,6 @@ REPLICAS = 3
 
 
 @pytest.fixture(scope="module")
-def cluster(stack: Stack) -> ClusterStack:
-    assert isinstance(stack, ClusterStack)
-    return stack
-
-
-@pytest.fixture(scope="module")
 def admin(cluster: ClusterStack) -> AdminClient:
     """As a visitor, who may look."""
     login = cluster.brokers.login

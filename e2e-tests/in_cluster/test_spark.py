@@ -3,11 +3,8 @@
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime, timedelta
 
-import pytest
-
 from clients import rfc3339
 from cluster_stack import ClusterStack
-from stack import Stack
 
 JOB = "analytics-job"
 WORKERS = ("spark-worker-1", "spark-worker-2")
@@ -32,12 +29,6 @@ CHECKSUM_FILES = """
     cd /var/lib/hometown/checkpoint
     find offsets commits state -name '*.crc' ! -name '*.sst*'
 """
-
-
-@pytest.fixture(scope="module")
-def cluster(stack: Stack) -> ClusterStack:
-    assert isinstance(stack, ClusterStack)
-    return stack
 
 
 def killed_in_a_batch(cluster: ClusterStack, worker: str) -> bool:

@@ -168,6 +168,19 @@ def test_our_images_are_small_and_hold_no_secret(
     assert size <= IMAGES_BYTES_MAX
 
 
+def test_a_process_that_starts_again_starts_nothing_else(stack: Stack, project: Project) -> None:
+    def last_run(name: str) -> str:
+        container = project.containers()[name]
+        return project.docker("inspect", "--format", "{{.State.StartedAt}}", container.id)
+
+    relay, topics = last_run("users-relay"), last_run("topics")
+    with stack.stopped("users-relay"):
+        pass
+
+    assert last_run("users-relay") != relay
+    assert last_run("topics") == topics
+
+
 def test_removed_means_all_of_it(tmp_path: Path) -> None:
     """What `make clean` leaves of a stack that has made its secrets: nothing."""
     project = Project(settings=Settings(run_dir=tmp_path / "run", ports_given={}), ports={})
