@@ -22,7 +22,7 @@ import asyncpg
 from embedded.postgres import dsn
 from embedded.settings import Settings
 from embedded.status import as_found
-from shared.postgres import Connection
+from shared.runtime.postgres import Connection
 
 QUERY_SECONDS_MAX = 300
 FINDINGS_SHOWN_MAX = 20

@@ -7,7 +7,7 @@ from container_stack import ContainerStack
 from containers.access import VISITOR
 from embedded.run_folder import read_json
 from embedded.settings import Settings
-from shared.brokers import Brokers, Login
+from shared.runtime.brokers import Brokers, Login
 
 BROKERS = {1: "kafka", 2: "kafka-2", 3: "kafka-3"}
 """By their numbers."""

@@ -15,7 +15,7 @@ from jwt.algorithms import OKPAlgorithm
 
 from embedded import issuer
 from embedded.run_folder import RunFolder
-from shared.settings import DEVELOPMENT_ISSUER
+from shared.runtime.settings import DEVELOPMENT_ISSUER
 
 Headers = list[tuple[bytes, bytes]]
 Json = dict[str, Any]

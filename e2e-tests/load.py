@@ -22,7 +22,7 @@ from embedded.errors import Failure
 from embedded.figures import Figure
 from embedded.run_folder import RunFolder
 from embedded.settings import Settings
-from shared.identifiers import new_id
+from shared.runtime.identifiers import new_id
 from traffic import compare, report
 from traffic.actions import Planned
 from traffic.driver import Run, drive

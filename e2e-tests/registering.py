@@ -11,9 +11,9 @@ import httpx
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from embedded.testing import bearer
-from shared import messages
-from shared.brokers import Brokers
-from shared.topics import TOPICS
+from shared.messaging import messages
+from shared.messaging.topics import TOPICS
+from shared.runtime.brokers import Brokers
 from stack import Stack
 from users_svc.contract import TOPIC
 

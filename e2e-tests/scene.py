@@ -12,7 +12,7 @@ from clients import Hometown, Json, rfc3339
 from embedded.run_folder import RunFolder
 from embedded.testing import bearer
 from eventually import eventually
-from shared.identifiers import new_id
+from shared.runtime.identifiers import new_id
 
 PROFILE = {"name": "Victor", "address": "BJ", "gender": "other", "credit_limit": "10000.00"}
 

@@ -17,7 +17,7 @@ from embedded.postgres import dsn
 from embedded.run_folder import RunFolder
 from embedded.settings import Settings
 from embedded.status import as_found
-from shared.brokers import Brokers
+from shared.runtime.brokers import Brokers
 
 CHECKOUT = Path(__file__).parent.parent
 

@@ -15,7 +15,7 @@ from analytics_faust.settings import FaustSettings
 from analytics_spark.settings import ApiSettings, JobSettings, ReconcileSettings
 from embedded.settings import Settings as StackSettings
 from orders_svc.settings import OrdersSettings
-from shared.topics import TOPICS, TopicSettings
+from shared.messaging.topics import TOPICS, TopicSettings
 from stack import CHECKOUT, Stack
 from users_svc.api_settings import UsersApiSettings
 

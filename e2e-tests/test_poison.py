@@ -11,8 +11,8 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from clients import Hometown
 from eventually import eventually
-from shared.event_store import partition_of
-from shared.topics import TOPICS
+from shared.eventsourcing.event_store import partition_of
+from shared.messaging.topics import TOPICS
 from stack import Stack
 
 GARBAGE = b"\x00\xff garbage"

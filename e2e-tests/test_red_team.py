@@ -18,12 +18,12 @@ from embedded.testing import bearer
 from forgeries import FORGERIES, OWN_JWK, Headers, with_own_key
 from sample import HOUR
 from scene import PROFILE, Scene, new_scene
-from shared import postgres
-from shared.auth import Door, Verifier
-from shared.identifiers import new_id
-from shared.limits import Rates
-from shared.settings import DEVELOPMENT_ISSUER
-from shared.signing_keys import SigningKeys
+from shared.runtime import postgres
+from shared.runtime.identifiers import new_id
+from shared.runtime.settings import DEVELOPMENT_ISSUER
+from shared.web.auth import Door, Verifier
+from shared.web.limits import Rates
+from shared.web.signing_keys import SigningKeys
 from stack import Stack
 from users_svc import api
 from users_svc.bootstrap import open_resources

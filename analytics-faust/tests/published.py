@@ -10,7 +10,7 @@ from uuid import UUID, uuid4, uuid5
 from aiokafka import AIOKafkaProducer
 
 from histories import Event
-from shared.event_store import partition_of
+from shared.eventsourcing.event_store import partition_of
 
 IDS = ("user_id", "item_id", "order_id")
 TIMES = ("ordered_at", "effective_at")

@@ -22,7 +22,7 @@ from embedded.run_folder import RunFolder
 from embedded.testing import bearer
 from histories import Event
 from published import publish
-from shared.topics import INTERNAL_TOPICS, TOPICS
+from shared.messaging.topics import INTERNAL_TOPICS, TOPICS
 from still_histories import Totals
 
 DEADLINE_SECONDS = 90

@@ -19,7 +19,7 @@ from embedded.errors import Failure
 from embedded.hometown import spark_variables
 from embedded.jars import SPARK_JARS, fetch
 from servers import Running
-from shared.progress import tell_in_place
+from shared.runtime.progress import tell_in_place
 from shop_history import Totals
 
 POLL_SECONDS = 0.02

@@ -20,10 +20,10 @@ from job_sizes import Size
 from part import Part
 from running_job import empty_topics
 from series import Samples, Series, series
-from shared import kafka, topics
-from shared.brokers import Brokers
-from shared.progress import tell_in_place
-from shared.topics import DOMAIN_TOPIC
+from shared.messaging import kafka, topics
+from shared.messaging.topics import DOMAIN_TOPIC
+from shared.runtime.brokers import Brokers
+from shared.runtime.progress import tell_in_place
 from shop_history import ORDERS_TOPIC, ShopHistory
 
 TICK_SECONDS = 0.02

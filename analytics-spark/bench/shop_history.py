@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from job_sizes import Size
-from shared import kafka, messages, wire
-from shared.brokers import Brokers
-from shared.event_store import partition_of
-from shared.wire import OutgoingRecord
+from shared.eventsourcing.event_store import partition_of
+from shared.messaging import kafka, messages, wire
+from shared.messaging.wire import OutgoingRecord
+from shared.runtime.brokers import Brokers
 
 USERS_TOPIC, ITEMS_TOPIC, ORDERS_TOPIC = "users.v1", "items.v1", "orders.v1"
 

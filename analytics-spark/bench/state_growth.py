@@ -17,9 +17,9 @@ from embedded.postgres import POSTGRES
 from job_sizes import Size
 from part import Part
 from series import Series
-from shared import topics
-from shared.brokers import Brokers
-from shared.progress import tell_in_place
+from shared.messaging import topics
+from shared.runtime.brokers import Brokers
+from shared.runtime.progress import tell_in_place
 
 MEBIBYTE = 1 << 20
 PIECES = 5

@@ -17,7 +17,7 @@ from embedded.composition import Site
 from embedded.errors import Failure
 from embedded.jars import JarList, fetch
 from embedded.java import find_java
-from shared.progress import tell_in_place
+from shared.runtime.progress import tell_in_place
 
 SOURCE = Path(__file__).with_name("streams-peer") / "StreamsPeer.java"
 PEER_JARS = JarList(name="streams-peer", path=SOURCE.with_name("jars.txt"))

@@ -15,9 +15,9 @@ from embedded.postgres import POSTGRES
 from job_sizes import Size
 from part import Part
 from series import Samples, Series, series
-from shared import topics
-from shared.brokers import Brokers
-from shared.progress import tell_in_place
+from shared.messaging import topics
+from shared.runtime.brokers import Brokers
+from shared.runtime.progress import tell_in_place
 from shop_history import Totals
 from streams_peer import PeerRun
 

@@ -29,10 +29,11 @@ from embedded.testing import throwaway_kafka, throwaway_postgres
 from history_trial import Outcome, Setup, try_history
 from random_history import RandomHistory
 from running_job import empty_topics
-from shared import postgres, topics
-from shared.brokers import Brokers
-from shared.identifiers import new_id
-from shared.progress import tell_in_place
+from shared.messaging import topics
+from shared.runtime import postgres
+from shared.runtime.brokers import Brokers
+from shared.runtime.identifiers import new_id
+from shared.runtime.progress import tell_in_place
 
 ORDERS = 50_000
 SEEDS = 20

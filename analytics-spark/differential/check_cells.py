@@ -23,7 +23,7 @@ from embedded.settings import Settings
 from embedded.status import as_found
 from history_trial import READ_BATCHES, READ_CELLS, table
 from oracle import BATCHES, CELLS, NEVER_MILLISECONDS, RECORDS
-from shared.progress import tell_in_place
+from shared.runtime.progress import tell_in_place
 
 FETCH_MILLISECONDS_MAX = 5_000
 SCHEMA_VERSION = "1"

@@ -36,10 +36,11 @@ from embedded.testing import throwaway_stack
 from history_trial import Outcome, compared, publish
 from random_history import RandomHistory
 from running_job import empty_topics
-from shared import postgres, topics
-from shared.brokers import Brokers
-from shared.faults import FaultPoint
-from shared.progress import tell_in_place
+from shared.messaging import topics
+from shared.runtime import postgres
+from shared.runtime.brokers import Brokers
+from shared.runtime.faults import FaultPoint
+from shared.runtime.progress import tell_in_place
 
 ORDERS = 4_000
 SEEDS = 20

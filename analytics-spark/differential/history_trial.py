@@ -15,11 +15,11 @@ from analytics_spark import dead_letters, query, sink, writer
 from analytics_spark.settings import JobSettings
 from oracle import BATCHES, CELLS, NEVER_MILLISECONDS, RECORDS
 from random_history import RandomHistory, Record
-from shared import kafka, wire
-from shared.brokers import Brokers
-from shared.event_store import partition_of
-from shared.identifiers import new_id
-from shared.wire import OutgoingRecord
+from shared.eventsourcing.event_store import partition_of
+from shared.messaging import kafka, wire
+from shared.messaging.wire import OutgoingRecord
+from shared.runtime.brokers import Brokers
+from shared.runtime.identifiers import new_id
 
 READ_SECONDS_MAX = 600
 PAGE_RECORDS = 10_000

@@ -9,8 +9,8 @@ import signal
 
 from analytics_spark import __main__ as process
 from analytics_spark import sink
-from shared import faults, processes
-from shared.faults import FaultPoint
+from shared.runtime import faults, processes
+from shared.runtime.faults import FaultPoint
 
 
 def die_at(step: FaultPoint, times: int) -> None:

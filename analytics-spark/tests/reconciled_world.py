@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 from analytics_spark import reconcile
 from analytics_spark.reconcile import Reconciliation
 from histories import Event, at, confirmed
-from shared import postgres
+from shared.runtime import postgres
 from small_job import LATENESS_MILLISECONDS, SmallJob
 from stored_cells import store
 

@@ -19,7 +19,7 @@ from analytics_spark import dead_letters, query, sink, writer
 from analytics_spark.generations import FIRST, Generation
 from analytics_spark.settings import JobSettings
 from histories import Event
-from shared.topics import TOPICS
+from shared.messaging.topics import TOPICS
 
 COMMIT_TIMEOUT_SECONDS = 120
 READ_SECONDS_MAX = 10

@@ -17,9 +17,9 @@ from analytics_spark.cells import DELTAS
 from analytics_spark.checkpoint import Offsets
 from analytics_spark.records import BAD
 from analytics_spark.topic_ends import TopicEnds
-from shared.brokers import Brokers
-from shared.connections import TimedConnection, server_config
-from shared.health import Server
+from shared.runtime.brokers import Brokers
+from shared.web.connections import TimedConnection, server_config
+from shared.web.health import Server
 from small_job import milliseconds
 
 BUCKETS = 8

@@ -17,10 +17,10 @@ from cluster_stack import BROKERS, ClusterStack
 from embedded.run_folder import read_json
 from eventually import eventually
 from registering import Registration, first_deliveries, register_until, versions_of
-from shared import kafka
-from shared.brokers import Brokers, Login
-from shared.topics import TOPICS
-from shared.wire import OutgoingRecord, pack
+from shared.messaging import kafka
+from shared.messaging.topics import TOPICS
+from shared.messaging.wire import OutgoingRecord, pack
+from shared.runtime.brokers import Brokers, Login
 from stack import Stack
 from users_svc.contract import TOPIC
 

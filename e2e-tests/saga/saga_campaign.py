@@ -19,7 +19,7 @@ from embedded.pytest_plugin import new_database
 from embedded.testing import throwaway_postgres
 from saga_machine import Saga
 from saga_world import Services, open_services
-from shared import consumer
+from shared.inbox import consumer
 
 STEPS_MAX = 20
 PROGRESS_SECONDS = 10.0
@@ -58,7 +58,7 @@ def play_alone(
 ) -> None:
     """`play` as a process with a PostgreSQL of its own."""
     consumer.BACKOFF_SECONDS_FIRST = PAUSE_SECONDS
-    logging.getLogger("shared.consumer").setLevel(logging.ERROR)  # lost races are meant to be
+    logging.getLogger("shared.inbox.consumer").setLevel(logging.ERROR)  # lost races are meant to be
     Saga.counted = lambda: count(played)
     with (
         throwaway_postgres() as dsns,

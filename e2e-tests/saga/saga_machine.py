@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from saga_world import Reader, Services, World
-from shared.faults import FaultPoint
+from shared.runtime.faults import FaultPoint
 
 T = TypeVar("T")
 

@@ -24,15 +24,16 @@ from orders_svc.order.commands import CancelOrder, OrderCommand, PlaceOrder, Rej
 from orders_svc.order.events import OrderLine
 from orders_svc.order.order import ORDER, TIMED_OUT, Order
 from orders_svc.settings import OrdersSettings
-from shared import faults, postgres, wire
-from shared.consumer import Consumer
-from shared.errors import NotFound, Refused
-from shared.faults import FaultPoint
-from shared.handler import handle, load
-from shared.identifiers import new_id
-from shared.messages import Metadata
-from shared.records import IncomingRecord
-from shared.wire import OutgoingRecord
+from shared.eventsourcing.errors import NotFound, Refused
+from shared.eventsourcing.handler import handle, load
+from shared.inbox.consumer import Consumer
+from shared.messaging import wire
+from shared.messaging.messages import Metadata
+from shared.messaging.records import IncomingRecord
+from shared.messaging.wire import OutgoingRecord
+from shared.runtime import faults, postgres
+from shared.runtime.faults import FaultPoint
+from shared.runtime.identifiers import new_id
 from users_svc import confirmed_orders
 from users_svc.commands import ChangeCreditLimit, DeleteUser, RegisterUser, UserCommand
 from users_svc.settings import UsersSettings

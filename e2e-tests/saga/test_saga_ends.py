@@ -9,8 +9,8 @@ import pytest
 
 from embedded.pytest_plugin import new_database
 from saga_world import World, open_services
-from shared.faults import FaultPoint
-from shared.identifiers import new_id
+from shared.runtime.faults import FaultPoint
+from shared.runtime.identifiers import new_id
 
 LIMIT = Decimal("10000.00")
 DEAR, CHEAP, BEYOND = Decimal("5388.88"), Decimal("4888.88"), Decimal("10000.01")

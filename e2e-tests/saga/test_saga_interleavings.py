@@ -13,8 +13,8 @@ from hypothesis import Phase
 from embedded.pytest_plugin import new_database
 from saga_campaign import play
 from saga_world import Services, open_services
-from shared import consumer
-from shared.consumed import Ledger
+from shared.inbox import consumer
+from shared.inbox.consumed import Ledger
 
 INTERLEAVINGS = 150
 CONTROL_INTERLEAVINGS = 3_000

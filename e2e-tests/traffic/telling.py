@@ -3,7 +3,7 @@
 import time
 
 from embedded import progress
-from shared.progress import tell_in_place
+from shared.runtime.progress import tell_in_place
 
 LOG_SECONDS = 10.0
 

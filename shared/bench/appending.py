@@ -21,13 +21,13 @@ from embedded.composition import Composition, Site
 from embedded.postgres import POSTGRES
 from part import Part
 from series import Samples, Series, series
-from shared import postgres
-from shared.codec import Codec
-from shared.doorbell import Doorbell
-from shared.event_store import EventStore
-from shared.identifiers import new_id
-from shared.messages import Metadata, PublicEvent
-from shared.progress import tell_in_place
+from shared.eventsourcing.codec import Codec
+from shared.eventsourcing.event_store import EventStore
+from shared.messaging.messages import Metadata, PublicEvent
+from shared.runtime import postgres
+from shared.runtime.doorbell import Doorbell
+from shared.runtime.identifiers import new_id
+from shared.runtime.progress import tell_in_place
 from sizes import Size
 
 TASKS = (1, 8, 32)

@@ -7,9 +7,10 @@ import asyncpg
 from fastapi import FastAPI, Response
 
 from orders_svc.order.forms import OrderLineResponse, OrderResponse, PlaceOrderRequest
-from shared import api_process, postgres, processes
-from shared.identifiers import new_id
-from shared.settings import Settings
+from shared.runtime import postgres, processes
+from shared.runtime.identifiers import new_id
+from shared.runtime.settings import Settings
+from shared.web import api_process
 
 PRICE = Decimal("1.00")
 

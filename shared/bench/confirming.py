@@ -19,7 +19,7 @@ from hops import HOPS, median_hops
 from ordering import Ordered
 from part import Part
 from series import Samples, Series, series
-from shared.progress import tell_in_place
+from shared.runtime.progress import tell_in_place
 from shop import Shop
 from sizes import Size
 

@@ -24,13 +24,13 @@ from orders_svc.order.events import OrderLine, OrderPlaced
 from part import Part
 from series import Samples, Series, series
 from servers import Running
-from shared import kafka, messages, topics, wire
-from shared.brokers import Brokers
-from shared.event_store import EventStore, partition_of
-from shared.identifiers import new_id
-from shared.messages import Metadata
-from shared.progress import tell_in_place
-from shared.wire import OutgoingRecord
+from shared.eventsourcing.event_store import EventStore, partition_of
+from shared.messaging import kafka, messages, topics, wire
+from shared.messaging.messages import Metadata
+from shared.messaging.wire import OutgoingRecord
+from shared.runtime.brokers import Brokers
+from shared.runtime.identifiers import new_id
+from shared.runtime.progress import tell_in_place
 from sizes import Size
 from users_svc.events import UserEvent, UserRegistered
 from users_svc.settings import UsersSettings

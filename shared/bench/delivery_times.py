@@ -21,7 +21,7 @@ from embedded.kafka import KAFKA
 from embedded.postgres import POSTGRES
 from part import Part
 from series import Samples, Series, series
-from shared.progress import tell_in_place
+from shared.runtime.progress import tell_in_place
 from sizes import Size
 
 CLIENTS = 16

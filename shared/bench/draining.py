@@ -23,10 +23,10 @@ from embedded.postgres import POSTGRES
 from part import Part
 from series import Samples, Series, series
 from servers import Running
-from shared import kafka, wire
-from shared.brokers import Brokers
-from shared.progress import tell_in_place
-from shared.wire import Batch, OutgoingRecord
+from shared.messaging import kafka, wire
+from shared.messaging.wire import Batch, OutgoingRecord
+from shared.runtime.brokers import Brokers
+from shared.runtime.progress import tell_in_place
 from sizes import Size
 
 LIMIT = "bare send_batch, headers packed beforehand"

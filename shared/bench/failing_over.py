@@ -17,8 +17,8 @@ from embedded.kafka import KAFKA
 from embedded.postgres import POSTGRES
 from part import Part
 from series import Samples, Series, series
-from shared.lease import LEASE_SECONDS
-from shared.progress import tell_in_place
+from shared.outbox.lease import LEASE_SECONDS
+from shared.runtime.progress import tell_in_place
 from sizes import Size
 
 RATE = 500

@@ -29,11 +29,11 @@ from orders_svc.order.order import ORDER
 from orders_svc.settings import OrdersSettings
 from part import Part
 from series import Samples, Series, series
-from shared.event_store import EventStore
-from shared.handler import load
-from shared.identifiers import new_id
-from shared.messages import Metadata
-from shared.progress import tell_in_place
+from shared.eventsourcing.event_store import EventStore
+from shared.eventsourcing.handler import load
+from shared.messaging.messages import Metadata
+from shared.runtime.identifiers import new_id
+from shared.runtime.progress import tell_in_place
 from sizes import Size
 from users_svc.events import CreditReleased, CreditReserved, UserEvent, UserRegistered
 from users_svc.settings import UsersSettings

@@ -19,12 +19,12 @@ import uvloop
 
 import rows
 import servers
-from shared import kafka, wire
-from shared.brokers import Brokers
-from shared.doorbell import Doorbell
-from shared.event_store import APPEND
-from shared.identifiers import new_id
-from shared.settings import Settings
+from shared.eventsourcing.event_store import APPEND
+from shared.messaging import kafka, wire
+from shared.runtime.brokers import Brokers
+from shared.runtime.doorbell import Doorbell
+from shared.runtime.identifiers import new_id
+from shared.runtime.settings import Settings
 
 CONNECTIONS_MAX = 32
 IN_FLIGHT_MAX = 2_000

@@ -15,9 +15,9 @@ from embedded.postgres import POSTGRES
 from part import Part
 from series import Samples, Series, series
 from servers import Running
-from shared import postgres as service_postgres
-from shared.identifiers import new_id
-from shared.progress import tell_in_place
+from shared.runtime import postgres as service_postgres
+from shared.runtime.identifiers import new_id
+from shared.runtime.progress import tell_in_place
 from shop import Shop
 from sizes import Size
 

@@ -4,7 +4,7 @@ import socket
 import sys
 import time
 
-from shared.doorbell import MINIMUM_GAP_SECONDS
+from shared.runtime.doorbell import MINIMUM_GAP_SECONDS
 
 
 def ring(host: str, port: int) -> None:

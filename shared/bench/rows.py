@@ -3,7 +3,8 @@
 import asyncpg
 
 from servers import PARTITIONS
-from shared import messages, telemetry, wire
+from shared.messaging import messages, wire
+from shared.runtime import telemetry
 
 VALUE_BYTES = 300
 EVENT_ID = "0194f3a2-7c1e-7b52-9d4e-5a1f0c6b8e21"

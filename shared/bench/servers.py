@@ -16,7 +16,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from embedded import ports, postgres
 from embedded.composition import HOST, Site
 from embedded.errors import Failure
-from shared import postgres as service_postgres
+from shared.runtime import postgres as service_postgres
 
 PARTITIONS = 4
 FETCH_WAIT_MILLISECONDS = 50

@@ -10,7 +10,7 @@ import http_client
 from embedded import issuer
 from embedded.run_folder import RunFolder
 from http_client import Connection
-from shared.identifiers import new_id
+from shared.runtime.identifiers import new_id
 
 LINES = 2
 PRICE = "1.00"

@@ -9,8 +9,8 @@ import asyncpg
 import uvloop
 from aiokafka import AIOKafkaProducer
 
-from shared import kafka, wire
-from shared.settings import Settings
+from shared.messaging import kafka, wire
+from shared.runtime.settings import Settings
 
 ROWS_MAX = 2_000
 IDLE_SECONDS = 0.1

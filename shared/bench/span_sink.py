@@ -5,8 +5,8 @@ import os
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from shared import processes
-from shared.connections import server_config
+from shared.runtime import processes
+from shared.web.connections import server_config
 
 
 async def main() -> None:

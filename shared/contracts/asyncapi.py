@@ -6,8 +6,9 @@ from typing import Any
 from compatibility import Promise
 from event_schemas import NO_REFERENCE, Schema
 from promises import CONTRACT_ON, types_read
-from shared import messages, telemetry
-from shared.topics import DOMAIN_TOPIC
+from shared.messaging import messages
+from shared.messaging.topics import DOMAIN_TOPIC
+from shared.runtime import telemetry
 
 KAFKA_BINDING = "0.5.0"
 

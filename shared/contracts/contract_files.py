@@ -8,8 +8,8 @@ import asyncapi
 from compatibility import Promise, broken_promises
 from event_schemas import Schema, example_of, schema_of
 from promises import CONTRACTS, Contract
-from shared.codec import FIRST_VERSION
-from shared.topics import TOPICS
+from shared.eventsourcing.codec import FIRST_VERSION
+from shared.messaging.topics import TOPICS
 
 ROOT = Path(__file__).resolve().parent
 RELEASED = ROOT / "released.json"

@@ -8,8 +8,8 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import core_schema
 
-from shared.codec import Codec
-from shared.forms import MONEY_FORM
+from shared.eventsourcing.codec import Codec
+from shared.web.forms import MONEY_FORM
 
 Schema = dict[str, Any]
 

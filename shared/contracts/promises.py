@@ -17,8 +17,8 @@ import users_svc.read_models
 import users_svc.worker
 from analytics_faust import messages as by_arrival
 from analytics_spark import topics as analytics
-from shared.codec import Codec
-from shared.read_models import ReadModel
+from shared.eventsourcing.codec import Codec
+from shared.projections.read_models import ReadModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

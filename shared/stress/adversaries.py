@@ -14,13 +14,13 @@ from uuid import UUID
 import asyncpg
 
 from ledger import CODEC, Entry, Linked, Memory, chain, digest, publish
-from shared import postgres
-from shared.doorbell import Doorbell
-from shared.errors import VersionConflict
-from shared.event_store import EventStore
-from shared.identifiers import new_id
-from shared.messages import Metadata
-from shared.postgres import Connection
+from shared.eventsourcing.errors import VersionConflict
+from shared.eventsourcing.event_store import EventStore
+from shared.messaging.messages import Metadata
+from shared.runtime import postgres
+from shared.runtime.doorbell import Doorbell
+from shared.runtime.identifiers import new_id
+from shared.runtime.postgres import Connection
 
 LOCK_TIMEOUT_MILLISECONDS = 100
 

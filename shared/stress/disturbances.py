@@ -13,7 +13,7 @@ import psutil
 from embedded import supervision
 from embedded.run_folder import RunFolder
 from relays import Relays
-from shared.postgres import Connection
+from shared.runtime.postgres import Connection
 
 RELAY_KILLS = (2, 3)
 STANDBY_SHARE = 0.5

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from uuid import UUID
 
-from shared.codec import Codec
-from shared.messages import PublicEvent
+from shared.eventsourcing.codec import Codec
+from shared.messaging.messages import PublicEvent
 
 TOPIC = "users.v1"
 

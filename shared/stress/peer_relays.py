@@ -8,10 +8,11 @@ import asyncio
 
 import asyncpg
 
-from shared import kafka, processes
-from shared.outbox import COLUMNS, OutboxRow
-from shared.relay import CONNECTION_SETTINGS, ROWS_MAX
-from shared.settings import Settings
+from shared.messaging import kafka
+from shared.outbox.outbox import COLUMNS, OutboxRow
+from shared.outbox.relay import CONNECTION_SETTINGS, ROWS_MAX
+from shared.runtime import processes
+from shared.runtime.settings import Settings
 
 IDLE_SECONDS = 0.002
 

@@ -3,8 +3,9 @@
 import sys
 
 from peer_relays import PEERS, run_peer
-from shared import processes, relay_process
-from shared.settings import Settings
+from shared.outbox import relay_process
+from shared.runtime import processes
+from shared.runtime.settings import Settings
 
 if __name__ == "__main__":
     kind, name = sys.argv[1:]

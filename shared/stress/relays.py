@@ -11,8 +11,8 @@ from pathlib import Path
 
 from embedded import ports
 from embedded.composition import HOST
-from shared.doorbell import Doorbell
-from shared.relay_process import EXIT_FENCED
+from shared.outbox.relay_process import EXIT_FENCED
+from shared.runtime.doorbell import Doorbell
 
 SCRIPT = Path(__file__).with_name("relay_script.py")
 STOP_SECONDS_MAX = 20

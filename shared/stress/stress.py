@@ -26,7 +26,7 @@ from embedded.run_folder import RunFolder
 from embedded.settings import Settings
 from embedded.testing import throwaway_stack
 from ledger import percentile
-from shared.progress import tell_in_place
+from shared.runtime.progress import tell_in_place
 from trial import Outcome, Trial
 
 WRITERS_MAX = 80

@@ -9,7 +9,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.structs import ConsumerRecord
 
 from ledger import CODEC, TOPIC, Delivery, Entry, digest
-from shared.topics import DOMAIN_TOPIC, TOPICS
+from shared.messaging.topics import DOMAIN_TOPIC, TOPICS
 
 POLL_MILLISECONDS = 200
 PARTITIONS = [TopicPartition(TOPIC, number) for number in range(TOPICS[TOPIC].partitions)]

@@ -17,9 +17,9 @@ from disturbances import Disturbed
 from embedded.composition import Site
 from ledger import Entry, Memory, Verdict
 from relays import Relays, relays
-from shared import postgres
-from shared.lease import LEASE_SECONDS
-from shared.relay import CHECKPOINT_SECONDS, ROWS_MAX
+from shared.outbox.lease import LEASE_SECONDS
+from shared.outbox.relay import CHECKPOINT_SECONDS, ROWS_MAX
+from shared.runtime import postgres
 
 SLOW_SECONDS = 3.0
 SLOW_PART = 0.1

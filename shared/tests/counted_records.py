@@ -5,12 +5,12 @@ from uuid import UUID
 import asyncpg
 
 from counter import CODEC, TOPIC, Counted
-from shared import wire
-from shared.identifiers import new_id
-from shared.messages import Message
-from shared.outbox import OutboxRow
-from shared.postgres import Connection
-from shared.records import IncomingRecord
+from shared.messaging import wire
+from shared.messaging.messages import Message
+from shared.messaging.records import IncomingRecord
+from shared.outbox.outbox import OutboxRow
+from shared.runtime.identifiers import new_id
+from shared.runtime.postgres import Connection
 
 CREATE_EFFECTS = """
     CREATE TABLE effects (

@@ -7,11 +7,11 @@ from uuid import UUID
 
 import asyncpg
 
-from shared.codec import Codec
-from shared.doorbell import Doorbell
-from shared.event_store import EventStore
-from shared.identifiers import new_id
-from shared.messages import Metadata, PublicEvent
+from shared.eventsourcing.codec import Codec
+from shared.eventsourcing.event_store import EventStore
+from shared.messaging.messages import Metadata, PublicEvent
+from shared.runtime.doorbell import Doorbell
+from shared.runtime.identifiers import new_id
 
 TOPIC = "users.v1"
 

@@ -1,9 +1,9 @@
 """Two read models of counters, to test what keeps read models right."""
 
 from counter import CODEC, TOPIC
-from shared.messages import Message
-from shared.postgres import Connection
-from shared.read_models import ReadModel
+from shared.messaging.messages import Message
+from shared.projections.read_models import ReadModel
+from shared.runtime.postgres import Connection
 
 CREATE = """
     CREATE TABLE counts (

@@ -6,12 +6,13 @@ import asyncpg
 
 from counted_records import effects_of, take_effect
 from counter import TOPIC
-from shared import parked, wire
-from shared.consumer import Consumer
-from shared.doorbell import Doorbell
-from shared.messages import Message
-from shared.postgres import Connection
-from shared.wire import OutgoingRecord
+from shared.inbox import parked
+from shared.inbox.consumer import Consumer
+from shared.messaging import wire
+from shared.messaging.messages import Message
+from shared.messaging.wire import OutgoingRecord
+from shared.runtime.doorbell import Doorbell
+from shared.runtime.postgres import Connection
 
 NAME = "users-worker"
 

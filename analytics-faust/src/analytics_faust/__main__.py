@@ -9,11 +9,13 @@ from analytics_faust import api, worker
 from analytics_faust.copartitions import NotCopartitioned, check_copartitions
 from analytics_faust.neighbours import open_spark
 from analytics_faust.settings import FaustSettings
-from shared import api_process, kafka, processes, telemetry
-from shared.connections import server_config
-from shared.health import served
-from shared.settings import DEVELOPMENT
-from shared.worker import CRASH_POLL_SECONDS, running
+from shared.inbox.worker import CRASH_POLL_SECONDS, running
+from shared.messaging import kafka
+from shared.runtime import processes, telemetry
+from shared.runtime.settings import DEVELOPMENT
+from shared.web import api_process
+from shared.web.connections import server_config
+from shared.web.health import served
 
 
 async def run_worker(settings: FaustSettings) -> None:

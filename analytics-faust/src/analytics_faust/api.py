@@ -14,13 +14,13 @@ from analytics_faust.buyers import Totals
 from analytics_faust.differences import Difference, Reason, differences
 from analytics_faust.neighbours import CannotSay, Spark
 from analytics_faust.worker import Program
-from shared import http
-from shared.auth import Caller, Door, may
-from shared.event_store import rfc3339
-from shared.forms import Amount, Hour, Instant
-from shared.openapi import NOT_FOUND, refusals
-from shared.problems import HttpProblem
-from shared.worker import joined
+from shared.eventsourcing.event_store import rfc3339
+from shared.inbox.worker import joined
+from shared.web import http
+from shared.web.auth import Caller, Door, may
+from shared.web.forms import Amount, Hour, Instant
+from shared.web.openapi import NOT_FOUND, refusals
+from shared.web.problems import HttpProblem
 
 PAGE_MAX = 1_000
 NOT_HERE = "hours-not-here"

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from aiokafka.admin import AIOKafkaAdminClient
 
 from analytics_faust.messages import ITEMS, ORDERS, USERS
-from shared.brokers import Brokers
-from shared.topics import INTERNAL_TOPICS
+from shared.messaging.topics import INTERNAL_TOPICS
+from shared.runtime.brokers import Brokers
 
 LINES_BY_ITEM = INTERNAL_TOPICS["analytics-faust.lines-by-item"].name
 PURCHASES_BY_HOUR = INTERNAL_TOPICS["analytics-faust.purchases-by-hour"].name
@@ -35,7 +35,7 @@ def demand_copartitions(partitions: Mapping[str, int]) -> None:
         missing = [topic for topic in topics if topic not in partitions]
         if missing:
             raise NotCopartitioned(
-                f"there is no topic {missing[0]}: create it with python -m shared.topics"
+                f"there is no topic {missing[0]}: create it with python -m shared.messaging.topics"
             )
         if len({partitions[topic] for topic in topics}) > 1:
             counted = ", ".join(f"{topic} has {partitions[topic]}" for topic in topics)

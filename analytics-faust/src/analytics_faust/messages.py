@@ -5,7 +5,7 @@ from datetime import datetime
 from decimal import Decimal
 from uuid import UUID
 
-from shared.codec import Codec
+from shared.eventsourcing.codec import Codec
 
 USERS = "users.v1"
 ITEMS = "items.v1"

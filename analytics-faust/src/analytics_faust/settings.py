@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from shared.settings import ProcessSettings
+from shared.runtime.settings import ProcessSettings
 
 
 class FaustSettings(ProcessSettings):

@@ -33,13 +33,13 @@ from analytics_faust.messages import (
 from analytics_faust.patience import FedTables, Patience
 from analytics_faust.settings import FaustSettings
 from analytics_faust.tables import Table
-from shared import dead_letters, worker
-from shared.codec import Codec, UnknownSchemaVersion
-from shared.consumer import SetAside, reason_of
-from shared.event_store import partition_of
-from shared.messages import Message
-from shared.records import Malformed, message_of
-from shared.topics import INTERNAL_TOPICS, TOPICS
+from shared.eventsourcing.codec import Codec, UnknownSchemaVersion
+from shared.eventsourcing.event_store import partition_of
+from shared.inbox import dead_letters, worker
+from shared.inbox.consumer import SetAside, reason_of
+from shared.messaging.messages import Message
+from shared.messaging.records import Malformed, message_of
+from shared.messaging.topics import INTERNAL_TOPICS, TOPICS
 
 log = logging.getLogger(__name__)
 

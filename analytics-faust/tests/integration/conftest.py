@@ -13,8 +13,8 @@ from embedded.run_folder import RunFolder
 from embedded.testing import throwaway_kafka
 from published import Elsewhere
 from running_worker import PATIENT, Kafka, Start, Worker
-from shared import topics
-from shared.brokers import Brokers
+from shared.messaging import topics
+from shared.runtime.brokers import Brokers
 
 DAYS_APART = 7
 

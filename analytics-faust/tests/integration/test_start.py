@@ -13,8 +13,8 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from embedded import issuer
 from embedded.run_folder import RunFolder
 from embedded.testing import throwaway_kafka
-from shared import topics
-from shared.brokers import Brokers
+from shared.messaging import topics
+from shared.runtime.brokers import Brokers
 
 END_SECONDS = 60
 

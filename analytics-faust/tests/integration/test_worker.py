@@ -23,7 +23,7 @@ from histories import (
 )
 from published import Elsewhere
 from running_worker import Kafka, Worker, hour_at
-from shared.topics import TOPICS
+from shared.messaging.topics import TOPICS
 from small_job import SmallJob
 from still_histories import Totals, history
 

@@ -17,8 +17,8 @@ from analytics_faust.worker import Program
 from embedded.run_folder import RunFolder
 from embedded.testing import bearer
 from histories import HOUR
-from shared.auth import Door
-from shared.wire import OutgoingRecord
+from shared.messaging.wire import OutgoingRecord
+from shared.web.auth import Door
 
 TOTALS = {"local_buyers": 1, "purchases": 2, "quantity": 4, "amount": "107.75"}
 HOURS = 3

@@ -4,8 +4,8 @@ import pytest
 
 from analytics_faust.copartitions import JOINED, NotCopartitioned, demand_copartitions
 from analytics_faust.messages import ITEMS
-from shared.event_store import partition_of
-from shared.topics import INTERNAL_TOPICS, TOPICS, wanted
+from shared.eventsourcing.event_store import partition_of
+from shared.messaging.topics import INTERNAL_TOPICS, TOPICS, wanted
 
 DECLARED = {topic.name: topic.partitions for topic in TOPICS.values()} | {
     topic.name: topic.partitions for topic in INTERNAL_TOPICS.values()

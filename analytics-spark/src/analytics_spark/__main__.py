@@ -14,14 +14,14 @@ from starlette.routing import BaseRoute
 
 from analytics_spark import commands
 from analytics_spark.settings import ApiSettings, ExportSettings, JobSettings, ReconcileSettings
-from shared import migrate_command, processes, telemetry
-from shared.limits import Rates
+from shared.runtime import migrate_command, processes, telemetry
+from shared.web.limits import Rates
 
 
 async def run_api(arguments: argparse.Namespace) -> None:
     from analytics_spark import api  # without Spark: the api needs a tenth of its memory
     from analytics_spark.bootstrap import open_resources
-    from shared import api_process
+    from shared.web import api_process
 
     settings = processes.read_settings(ApiSettings)
     with telemetry.configured("analytics-api", settings.otel_exporter_otlp_endpoint):

@@ -17,11 +17,11 @@ from analytics_spark.checkpoint import Offsets
 from analytics_spark.hours import Epoch, HourTotals, Split, Totals, is_final, lag
 from analytics_spark.page import PATHS as PAGE_PATHS
 from analytics_spark.places import TOO_MANY_LISTENERS, Place, Service
-from shared import http
-from shared.auth import NOT_YOURS, Caller, Door, may
-from shared.errors import NotFound
-from shared.forms import Amount, Hour, Id, Instant, Label
-from shared.openapi import ANY_CODES, NOT_FOUND, Responses, described, refusals
+from shared.eventsourcing.errors import NotFound
+from shared.web import http
+from shared.web.auth import NOT_YOURS, Caller, Door, may
+from shared.web.forms import Amount, Hour, Id, Instant, Label
+from shared.web.openapi import ANY_CODES, NOT_FOUND, Responses, described, refusals
 
 PAGE_MAX = 1_000
 PARTITION_MAX = 2**31 - 1

@@ -9,7 +9,7 @@ import asyncpg
 from analytics_spark.settings import ApiSettings
 from analytics_spark.stream import Feed, open_feed
 from analytics_spark.topic_ends import TopicEnds, open_topic_ends
-from shared import postgres
+from shared.runtime import postgres
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,10 +13,11 @@ import pyarrow as pa
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
-from shared import dead_letters, kafka
-from shared.brokers import Brokers
-from shared.records import IncomingRecord
-from shared.wire import OutgoingRecord
+from shared.inbox import dead_letters
+from shared.messaging import kafka
+from shared.messaging.records import IncomingRecord
+from shared.messaging.wire import OutgoingRecord
+from shared.runtime.brokers import Brokers
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ import psycopg
 import pyarrow as pa
 from pyarrow import parquet
 
-from shared.progress import tell_in_place
+from shared.runtime.progress import tell_in_place
 
 CONNECT_TIMEOUT_SECONDS = 10
 STATEMENT_TIMEOUT_SECONDS = 600

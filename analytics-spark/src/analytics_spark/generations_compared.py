@@ -10,7 +10,7 @@ from psycopg.rows import class_row
 
 from analytics_spark.generations import Generation
 from analytics_spark.hours import is_final
-from shared.rebuild import CONTENT
+from shared.projections.rebuild import CONTENT
 
 HOURS_TOLD_MAX = 50
 """Differing hours that are told one by one."""

@@ -21,7 +21,7 @@ from analytics_spark.generations import Generation, OtherGeneration
 from analytics_spark.readiness import Readiness
 from analytics_spark.session import open_session
 from analytics_spark.settings import JobSettings
-from shared.health import health_server
+from shared.web.health import health_server
 
 log = logging.getLogger(__name__)
 

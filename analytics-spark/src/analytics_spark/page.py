@@ -34,8 +34,8 @@ from analytics_spark.chart import (
 from analytics_spark.checkpoint import Offsets
 from analytics_spark.hours import HOUR, Connection, Epoch, Split, Totals, is_final, lag
 from analytics_spark.places import Place, Service
-from shared.forms import Hour
-from shared.limits import Rates
+from shared.web.forms import Hour
+from shared.web.limits import Rates
 
 HOURS_SHOWN_MIN = 12
 HOURS_SHOWN_MAX = 24

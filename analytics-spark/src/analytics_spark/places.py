@@ -7,7 +7,7 @@ from fastapi import Depends, Request
 
 from analytics_spark.bootstrap import Resources
 from analytics_spark.stream import LISTENERS_MAX, Feed, TooManyListeners
-from shared.problems import HttpProblem
+from shared.web.problems import HttpProblem
 
 TOO_MANY_LISTENERS = "too-many-listeners"
 

@@ -9,8 +9,8 @@ import psycopg
 from analytics_spark import reconcile
 from analytics_spark.reconcile import NotComparable, Reconciliation
 from analytics_spark.settings import ReconcileSettings
-from shared import processes
-from shared.health import health_server
+from shared.runtime import processes
+from shared.web.health import health_server
 
 log = logging.getLogger(__name__)
 

@@ -27,8 +27,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from analytics_spark import generations, generations_compared, job, writer
 from analytics_spark.generations import Generation
 from analytics_spark.settings import JobSettings
-from shared import rights
-from shared.progress import tell_in_place
+from shared.runtime import rights
+from shared.runtime.progress import tell_in_place
 
 RECORDS_PER_TRIGGER_MIN = 400_000
 """Orders. Nobody waits for a batch of a rebuild, and a large one costs less a record."""

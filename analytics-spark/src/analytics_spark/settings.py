@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pydantic import AnyHttpUrl, Field, PostgresDsn
 
-from shared.settings import DEVELOPMENT, Settings
+from shared.runtime.settings import DEVELOPMENT, Settings
 
 SHUFFLE_PARTITIONS_DEFAULT = 2
 """Spark's own default of 200 makes every trigger take seconds."""

@@ -16,8 +16,8 @@ from pyspark.sql import DataFrame
 from analytics_spark import generations, tracing
 from analytics_spark.batch import EPOCH, Batch, batch_of
 from analytics_spark.generations import FIRST, Generation
-from shared import faults, telemetry
-from shared.faults import FaultPoint
+from shared.runtime import faults, telemetry
+from shared.runtime.faults import FaultPoint
 
 BATCHES_KEPT_MAX = 100_000
 """Rows of history for each query: half a day of batches without a pause."""

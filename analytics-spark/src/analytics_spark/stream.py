@@ -18,8 +18,8 @@ import asyncpg
 from analytics_spark import changes, hours
 from analytics_spark.changes import Position
 from analytics_spark.hours import HourTotals
-from shared import postgres
-from shared.processes import wait
+from shared.runtime import postgres
+from shared.runtime.processes import wait
 
 log = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from analytics_spark.checkpoint import Offsets
-from shared.brokers import Brokers
-from shared.topics import TOPICS
+from shared.messaging.topics import TOPICS
+from shared.runtime.brokers import Brokers
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import Link, Span, SpanKind
 
-from shared import telemetry
+from shared.runtime import telemetry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from analytics_spark.settings import JobSettings
 from embedded import class_archive, jars
 from embedded.settings import Settings
 from running_job import RunningJob, empty_topics
-from shared import postgres
+from shared.runtime import postgres
 
 
 @pytest.fixture

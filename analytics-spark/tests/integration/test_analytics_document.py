@@ -5,7 +5,7 @@ from fastapi import FastAPI
 
 from analytics_spark.api import router
 from documents import Json, flaws_of
-from shared.openapi import document
+from shared.web.openapi import document
 
 
 @pytest.fixture

@@ -24,9 +24,9 @@ from embedded.run_folder import RunFolder
 from embedded.testing import bearer
 from histories import HOUR, at, sample
 from served import KnownEnds
-from shared import postgres
-from shared.auth import Door
-from shared.brokers import Brokers
+from shared.runtime import postgres
+from shared.runtime.brokers import Brokers
+from shared.web.auth import Door
 from small_job import SmallJob
 
 QUERY_ID = "5b0a4a0c-1a63-4f5e-9d2c-6a1a1f5d9c11"

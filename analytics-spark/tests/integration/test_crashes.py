@@ -7,8 +7,8 @@ from embedded.composition import Composition
 from embedded.kafka import KAFKA
 from embedded.postgres import POSTGRES
 from embedded.testing import throwaway_stack
-from shared import topics
-from shared.brokers import Brokers
+from shared.messaging import topics
+from shared.runtime.brokers import Brokers
 
 ORDERS = 600
 BATCHES = 8

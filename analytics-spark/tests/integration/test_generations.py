@@ -9,7 +9,7 @@ import pytest
 from analytics_spark import generations, sink, writer
 from analytics_spark.generations import FIRST, Generation, OtherGeneration
 from one_batch import BUCKETS, JACK, one_batch
-from shared import postgres
+from shared.runtime import postgres
 
 SHOWN = "SELECT user_id, purchases FROM cells ORDER BY user_id"
 VIEWS = ("cells", "epochs", "batches")

@@ -22,9 +22,9 @@ from embedded.run_folder import RunFolder
 from embedded.testing import bearer
 from histories import HOUR, at
 from served import BUCKETS, TRACE_ID, KnownEnds, Writer, purchase
-from shared import postgres
-from shared.auth import Door
-from shared.limits import Rates
+from shared.runtime import postgres
+from shared.web.auth import Door
+from shared.web.limits import Rates
 
 VENDORED = {
     "htmx.min.js": "a0abb04f2f45a1f89d1d4844023245537e5e6014c87b144553e0607b4cc32130",

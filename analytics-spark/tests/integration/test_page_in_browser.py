@@ -21,8 +21,8 @@ from analytics_spark.stream import open_feed
 from analytics_spark.writer import open_writer
 from histories import HOUR, at
 from served import BUCKETS, KnownEnds, Writer, purchase, served
-from shared import postgres
-from shared.auth import Door
+from shared.runtime import postgres
+from shared.web.auth import Door
 
 WAIT_MILLISECONDS = 30_000
 NEVER_SECONDS = 3600

@@ -21,9 +21,9 @@ from embedded.run_folder import RunFolder
 from embedded.testing import bearer
 from histories import sample
 from reconciled_world import World
-from shared import postgres
-from shared.auth import Door
-from shared.brokers import Brokers
+from shared.runtime import postgres
+from shared.runtime.brokers import Brokers
+from shared.web.auth import Door
 
 
 @pytest.fixture

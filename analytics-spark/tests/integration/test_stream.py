@@ -28,9 +28,9 @@ from embedded.run_folder import RunFolder
 from embedded.testing import bearer
 from histories import HOUR, at
 from served import BUCKETS, KnownEnds, Writer, purchase, served
-from shared import postgres
-from shared.auth import Door
-from shared.connections import TimedConnection
+from shared.runtime import postgres
+from shared.web.auth import Door
+from shared.web.connections import TimedConnection
 
 LONG_SECONDS = 60
 SHORT_SECONDS = 0.2

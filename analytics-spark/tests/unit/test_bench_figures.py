@@ -16,8 +16,8 @@ from counting import Batch, steady
 from embedded.errors import Failure
 from embedded.jars import KAFKA_JARS
 from histories import Event
-from shared import messages, wire
-from shared.wire import OutgoingRecord
+from shared.messaging import messages, wire
+from shared.messaging.wire import OutgoingRecord
 from shop_history import ORDERS_TOPIC, ShopHistory
 from small_job import SmallJob
 from streams_peer import PEER_JARS

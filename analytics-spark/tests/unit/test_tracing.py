@@ -6,7 +6,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from analytics_spark import tracing
 from analytics_spark.tracing import SampledOrder
 from histories import HOUR
-from shared import telemetry
+from shared.runtime import telemetry
 
 ORDERS = [
     SampledOrder(

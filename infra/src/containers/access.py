@@ -22,7 +22,7 @@ from confluent_kafka.admin import (
 )
 
 from embedded.errors import Failure
-from shared.topics import INTERNAL_TOPICS, TOPICS
+from shared.messaging.topics import INTERNAL_TOPICS, TOPICS
 
 REQUEST_SECONDS_MAX = 30
 ITERATIONS = 4_096

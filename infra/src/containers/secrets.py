@@ -1,7 +1,7 @@
 """The secrets of a stack in containers: made once, in a volume, with a folder for each process.
 
 A container sees the folder of its process alone. What is in it has the names of settings (see
-`shared.processes.read_settings`).
+`shared.runtime.processes.read_settings`).
 """
 
 import json

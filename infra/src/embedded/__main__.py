@@ -17,7 +17,7 @@ from embedded.progress import tell
 from embedded.run_folder import RunFolder
 from embedded.settings import Settings
 from embedded.up import address_table, up
-from shared.progress import tell_in_place
+from shared.runtime.progress import tell_in_place
 
 
 def verbs_of(composition: Composition) -> Verbs:

@@ -12,7 +12,7 @@ from embedded.errors import Failure
 from embedded.progress import complain, tell
 from embedded.run_folder import RunFolder
 from embedded.settings import Settings
-from shared.identifiers import new_id
+from shared.runtime.identifiers import new_id
 
 LOG_LINES_DEFAULT = 20
 

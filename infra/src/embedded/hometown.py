@@ -22,7 +22,7 @@ from embedded.kafka import KAFKA
 from embedded.postgres import POSTGRES, READ_BY_RECONCILER, RECONCILER, dsn, owner
 from embedded.readiness import http_probe
 from embedded.run_folder import personal_data_key
-from shared.progress import tell_in_place
+from shared.runtime.progress import tell_in_place
 
 SPARK_READY_SECONDS_MAX = 120
 SPARK_STOP_SECONDS_MAX = 30
@@ -237,7 +237,7 @@ HOMETOWN = Composition(
         migration("analytics", "analytics_spark"),
         Preparation(
             name="topics",
-            command=module("shared.topics"),
+            command=module("shared.messaging.topics"),
             environment=lambda site: {"KAFKA_BOOTSTRAP_SERVERS": site.address("kafka")},
         ),
     ),

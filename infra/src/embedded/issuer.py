@@ -19,7 +19,7 @@ from jwt.algorithms import OKPAlgorithm
 
 from embedded.errors import Failure
 from embedded.run_folder import RunFolder, write_atomically, write_json
-from shared.settings import DEVELOPMENT_ISSUER
+from shared.runtime.settings import DEVELOPMENT_ISSUER
 
 AUDIENCE = "hometown"
 ALGORITHM = "EdDSA"

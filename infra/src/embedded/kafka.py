@@ -13,7 +13,7 @@ from embedded.jars import KAFKA_JARS, fetch
 from embedded.java import find_java
 from embedded.run_folder import write_atomically
 from embedded.settings import INFRA
-from shared.progress import tell_in_place
+from shared.runtime.progress import tell_in_place
 
 PROBE_SECONDS_MAX = 5
 API_VERSIONS = 18

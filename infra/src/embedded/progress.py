@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from enum import Enum
 
-from shared.progress import CLEAR_LINE
+from shared.runtime.progress import CLEAR_LINE
 
 
 class Tone(Enum):

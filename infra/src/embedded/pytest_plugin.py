@@ -25,12 +25,13 @@ from embedded.errors import Failure
 from embedded.run_folder import RunFolder
 from embedded.settings import Settings
 from embedded.testing import throwaway_kafka, throwaway_postgres
-from shared import telemetry, topics
-from shared.auth import Door, Verifier
-from shared.brokers import Brokers
-from shared.limits import Rates
-from shared.settings import DEVELOPMENT_ISSUER
-from shared.signing_keys import SigningKeys
+from shared.messaging import topics
+from shared.runtime import telemetry
+from shared.runtime.brokers import Brokers
+from shared.runtime.settings import DEVELOPMENT_ISSUER
+from shared.web.auth import Door, Verifier
+from shared.web.limits import Rates
+from shared.web.signing_keys import SigningKeys
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser

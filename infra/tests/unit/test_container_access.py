@@ -11,7 +11,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from containers import certificates
 from containers.access import EVERY, VISITOR, Right, binding, rights
 from containers.secrets import BROKER_HOSTS
-from shared.topics import INTERNAL_TOPICS, TOPICS, Topic
+from shared.messaging.topics import INTERNAL_TOPICS, TOPICS, Topic
 
 
 def who_may(operation: str, topic: str) -> set[str]:

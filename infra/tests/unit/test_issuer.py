@@ -13,7 +13,7 @@ from embedded.__main__ import main
 from embedded.composition import Composition
 from embedded.errors import Failure
 from embedded.run_folder import RunFolder
-from shared.settings import DEVELOPMENT_ISSUER
+from shared.runtime.settings import DEVELOPMENT_ISSUER
 
 NOTHING = Composition(processes=())
 

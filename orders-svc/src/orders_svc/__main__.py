@@ -8,23 +8,18 @@ from orders_svc import worker
 from orders_svc.bootstrap import open_resources
 from orders_svc.read_models import READ_MODELS
 from orders_svc.settings import OrdersSettings
-from shared import (
-    kafka,
-    migrate_command,
-    parked_command,
-    processes,
-    rebuild,
-    relay_process,
-    replay,
-    telemetry,
-)
+from shared.inbox import parked_command
+from shared.messaging import kafka
+from shared.outbox import relay_process, replay
+from shared.projections import rebuild
+from shared.runtime import migrate_command, processes, telemetry
 
 
 async def run_api(settings: OrdersSettings) -> None:
     # What only an api needs costs memory: only apis pay.
     from orders_svc import api
     from orders_svc.neighbours import open_neighbours
-    from shared import api_process
+    from shared.web import api_process
 
     with telemetry.configured("orders-api", settings.otel_exporter_otlp_endpoint):
         async with (
@@ -40,7 +35,9 @@ async def run_relay(settings: OrdersSettings) -> None:
 
 
 async def run_worker(settings: OrdersSettings) -> None:
-    from shared.worker import run_worker as run_consumer  # Faust costs memory: only workers pay
+    from shared.inbox.worker import (
+        run_worker as run_consumer,  # Faust costs memory: only workers pay
+    )
 
     timeout = timedelta(seconds=settings.order_timeout_seconds)
     with telemetry.configured(worker.NAME, settings.otel_exporter_otlp_endpoint):

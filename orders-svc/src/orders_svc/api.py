@@ -6,8 +6,8 @@ import orders_svc.item.api
 import orders_svc.order.api
 from orders_svc.bootstrap import Resources
 from orders_svc.neighbours import Neighbours
-from shared import http
-from shared.auth import Door
+from shared.web import http
+from shared.web.auth import Door
 
 
 def create_app(resources: Resources, door: Door, neighbours: Neighbours) -> FastAPI:

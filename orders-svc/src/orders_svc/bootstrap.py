@@ -14,10 +14,10 @@ from orders_svc.item.events import ItemEvent
 from orders_svc.item.shelf import Shelf
 from orders_svc.order.events import OrderEvent
 from orders_svc.settings import OrdersSettings
-from shared import postgres
-from shared.doorbell import Doorbell
-from shared.event_store import EventStore
-from shared.stream_watch import StreamWatch
+from shared.eventsourcing.event_store import EventStore
+from shared.eventsourcing.stream_watch import StreamWatch
+from shared.runtime import postgres
+from shared.runtime.doorbell import Doorbell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

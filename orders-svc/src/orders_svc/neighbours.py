@@ -11,7 +11,7 @@ from uuid import UUID
 import httpx
 from pydantic import TypeAdapter, ValidationError
 
-from shared.event_store import rfc3339
+from shared.eventsourcing.event_store import rfc3339
 
 ANSWER_SECONDS_MAX = 2.0
 

@@ -4,7 +4,7 @@ import orders_svc.item.contract
 import orders_svc.order.contract
 from orders_svc.item import catalogue
 from orders_svc.order import summaries
-from shared.read_models import ReadModel
+from shared.projections.read_models import ReadModel
 
 READ_MODELS = (
     ReadModel(

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from shared.settings import Settings
+from shared.runtime.settings import Settings
 
 
 class OrdersSettings(Settings):

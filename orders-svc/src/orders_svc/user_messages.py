@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from shared.codec import Codec
+from shared.eventsourcing.codec import Codec
 
 TOPIC = "users.v1"
 

@@ -14,12 +14,12 @@ from orders_svc.order import contract, publications, summaries
 from orders_svc.order.commands import ConfirmOrder, OrderCommand, RejectOrder
 from orders_svc.order.order import ORDER, TIMED_OUT
 from orders_svc.read_models import READ_MODELS
-from shared import telemetry
-from shared.consumer import TRANSIENT, Consumer, Reactions, SetAside, reactions_of
-from shared.handler import handle, react
-from shared.identifiers import new_id
-from shared.messages import Message, Metadata
-from shared.postgres import Connection
+from shared.eventsourcing.handler import handle, react
+from shared.inbox.consumer import TRANSIENT, Consumer, Reactions, SetAside, reactions_of
+from shared.messaging.messages import Message, Metadata
+from shared.runtime import telemetry
+from shared.runtime.identifiers import new_id
+from shared.runtime.postgres import Connection
 
 NAME = publications.CONSUMER
 

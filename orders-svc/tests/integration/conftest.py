@@ -11,8 +11,8 @@ from orders_svc import api
 from orders_svc.bootstrap import Resources, open_resources
 from orders_svc.neighbours import open_neighbours
 from orders_svc.settings import OrdersSettings
-from shared import postgres
-from shared.auth import Door
+from shared.runtime import postgres
+from shared.web.auth import Door
 
 
 @pytest.fixture

@@ -15,13 +15,13 @@ from orders_svc.bootstrap import Resources
 from orders_svc.order.commands import PlaceOrder
 from orders_svc.order.events import OrderLine
 from orders_svc.order.order import ORDER
-from shared import wire
-from shared.consumer import Consumer
-from shared.handler import handle, load
-from shared.identifiers import new_id
-from shared.messages import Metadata
-from shared.records import IncomingRecord
-from shared.wire import OutgoingRecord
+from shared.eventsourcing.handler import handle, load
+from shared.inbox.consumer import Consumer
+from shared.messaging import wire
+from shared.messaging.messages import Metadata
+from shared.messaging.records import IncomingRecord
+from shared.messaging.wire import OutgoingRecord
+from shared.runtime.identifiers import new_id
 
 COMMAND_SECONDS_MAX = 60
 

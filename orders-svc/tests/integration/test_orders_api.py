@@ -10,9 +10,9 @@ import pytest
 from orders_svc.bootstrap import Resources
 from orders_svc.order.commands import ConfirmOrder, OrderCommand, RejectOrder
 from orders_svc.order.order import ORDER
-from shared.handler import handle
-from shared.identifiers import new_id
-from shared.messages import Metadata
+from shared.eventsourcing.handler import handle
+from shared.messaging.messages import Metadata
+from shared.runtime.identifiers import new_id
 
 WAIT_SECONDS = 30
 

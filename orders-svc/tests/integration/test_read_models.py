@@ -15,9 +15,9 @@ from orders_svc.item import contract as item_contract
 from orders_svc.order import contract, summaries
 from orders_svc.order.summaries import OrderSummary
 from orders_svc.worker import reject_overdue
-from shared.identifiers import new_id
-from shared.messages import Message
-from shared.read_models import Projection
+from shared.messaging.messages import Message
+from shared.projections.read_models import Projection
+from shared.runtime.identifiers import new_id
 
 PLACED_AT = datetime(2016, 11, 11, tzinfo=UTC)
 ORDER, USER, ITEM = UUID(int=1), UUID(int=2), UUID(int=3)

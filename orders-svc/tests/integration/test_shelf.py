@@ -8,7 +8,7 @@ import pytest
 
 from orders_svc.bootstrap import Resources
 from orders_svc.item import shelf
-from shared.event_store import EventStore
+from shared.eventsourcing.event_store import EventStore
 
 IPHONE = {"name": "iphone", "type": "phone", "origin": "BJ", "price": "5388.88"}
 

@@ -3,7 +3,7 @@
 import orders_svc.item.contract
 import orders_svc.order.contract
 from orders_svc import user_messages
-from shared.topics import TOPICS
+from shared.messaging.topics import TOPICS
 
 
 def test_the_types_of_the_topics_are_those_of_the_contracts() -> None:

@@ -15,7 +15,7 @@ from orders_svc.item.commands import (
 )
 from orders_svc.item.events import ItemDelisted, ItemListed, ItemOriginCorrected, ItemRepriced
 from orders_svc.item.item import ITEM
-from shared.testing import given
+from shared.eventsourcing.testing import given
 
 IPHONE = UUID(int=1)
 WINTER = datetime(2015, 12, 11, tzinfo=UTC)

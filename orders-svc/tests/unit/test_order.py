@@ -22,7 +22,7 @@ from orders_svc.order.events import (
     OrderRejected,
 )
 from orders_svc.order.order import ORDER
-from shared.testing import given
+from shared.eventsourcing.testing import given
 
 ORDERED_AT = datetime(2016, 11, 11, 0, 0, 1, tzinfo=UTC)
 LINES = (

@@ -10,7 +10,7 @@ import orders_svc.item.contract
 import orders_svc.order.contract
 from orders_svc.item.events import CODEC as ITEM_CODEC
 from orders_svc.order.events import CODEC as ORDER_CODEC
-from shared.codec import Codec
+from shared.eventsourcing.codec import Codec
 
 SAMPLES = sorted((Path(__file__).parent / "samples").glob("*.json"))
 

@@ -8,9 +8,9 @@ import pytest
 from counted_records import CREATE_EFFECTS
 from counter import Counted, store_of
 from desk import Desk
-from shared import consumer as consumer_room
-from shared import postgres
-from shared.event_store import EventStore
+from shared.eventsourcing.event_store import EventStore
+from shared.inbox import consumer as consumer_room
+from shared.runtime import postgres
 
 
 @pytest.fixture

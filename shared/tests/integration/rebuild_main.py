@@ -5,7 +5,8 @@ import sys
 
 from counter import store_of
 from counts import READ_MODELS
-from shared import postgres, rebuild
+from shared.projections import rebuild
+from shared.runtime import postgres
 
 
 async def work(dsn: str) -> None:

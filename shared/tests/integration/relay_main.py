@@ -2,9 +2,10 @@
 
 import sys
 
-from shared import faults, processes, relay_process
-from shared.faults import FaultPoint
-from shared.settings import Settings
+from shared.outbox import relay_process
+from shared.runtime import faults, processes
+from shared.runtime.faults import FaultPoint
+from shared.runtime.settings import Settings
 
 if __name__ == "__main__":
     name, *points = sys.argv[1:]

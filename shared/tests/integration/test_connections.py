@@ -11,9 +11,9 @@ from fastapi import FastAPI, Request
 from fastapi.responses import StreamingResponse
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from shared.connections import HEAD_BYTES_MAX, TimedConnection, server_config
-from shared.health import Server
-from shared.limits import BODY_BYTES_MAX, AnswerTime, BodySize
+from shared.web.connections import HEAD_BYTES_MAX, TimedConnection, server_config
+from shared.web.health import Server
+from shared.web.limits import BODY_BYTES_MAX, AnswerTime, BodySize
 
 SHORT_SECONDS = 0.3
 ANSWER_SECONDS = 60

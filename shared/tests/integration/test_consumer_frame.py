@@ -10,11 +10,12 @@ import pytest
 
 from counted_records import record, records
 from desk import NAME, Desk
-from shared import consumed, parked, wire
-from shared.errors import VersionConflict
-from shared.identifiers import new_id
-from shared.records import message_of
-from shared.wire import OutgoingRecord
+from shared.eventsourcing.errors import VersionConflict
+from shared.inbox import consumed, parked
+from shared.messaging import wire
+from shared.messaging.records import message_of
+from shared.messaging.wire import OutgoingRecord
+from shared.runtime.identifiers import new_id
 
 DEADLINE_SECONDS = 30
 

@@ -7,11 +7,11 @@ import asyncpg
 import pytest
 
 from counter import Counted, counted, publish, some_metadata, store_of
-from shared import wire
-from shared.errors import OtherStreamsChanged, Refused, VersionConflict
-from shared.event_store import EventStore, KeyUsed, partition_of
-from shared.identifiers import new_id
-from shared.messages import Answer, IdempotencyKey
+from shared.eventsourcing.errors import OtherStreamsChanged, Refused, VersionConflict
+from shared.eventsourcing.event_store import EventStore, KeyUsed, partition_of
+from shared.messaging import wire
+from shared.messaging.messages import Answer, IdempotencyKey
+from shared.runtime.identifiers import new_id
 
 
 async def count(pool: asyncpg.Pool, table: str) -> int:
@@ -166,7 +166,7 @@ async def test_to_do_nothing_is_decided_on_the_version_that_was_read(
 async def test_an_event_too_large_for_the_broker_is_not_recorded(
     store: EventStore[Counted], pool: asyncpg.Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shared.event_store.MESSAGE_BYTES_MAX", 10)
+    monkeypatch.setattr("shared.eventsourcing.event_store.MESSAGE_BYTES_MAX", 10)
     counter = new_id()
 
     with pytest.raises(Refused, match="event-too-large"):

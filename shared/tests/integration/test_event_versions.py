@@ -9,13 +9,13 @@ import asyncpg
 import pytest
 
 from counter import TOPIC, counted, some_metadata, store_of
-from shared import messages, wire
-from shared.codec import Codec, UnknownSchemaVersion
-from shared.doorbell import Doorbell
-from shared.event_store import EventStore
-from shared.history import History, PastEvent
-from shared.identifiers import new_id
-from shared.messages import PublicEvent
+from shared.eventsourcing.codec import Codec, UnknownSchemaVersion
+from shared.eventsourcing.event_store import EventStore
+from shared.eventsourcing.history import History, PastEvent
+from shared.messaging import messages, wire
+from shared.messaging.messages import PublicEvent
+from shared.runtime.doorbell import Doorbell
+from shared.runtime.identifiers import new_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

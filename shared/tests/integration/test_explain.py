@@ -12,8 +12,9 @@ import asyncpg
 import pytest
 
 from embedded.pytest_plugin import execute, new_database
-from shared import outbox, postgres
-from shared.relay import ROWS_MAX
+from shared.outbox import outbox
+from shared.outbox.relay import ROWS_MAX
+from shared.runtime import postgres
 
 ROWS = 1_000_000
 ROWS_PER_COMMIT = 1_000

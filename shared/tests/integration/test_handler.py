@@ -7,10 +7,10 @@ import asyncpg
 import pytest
 
 from counter import Counted, counted, some_metadata, store_of
-from shared.decider import Decider
-from shared.errors import VersionConflict
-from shared.handler import handle
-from shared.identifiers import new_id
+from shared.eventsourcing.decider import Decider
+from shared.eventsourcing.errors import VersionConflict
+from shared.eventsourcing.handler import handle
+from shared.runtime.identifiers import new_id
 
 
 def decide(command: UUID, number: int) -> Sequence[Counted]:

@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 import asyncpg
 import pytest
 
-from shared import idempotency, relay
-from shared.idempotency import KEPT
+from shared.outbox import relay
+from shared.web import idempotency
+from shared.web.idempotency import KEPT
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -5,10 +5,10 @@ from functools import partial
 import asyncpg
 import pytest
 
-from shared import lease
-from shared.identifiers import new_id
-from shared.lease import LEASE_SECONDS, SAFETY_SECONDS, ForeignCheckpoint, LeaseLost
-from shared.outbox import Progress, Snapshot
+from shared.outbox import lease
+from shared.outbox.lease import LEASE_SECONDS, SAFETY_SECONDS, ForeignCheckpoint, LeaseLost
+from shared.outbox.outbox import Progress, Snapshot
+from shared.runtime.identifiers import new_id
 
 EXPIRE = "UPDATE relay SET lease_until = '-infinity'"
 

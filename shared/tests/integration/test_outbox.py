@@ -3,8 +3,9 @@
 import asyncpg
 import pytest
 
-from shared import outbox, postgres
-from shared.outbox import OutboxRow, Progress, Snapshot
+from shared.outbox import outbox
+from shared.outbox.outbox import OutboxRow, Progress, Snapshot
+from shared.runtime import postgres
 
 INSERT = """
     INSERT INTO outbox (topic, partition, key, value, headers, recorded_at)

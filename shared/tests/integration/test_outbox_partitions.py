@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 import asyncpg
 import pytest
 
-from shared import outbox, postgres
-from shared.outbox import Snapshot
+from shared.outbox import outbox
+from shared.outbox.outbox import Snapshot
+from shared.runtime import postgres
 
 INSERT = """
     INSERT INTO outbox (topic, partition, key, value, headers, recorded_at)

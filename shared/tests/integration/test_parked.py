@@ -9,15 +9,15 @@ import pytest
 
 from counted_records import record, records
 from desk import NAME, Desk
-from shared import parked
-from shared import redrive as redrive_room
-from shared.consumer import Consumer
-from shared.errors import VersionConflict
-from shared.identifiers import new_id
-from shared.messages import Message
-from shared.parked import NotParked, Warrant
-from shared.postgres import Connection
-from shared.redrive import Redriven, redrive
+from shared.eventsourcing.errors import VersionConflict
+from shared.inbox import parked
+from shared.inbox import redrive as redrive_room
+from shared.inbox.consumer import Consumer
+from shared.inbox.parked import NotParked, Warrant
+from shared.inbox.redrive import Redriven, redrive
+from shared.messaging.messages import Message
+from shared.runtime.identifiers import new_id
+from shared.runtime.postgres import Connection
 
 DEADLINE_SECONDS = 30
 GARBAGE = b"\x00\xff garbage"

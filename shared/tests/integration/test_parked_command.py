@@ -10,8 +10,8 @@ import pytest
 
 from counted_records import record, records
 from desk import NAME, Desk
-from shared import parked, parked_command
-from shared.identifiers import new_id
+from shared.inbox import parked, parked_command
+from shared.runtime.identifiers import new_id
 
 GARBAGE = b"\x00\xff garbage"
 WHY = ("--reason", "a test", "--by", "jack")

@@ -6,9 +6,9 @@ import asyncio
 import asyncpg
 import pytest
 
-from shared import postgres
-from shared.postgres import ChangedMigration, Migration
-from shared.rights import NoSuchRole
+from shared.runtime import postgres
+from shared.runtime.postgres import ChangedMigration, Migration
+from shared.runtime.rights import NoSuchRole
 
 FIRST = "shared/0001_event_store.sql"
 NAMES = [FIRST, "shared/0002_relay.sql", "shared/0003_consumers.sql"]

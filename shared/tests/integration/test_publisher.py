@@ -7,10 +7,10 @@ import pytest
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
 
-from shared import kafka, wire
-from shared.brokers import Brokers
-from shared.kafka import Publisher
-from shared.wire import OutgoingRecord
+from shared.messaging import kafka, wire
+from shared.messaging.kafka import Publisher
+from shared.messaging.wire import OutgoingRecord
+from shared.runtime.brokers import Brokers
 
 TOPIC, PARTITION = "users.v1", 3
 SEQUENCE_MAX = 2**31 - 1

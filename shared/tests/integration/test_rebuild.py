@@ -13,15 +13,16 @@ import pytest
 from counted_records import as_read
 from counter import TOPIC, Counted, counted, some_metadata
 from counts import CREATE, READ_MODELS
-from shared import outbox, rebuild
-from shared.consumer import Consumer
-from shared.doorbell import Doorbell
-from shared.event_store import EventStore
-from shared.history import EVENTS_PER_PAGE, History, message_in
-from shared.identifiers import new_id
-from shared.outbox import Snapshot
-from shared.records import IncomingRecord, message_of
-from shared.wire import OutgoingRecord
+from shared.eventsourcing.event_store import EventStore
+from shared.eventsourcing.history import EVENTS_PER_PAGE, History, message_in
+from shared.inbox.consumer import Consumer
+from shared.messaging.records import IncomingRecord, message_of
+from shared.messaging.wire import OutgoingRecord
+from shared.outbox import outbox
+from shared.outbox.outbox import Snapshot
+from shared.projections import rebuild
+from shared.runtime.doorbell import Doorbell
+from shared.runtime.identifiers import new_id
 
 DEADLINE_SECONDS = 60
 WRITE_SECONDS = 0.02

@@ -18,13 +18,13 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from counter import TOPIC, Counted, counted, some_metadata
 from embedded import ports
-from shared.event_store import EventStore
-from shared.faults import FaultPoint
-from shared.identifiers import new_id
-from shared.lease import LEASE_SECONDS
-from shared.relay import ROWS_MAX
-from shared.relay_process import EXIT_FENCED
-from shared.topics import TOPICS
+from shared.eventsourcing.event_store import EventStore
+from shared.messaging.topics import TOPICS
+from shared.outbox.lease import LEASE_SECONDS
+from shared.outbox.relay import ROWS_MAX
+from shared.outbox.relay_process import EXIT_FENCED
+from shared.runtime.faults import FaultPoint
+from shared.runtime.identifiers import new_id
 
 DEADLINE_SECONDS = 60
 LEASE_AND_MORE_SECONDS = 15

@@ -20,21 +20,23 @@ import counter
 from counter import CODEC, TOPIC, Counted, counted, some_metadata, store_of
 from embedded import ports
 from embedded.testing import throwaway_kafka
-from shared import lease, outbox, replay, telemetry, topics, wire
-from shared.brokers import Brokers
-from shared.consumer import Consumer
-from shared.doorbell import Doorbell
-from shared.event_store import EventStore
-from shared.history import History
-from shared.identifiers import new_id
-from shared.messages import Message, PublicEvent
-from shared.outbox import OutboxRow
-from shared.postgres import Connection
-from shared.progress import Progress
-from shared.records import IncomingRecord
-from shared.replay import RelayIsActive
-from shared.topics import TOPICS
-from shared.wire import OutgoingRecord
+from shared.eventsourcing.event_store import EventStore
+from shared.eventsourcing.history import History
+from shared.inbox.consumer import Consumer
+from shared.messaging import topics, wire
+from shared.messaging.messages import Message, PublicEvent
+from shared.messaging.records import IncomingRecord
+from shared.messaging.topics import TOPICS
+from shared.messaging.wire import OutgoingRecord
+from shared.outbox import lease, outbox, replay
+from shared.outbox.outbox import OutboxRow
+from shared.outbox.replay import RelayIsActive
+from shared.runtime import telemetry
+from shared.runtime.brokers import Brokers
+from shared.runtime.doorbell import Doorbell
+from shared.runtime.identifiers import new_id
+from shared.runtime.postgres import Connection
+from shared.runtime.progress import Progress
 
 DEADLINE_SECONDS = 60
 ROWS_MAX = 10_000

@@ -13,15 +13,17 @@ import pytest
 from counted_records import as_read
 from counter import TOPIC, counted, some_metadata, store_of
 from embedded.postgres import create_database, owner
-from shared import lease, outbox, postgres, rebuild
-from shared.consumer import Consumer
-from shared.doorbell import Doorbell
-from shared.identifiers import new_id
-from shared.messages import Message
-from shared.outbox import Snapshot
-from shared.postgres import Connection
-from shared.read_models import ReadModel
-from shared.wire import OutgoingRecord
+from shared.inbox.consumer import Consumer
+from shared.messaging.messages import Message
+from shared.messaging.wire import OutgoingRecord
+from shared.outbox import lease, outbox
+from shared.outbox.outbox import Snapshot
+from shared.projections import rebuild
+from shared.projections.read_models import ReadModel
+from shared.runtime import postgres
+from shared.runtime.doorbell import Doorbell
+from shared.runtime.identifiers import new_id
+from shared.runtime.postgres import Connection
 
 REFUSED = [
     "UPDATE events SET data = '{}'",

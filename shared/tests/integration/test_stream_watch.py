@@ -6,9 +6,9 @@ import asyncpg
 import pytest
 
 from counter import Counted, counted, some_metadata
-from shared.event_store import EventStore
-from shared.identifiers import new_id
-from shared.stream_watch import StreamWatch
+from shared.eventsourcing.event_store import EventStore
+from shared.eventsourcing.stream_watch import StreamWatch
+from shared.runtime.identifiers import new_id
 
 
 async def test_a_waiter_is_woken_when_the_stream_grows(

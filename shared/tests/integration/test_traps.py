@@ -33,14 +33,15 @@ import topic
 from counter import CODEC, TOPIC, Counted, counted, some_metadata, store_of
 from ledger import Linked, Memory, chain, digest
 from relays import relays
-from shared import kafka, postgres, wire
-from shared.brokers import Brokers
-from shared.errors import VersionConflict
-from shared.event_store import EventStore
-from shared.identifiers import new_id
-from shared.messages import PublicEvent
-from shared.topics import TOPICS
-from shared.wire import OutgoingRecord
+from shared.eventsourcing.errors import VersionConflict
+from shared.eventsourcing.event_store import EventStore
+from shared.messaging import kafka, wire
+from shared.messaging.messages import PublicEvent
+from shared.messaging.topics import TOPICS
+from shared.messaging.wire import OutgoingRecord
+from shared.runtime import postgres
+from shared.runtime.brokers import Brokers
+from shared.runtime.identifiers import new_id
 from trial import relay_is_up
 
 CHECKOUT = Path(__file__).parents[3]
@@ -396,7 +397,7 @@ async def test_trap_t9_a_cursor_on_the_position_skips_events_of_the_same_writers
     assert await skipped_by("position", database, kafka_servers, tmp_path / "log") > 0
 
 
-MAKE_IDS = "from shared.identifiers import new_id\nfor _ in range(10_000): print(new_id())"
+MAKE_IDS = "from shared.runtime.identifiers import new_id\nfor _ in range(10_000): print(new_id())"
 
 
 def start_making_ids() -> "subprocess.Popen[str]":
@@ -440,14 +441,14 @@ def test_trap_t16_every_request_handler_is_under_the_contract() -> None:
 
     assert handlers
     assert handlers <= set(contract()["source_modules"])
-    assert "shared.kafka" in contract()["forbidden_modules"]
+    assert "shared.messaging.kafka" in contract()["forbidden_modules"]
 
 
 @pytest.mark.parametrize(
     ("handler", "offence"),
     [
         ("users-svc/src/users_svc/api.py", "from shared import kafka"),
-        ("orders-svc/src/orders_svc/order/api.py", "from shared.kafka import producer"),
+        ("orders-svc/src/orders_svc/order/api.py", "from shared.messaging.kafka import producer"),
     ],
 )
 def test_trap_t16_a_request_handler_that_imports_the_producer_is_refused(

@@ -20,14 +20,14 @@ from counted_records import CREATE_EFFECTS, record, records
 from counter import TOPIC
 from desk import NAME, Desk
 from embedded import ports
-from shared import parked
-from shared.event_store import partition_of
-from shared.faults import FaultPoint
-from shared.identifiers import new_id
-from shared.parked import Warrant
-from shared.records import IncomingRecord
-from shared.redrive import redrive
-from shared.topics import TOPICS
+from shared.eventsourcing.event_store import partition_of
+from shared.inbox import parked
+from shared.inbox.parked import Warrant
+from shared.inbox.redrive import redrive
+from shared.messaging.records import IncomingRecord
+from shared.messaging.topics import TOPICS
+from shared.runtime.faults import FaultPoint
+from shared.runtime.identifiers import new_id
 
 DEADLINE_SECONDS = 60
 STOP_SECONDS = 20

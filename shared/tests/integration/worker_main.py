@@ -10,16 +10,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from counted_records import take_effect
-from shared import faults, kafka, postgres, processes
-from shared.consumer import Consumer
-from shared.doorbell import Doorbell
-from shared.faults import FaultPoint
-from shared.messages import Message
-from shared.postgres import Connection
-from shared.records import IncomingRecord
-from shared.settings import Settings
-from shared.wire import OutgoingRecord
-from shared.worker import run_worker
+from shared.inbox.consumer import Consumer
+from shared.inbox.worker import run_worker
+from shared.messaging import kafka
+from shared.messaging.messages import Message
+from shared.messaging.records import IncomingRecord
+from shared.messaging.wire import OutgoingRecord
+from shared.runtime import faults, postgres, processes
+from shared.runtime.doorbell import Doorbell
+from shared.runtime.faults import FaultPoint
+from shared.runtime.postgres import Connection
+from shared.runtime.settings import Settings
 
 NAME = "users-worker"
 LONG_SECONDS = 600

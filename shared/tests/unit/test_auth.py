@@ -13,11 +13,11 @@ from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
 from embedded import issuer
 from embedded.run_folder import RunFolder
-from shared.auth import REMEMBERED_MAX, Caller, Verifier, may, token_in
-from shared.http import OpenRoute, demand_scopes
-from shared.problems import HttpProblem
-from shared.settings import DEVELOPMENT_ISSUER
-from shared.signing_keys import SigningKeys, usable_keys
+from shared.runtime.settings import DEVELOPMENT_ISSUER
+from shared.web.auth import REMEMBERED_MAX, Caller, Verifier, may, token_in
+from shared.web.http import OpenRoute, demand_scopes
+from shared.web.problems import HttpProblem
+from shared.web.signing_keys import SigningKeys, usable_keys
 
 ED25519 = Ed25519PrivateKey.generate()
 P256 = ec.generate_private_key(ec.SECP256R1())

@@ -7,9 +7,9 @@ import certifi
 import pytest
 from faust.types.auth import AuthProtocol
 
-from shared.brokers import Brokers, Login
-from shared.settings import KafkaSettings
-from shared.worker import faust_options
+from shared.inbox.worker import faust_options
+from shared.runtime.brokers import Brokers, Login
+from shared.runtime.settings import KafkaSettings
 
 CA_FILE = Path(certifi.where())
 LOGIN = Login(username="users-relay", password='a"b\\c', ca_file=CA_FILE)

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 from pydantic import ValidationError
 
-from shared.codec import Codec, UnknownSchemaVersion
+from shared.eventsourcing.codec import Codec, UnknownSchemaVersion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

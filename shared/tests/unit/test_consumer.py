@@ -6,12 +6,12 @@ from uuid import UUID
 import pytest
 
 from counted_records import record
-from shared.consumer import REASON_CHARACTERS_MAX, Reaction, reactions_of, reason_of
-from shared.identifiers import new_id
-from shared.messages import Message
-from shared.postgres import Connection
-from shared.read_models import ReadModel
-from shared.records import IncomingRecord, Malformed, message_of
+from shared.inbox.consumer import REASON_CHARACTERS_MAX, Reaction, reactions_of, reason_of
+from shared.messaging.messages import Message
+from shared.messaging.records import IncomingRecord, Malformed, message_of
+from shared.projections.read_models import ReadModel
+from shared.runtime.identifiers import new_id
+from shared.runtime.postgres import Connection
 
 COUNTER = UUID(int=1)
 

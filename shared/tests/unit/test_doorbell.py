@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from shared.doorbell import Doorbell, Listener
+from shared.runtime.doorbell import Doorbell, Listener
 
 
 class CountingListener(Listener):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import AwareDatetime, StringConstraints, TypeAdapter, ValidationError
 
-from shared.forms import Hour, Id, Instant, Label, Money, PastInstant, Place
+from shared.web.forms import Hour, Id, Instant, Label, Money, PastInstant, Place
 
 NEIGHBOURS = "0123456789abcfTtZz:.+-_ {}\n\t\x00\x85\u2003\u3000\u0661ß"
 """Characters that libraries take for others, or leave out."""

@@ -2,8 +2,8 @@
 
 import pytest
 
-from shared.limits import CALLERS_MAX, Rates
-from shared.problems import HttpProblem
+from shared.web.limits import CALLERS_MAX, Rates
+from shared.web.problems import HttpProblem
 
 
 def admitted(rates: Rates, caller: str, times: int) -> int:

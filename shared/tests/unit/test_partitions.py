@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.event_store import partition_of
+from shared.eventsourcing.event_store import partition_of
 
 # Computed with the default partitioner of the Java client (murmur2) for 4 partitions.
 KNOWN = [("21", -973932308), ("foobar", -790332482), ("a-little-bit-long-string", -985981536)]

@@ -10,8 +10,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
 from opentelemetry.trace import SpanKind, StatusCode
 
-from shared import telemetry
-from shared.request_spans import RequestSpans
+from shared.runtime import telemetry
+from shared.web.request_spans import RequestSpans
 
 CALLER = f"00-{'a' * 32}-{'b' * 16}-01"
 NOT_RECORDED = f"00-{'a' * 32}-{'b' * 16}-00"

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from shared import api_process, processes
-from shared.settings import DEVELOPMENT_ISSUER, Settings
+from shared.runtime import processes
+from shared.runtime.settings import DEVELOPMENT_ISSUER, Settings
+from shared.web import api_process
 
 PASSWORD = "Xq7-" + "long-and-random"
 

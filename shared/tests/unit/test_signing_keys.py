@@ -13,8 +13,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from jwt.algorithms import OKPAlgorithm
 
-from shared import signing_keys
-from shared.signing_keys import FETCH_BYTES_MAX, KeysUnavailable, SigningKeys
+from shared.web import signing_keys
+from shared.web.signing_keys import FETCH_BYTES_MAX, KeysUnavailable, SigningKeys
 
 JWK = json.loads(OKPAlgorithm.to_jwk(Ed25519PrivateKey.generate().public_key()))
 

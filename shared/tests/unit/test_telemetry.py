@@ -5,7 +5,7 @@ import sys
 
 # In a process of its own: a process has one provider for its whole life.
 SCRIPT = """
-from shared import telemetry
+from shared.runtime import telemetry
 with telemetry.configured("test", {endpoint!r}), telemetry.tracer.start_as_current_span("a") as a:
     with telemetry.tracer.start_as_current_span("b"):
         traceparent = telemetry.current_traceparent()

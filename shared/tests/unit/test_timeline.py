@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.timeline import Timeline
+from shared.eventsourcing.timeline import Timeline
 
 START = datetime(2016, 11, 11, tzinfo=UTC)
 

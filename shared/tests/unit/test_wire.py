@@ -8,9 +8,9 @@ from aiokafka.record.default_records import DefaultRecord, DefaultRecordBatch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared import wire
-from shared.messages import Header
-from shared.wire import Batch, OutgoingRecord
+from shared.messaging import wire
+from shared.messaging.messages import Header
+from shared.messaging.wire import Batch, OutgoingRecord
 
 BYTES_MAX = 2_000
 PRODUCER = (7, 3, 41)

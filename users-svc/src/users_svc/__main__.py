@@ -3,16 +3,11 @@
 import argparse
 from argparse import Namespace
 
-from shared import (
-    kafka,
-    migrate_command,
-    parked_command,
-    processes,
-    rebuild,
-    relay_process,
-    replay,
-    telemetry,
-)
+from shared.inbox import parked_command
+from shared.messaging import kafka
+from shared.outbox import relay_process, replay
+from shared.projections import rebuild
+from shared.runtime import migrate_command, processes, telemetry
 from users_svc import worker
 from users_svc.bootstrap import open_resources
 from users_svc.read_models import READ_MODELS
@@ -21,7 +16,7 @@ from users_svc.settings import UsersSettings
 
 async def run_api() -> None:
     # What only an api needs costs memory: only apis pay.
-    from shared import api_process
+    from shared.web import api_process
     from users_svc import api
     from users_svc.api_settings import UsersApiSettings
     from users_svc.personal_data import Vault
@@ -39,7 +34,9 @@ async def run_relay(settings: UsersSettings) -> None:
 
 
 async def run_worker(settings: UsersSettings) -> None:
-    from shared.worker import run_worker as run_consumer  # Faust costs memory: only workers pay
+    from shared.inbox.worker import (
+        run_worker as run_consumer,  # Faust costs memory: only workers pay
+    )
 
     with telemetry.configured(worker.NAME, settings.otel_exporter_otlp_endpoint):
         async with open_resources(settings, worker.NAME) as resources:

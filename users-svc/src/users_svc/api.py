@@ -6,17 +6,18 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 
-from shared import event_log, http
-from shared.auth import NOT_YOURS, Caller, Door, may
-from shared.calls import AnyCall
-from shared.event_log import EventPage
-from shared.forms import Id, Place, Version
-from shared.handler import Outcome, load
-from shared.http import answer_of, no_content, response
-from shared.identifiers import new_id
-from shared.messages import Answer
-from shared.openapi import ETAG, LOCATION, NOT_FOUND, REPLAYED, answered, refusals
-from shared.problems import HttpProblem
+from shared.eventsourcing import event_log
+from shared.eventsourcing.event_log import EventPage
+from shared.eventsourcing.handler import Outcome, load
+from shared.messaging.messages import Answer
+from shared.runtime.identifiers import new_id
+from shared.web import http
+from shared.web.auth import NOT_YOURS, Caller, Door, may
+from shared.web.calls import AnyCall
+from shared.web.forms import Id, Place, Version
+from shared.web.http import answer_of, no_content, response
+from shared.web.openapi import ETAG, LOCATION, NOT_FOUND, REPLAYED, answered, refusals
+from shared.web.problems import HttpProblem
 from users_svc import confirmed_orders, order_credit, user_profiles
 from users_svc.bootstrap import Resources
 from users_svc.commands import ChangeCreditLimit, DeleteUser, MoveUser, RegisterUser

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import asyncpg
 
-from shared import postgres
-from shared.doorbell import Doorbell
-from shared.event_store import EventStore
+from shared.eventsourcing.event_store import EventStore
+from shared.runtime import postgres
+from shared.runtime.doorbell import Doorbell
 from users_svc import contract
 from users_svc.events import CODEC, UserEvent
 from users_svc.settings import UsersSettings

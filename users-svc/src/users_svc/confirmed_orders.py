@@ -4,7 +4,7 @@ from uuid import UUID
 
 import asyncpg
 
-from shared.postgres import Connection
+from shared.runtime.postgres import Connection
 
 ADD = """
     INSERT INTO confirmed_orders (user_id, order_id)

@@ -9,8 +9,8 @@ from decimal import Decimal
 from typing import assert_never
 from uuid import UUID
 
-from shared.codec import Codec
-from shared.messages import PublicEvent
+from shared.eventsourcing.codec import Codec
+from shared.messaging.messages import PublicEvent
 from users_svc import events
 from users_svc.events import UserEvent
 

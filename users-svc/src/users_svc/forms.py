@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from shared.forms import WHOLE, Amount, Label, Money, PastInstant, Place
+from shared.web.forms import WHOLE, Amount, Label, Money, PastInstant, Place
 from users_svc.user import User
 
 Gender = Literal["female", "male", "other"]

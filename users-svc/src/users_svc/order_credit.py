@@ -7,8 +7,8 @@ from uuid import UUID
 import asyncpg
 from pydantic import BaseModel, ConfigDict
 
-from shared import parked
-from shared.event_log import AN_EVENT, EventResponse, response_of
+from shared.eventsourcing.event_log import AN_EVENT, EventResponse, response_of
+from shared.inbox import parked
 
 CONSUMER = "users-worker"
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from uuid import UUID
 
-from shared.codec import Codec
+from shared.eventsourcing.codec import Codec
 
 TOPIC = "orders.v1"
 

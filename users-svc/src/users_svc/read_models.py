@@ -1,6 +1,6 @@
 """The read models of users-svc: the worker keeps them up to date, a rebuild makes them anew."""
 
-from shared.read_models import ReadModel
+from shared.projections.read_models import ReadModel
 from users_svc import contract, user_profiles
 
 READ_MODELS = (

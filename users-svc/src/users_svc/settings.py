@@ -1,6 +1,6 @@
 """The settings of users-svc beside those that every process has."""
 
-from shared.settings import Settings
+from shared.runtime.settings import Settings
 
 
 class UsersSettings(Settings):

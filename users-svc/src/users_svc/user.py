@@ -6,9 +6,9 @@ from decimal import Decimal
 from typing import assert_never
 from uuid import UUID
 
-from shared.decider import Decider
-from shared.errors import Gone, NotFound, Refused
-from shared.timeline import Timeline
+from shared.eventsourcing.decider import Decider
+from shared.eventsourcing.errors import Gone, NotFound, Refused
+from shared.eventsourcing.timeline import Timeline
 from users_svc.commands import (
     ChangeCreditLimit,
     DeleteUser,

@@ -8,8 +8,8 @@ from uuid import UUID
 
 import asyncpg
 
-from shared.messages import Message
-from shared.postgres import Connection
+from shared.messaging.messages import Message
+from shared.runtime.postgres import Connection
 from users_svc.contract import (
     CODEC,
     CreditRefused,

@@ -4,11 +4,11 @@ from uuid import UUID
 
 from opentelemetry import trace
 
-from shared import telemetry
-from shared.consumer import Consumer, Reactions, SetAside, reactions_of
-from shared.handler import react
-from shared.messages import Message
-from shared.postgres import Connection
+from shared.eventsourcing.handler import react
+from shared.inbox.consumer import Consumer, Reactions, SetAside, reactions_of
+from shared.messaging.messages import Message
+from shared.runtime import telemetry
+from shared.runtime.postgres import Connection
 from users_svc import confirmed_orders, order_credit, order_messages
 from users_svc.bootstrap import Resources
 from users_svc.commands import ReleaseCredit, ReserveCredit, UserCommand

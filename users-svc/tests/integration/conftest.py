@@ -8,8 +8,8 @@ import pytest
 
 from embedded.run_folder import RunFolder
 from embedded.testing import bearer
-from shared import postgres
-from shared.auth import Door
+from shared.runtime import postgres
+from shared.web.auth import Door
 from users_svc import api
 from users_svc.bootstrap import Resources, open_resources
 from users_svc.personal_data import KEY_BYTES, Vault

@@ -7,9 +7,9 @@ from uuid import UUID, uuid4
 import httpx
 import pytest
 
-from shared.handler import handle
-from shared.identifiers import new_id
-from shared.messages import Metadata
+from shared.eventsourcing.handler import handle
+from shared.messaging.messages import Metadata
+from shared.runtime.identifiers import new_id
 from users_svc import confirmed_orders
 from users_svc.bootstrap import Resources
 from users_svc.commands import ReserveCredit

@@ -6,8 +6,8 @@ from uuid import UUID
 
 import httpx
 
-from shared.identifiers import new_id
-from shared.messages import Message
+from shared.messaging.messages import Message
+from shared.runtime.identifiers import new_id
 from users_svc import user_profiles
 from users_svc.bootstrap import Resources
 from users_svc.contract import (

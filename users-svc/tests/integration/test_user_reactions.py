@@ -11,13 +11,13 @@ from uuid import UUID
 import httpx
 import pytest
 
-from shared import wire
-from shared.consumer import Consumer
-from shared.handler import handle, load
-from shared.identifiers import new_id
-from shared.messages import Metadata
-from shared.records import IncomingRecord
-from shared.wire import OutgoingRecord
+from shared.eventsourcing.handler import handle, load
+from shared.inbox.consumer import Consumer
+from shared.messaging import wire
+from shared.messaging.messages import Metadata
+from shared.messaging.records import IncomingRecord
+from shared.messaging.wire import OutgoingRecord
+from shared.runtime.identifiers import new_id
 from users_svc import confirmed_orders, worker
 from users_svc.bootstrap import Resources
 from users_svc.commands import RegisterUser

@@ -10,7 +10,7 @@ import pytest
 
 from embedded.run_folder import RunFolder
 from embedded.testing import bearer
-from shared.identifiers import new_id
+from shared.runtime.identifiers import new_id
 
 ME: dict[str, Any] = {
     "name": "Jack",

@@ -9,7 +9,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from embedded import issuer
 from embedded.run_folder import RunFolder
-from shared import request_spans
+from shared.web import request_spans
 from users_svc.bootstrap import Resources
 
 HIDDEN = "correct-horse-battery"

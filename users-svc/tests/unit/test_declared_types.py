@@ -1,6 +1,6 @@
 """What readers are told to expect in users.v1 is what users-svc says there, and all of it."""
 
-from shared.topics import TOPICS
+from shared.messaging.topics import TOPICS
 from users_svc import contract, order_messages
 
 

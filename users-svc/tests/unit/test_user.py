@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from shared.testing import given
+from shared.eventsourcing.testing import given
 from users_svc.commands import (
     ChangeCreditLimit,
     DeleteUser,

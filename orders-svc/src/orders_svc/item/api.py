@@ -25,15 +25,15 @@ from orders_svc.item.item import (
     Item,
 )
 from orders_svc.service import PAGE_MAX, Service
-from shared.auth import Caller, may
-from shared.calls import AnyCall
-from shared.errors import NotFound
-from shared.forms import Id
-from shared.handler import Outcome, load
-from shared.http import answer_of, no_content, response
-from shared.identifiers import new_id
-from shared.messages import Answer
-from shared.openapi import ETAG, LOCATION, REPLAYED, answered, refusals
+from shared.eventsourcing.errors import NotFound
+from shared.eventsourcing.handler import Outcome, load
+from shared.messaging.messages import Answer
+from shared.runtime.identifiers import new_id
+from shared.web.auth import Caller, may
+from shared.web.calls import AnyCall
+from shared.web.forms import Id
+from shared.web.http import answer_of, no_content, response
+from shared.web.openapi import ETAG, LOCATION, REPLAYED, answered, refusals
 
 Reader = Annotated[Caller, may("items:read")]
 Writer = Annotated[Caller, may("items:write")]

@@ -15,8 +15,8 @@ from orders_svc.item.contract import (
     ItemOriginCorrected,
     ItemRepriced,
 )
-from shared.messages import Message
-from shared.postgres import Connection
+from shared.messaging.messages import Message
+from shared.runtime.postgres import Connection
 
 LISTED = """
     INSERT INTO catalogue (item_id, name, type, origin, price, delisted, origin_since, price_since,

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from orders_svc.item import events
 from orders_svc.item.events import ItemEvent
-from shared.codec import Codec
-from shared.messages import PublicEvent
+from shared.eventsourcing.codec import Codec
+from shared.messaging.messages import PublicEvent
 
 TOPIC = "items.v1"
 

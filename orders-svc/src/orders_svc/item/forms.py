@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict
 
 from orders_svc.item.item import Item
-from shared.forms import Amount, Label, Money, PastInstant, Place
+from shared.web.forms import Amount, Label, Money, PastInstant, Place
 
 IPHONE: dict[str, Any] = {
     "name": "iphone",

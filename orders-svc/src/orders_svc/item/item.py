@@ -20,9 +20,9 @@ from orders_svc.item.events import (
     ItemOriginCorrected,
     ItemRepriced,
 )
-from shared.decider import Decider
-from shared.errors import NotFound, Refused
-from shared.timeline import Timeline
+from shared.eventsourcing.decider import Decider
+from shared.eventsourcing.errors import NotFound, Refused
+from shared.eventsourcing.timeline import Timeline
 
 UNKNOWN_ITEM = "unknown-item"
 ITEM_DELISTED = "item-delisted"

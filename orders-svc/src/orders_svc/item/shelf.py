@@ -9,8 +9,8 @@ from uuid import UUID
 
 from orders_svc.item.events import ItemEvent
 from orders_svc.item.item import ITEM, Item, on_offer
-from shared.event_store import EventStore
-from shared.handler import Outcome
+from shared.eventsourcing.event_store import EventStore
+from shared.eventsourcing.handler import Outcome
 
 ITEMS_MAX = 10_000
 """On the shelf; whichever was put there first makes room."""

@@ -34,18 +34,19 @@ from orders_svc.order.order import (
     amount_of,
 )
 from orders_svc.service import PAGE_MAX, Service, resources_of
-from shared import event_log, telemetry
-from shared.auth import NOT_YOURS, Caller, may
-from shared.calls import AnyCall, call_of
-from shared.errors import NotFound, OtherStreamsChanged
-from shared.event_log import EventPage
-from shared.forms import Id, Version
-from shared.handler import ATTEMPTS_MAX, Outcome, load
-from shared.http import answer_of, response
-from shared.identifiers import new_id
-from shared.messages import Answer
-from shared.openapi import ETAG, LOCATION, REPLAYED, answered, refusals
-from shared.problems import HttpProblem
+from shared.eventsourcing import event_log
+from shared.eventsourcing.errors import NotFound, OtherStreamsChanged
+from shared.eventsourcing.event_log import EventPage
+from shared.eventsourcing.handler import ATTEMPTS_MAX, Outcome, load
+from shared.messaging.messages import Answer
+from shared.runtime import telemetry
+from shared.runtime.identifiers import new_id
+from shared.web.auth import NOT_YOURS, Caller, may
+from shared.web.calls import AnyCall, call_of
+from shared.web.forms import Id, Version
+from shared.web.http import answer_of, response
+from shared.web.openapi import ETAG, LOCATION, REPLAYED, answered, refusals
+from shared.web.problems import HttpProblem
 
 WAIT_SECONDS_MAX = 30.0
 AMOUNT_MAX = Decimal("9999999999.99")

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from orders_svc.order import events
 from orders_svc.order.events import OrderEvent
-from shared.codec import Codec
-from shared.messages import PublicEvent
+from shared.eventsourcing.codec import Codec
+from shared.messaging.messages import PublicEvent
 
 TOPIC = "orders.v1"
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from decimal import Decimal
 from uuid import UUID
 
-from shared.codec import Codec
+from shared.eventsourcing.codec import Codec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,9 +19,10 @@ from orders_svc.order import publications
 from orders_svc.order.contract import TOPIC
 from orders_svc.order.order import UNKNOWN_ORDER, Order, Status
 from orders_svc.order.publications import CONSUMER, Publication
-from shared import event_log, parked
-from shared.event_log import EventResponse
-from shared.forms import Amount
+from shared.eventsourcing import event_log
+from shared.eventsourcing.event_log import EventResponse
+from shared.inbox import parked
+from shared.web.forms import Amount
 
 EVENTS_MAX = 100
 """More than an order can have."""

@@ -22,8 +22,8 @@ from orders_svc.order.events import (
     OrderPlaced,
     OrderRejected,
 )
-from shared.decider import Decider
-from shared.errors import NotFound, Refused
+from shared.eventsourcing.decider import Decider
+from shared.eventsourcing.errors import NotFound, Refused
 
 Status = Literal["pending", "confirmed", "rejected", "cancelled"]
 

@@ -6,8 +6,8 @@ from uuid import UUID
 
 import asyncpg
 
-from shared.messages import Message
-from shared.postgres import Connection
+from shared.messaging.messages import Message
+from shared.runtime.postgres import Connection
 
 CONSUMER = "orders-worker"
 """Who reads them there."""

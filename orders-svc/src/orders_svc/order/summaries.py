@@ -17,8 +17,8 @@ from orders_svc.order.contract import (
     OrderRejected,
 )
 from orders_svc.order.order import Status
-from shared.messages import Message
-from shared.postgres import Connection
+from shared.messaging.messages import Message
+from shared.runtime.postgres import Connection
 
 PLACED = """
     INSERT INTO order_summaries

@@ -16,8 +16,8 @@ from embedded.run_folder import RunFolder
 from embedded.testing import bearer
 from orders_svc.neighbours import open_neighbours
 from orders_svc.settings import OrdersSettings
-from shared import postgres
-from shared.auth import Door
+from shared.runtime import postgres
+from shared.web.auth import Door
 from users_svc.personal_data import KEY_BYTES, Vault
 from users_svc.settings import UsersSettings
 

@@ -23,19 +23,19 @@ from orders_svc.bootstrap import Resources as Orders
 from orders_svc.order.commands import PlaceOrder
 from orders_svc.order.events import OrderLine
 from orders_svc.order.order import ORDER
-from shared import parked
-from shared.codec import Codec
-from shared.consumer import Consumer
-from shared.doorbell import Doorbell
-from shared.event_store import EventStore
-from shared.handler import handle, load
-from shared.identifiers import new_id
-from shared.messages import Message, Metadata, PublicEvent
-from shared.outbox import OutboxRow
-from shared.parked import Warrant
-from shared.records import IncomingRecord
-from shared.redrive import redrive
-from shared.wire import OutgoingRecord
+from shared.eventsourcing.codec import Codec
+from shared.eventsourcing.event_store import EventStore
+from shared.eventsourcing.handler import handle, load
+from shared.inbox import parked
+from shared.inbox.consumer import Consumer
+from shared.inbox.parked import Warrant
+from shared.inbox.redrive import redrive
+from shared.messaging.messages import Message, Metadata, PublicEvent
+from shared.messaging.records import IncomingRecord
+from shared.messaging.wire import OutgoingRecord
+from shared.outbox.outbox import OutboxRow
+from shared.runtime.doorbell import Doorbell
+from shared.runtime.identifiers import new_id
 from users_svc import order_messages
 from users_svc.bootstrap import Resources as Users
 from users_svc.commands import RegisterUser

@@ -15,10 +15,10 @@ from contract_files import ROOT
 from counted_records import as_read
 from orders_svc.bootstrap import Resources as Orders
 from promises import CONTRACT_ON, CONTRACTS, ORDERS_WORKER, USERS_WORKER, types_read
-from shared.consumer import Consumer
-from shared.outbox import OutboxRow
-from shared.records import IncomingRecord
-from shared.wire import OutgoingRecord
+from shared.inbox.consumer import Consumer
+from shared.messaging.records import IncomingRecord
+from shared.messaging.wire import OutgoingRecord
+from shared.outbox.outbox import OutboxRow
 from users_svc.bootstrap import Resources as Users
 
 DOCUMENT: dict[str, Any] = json.loads((ROOT / "asyncapi.json").read_text())

@@ -9,7 +9,7 @@ from jsonschema import Draft7Validator, ValidationError
 
 from contract_files import ROOT
 from promises import CONTRACTS
-from shared.topics import TOPICS
+from shared.messaging.topics import TOPICS
 
 DOCUMENT: dict[str, Any] = json.loads((ROOT / "asyncapi.json").read_text())
 OFFICIAL = Draft7Validator(json.loads((ROOT / "vendor/asyncapi-3.0.0.json").read_text()))

@@ -13,7 +13,7 @@ from annotated_types import MaxLen
 
 from compatibility import Promise, UnknownKeyword, broken_promises
 from event_schemas import schema_of
-from shared.codec import Codec
+from shared.eventsourcing.codec import Codec
 
 Fields = Mapping[str, Any]
 """The type of each field of a class; with its default in a pair."""

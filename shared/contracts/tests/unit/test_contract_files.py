@@ -26,7 +26,7 @@ from contract_files import (
     write,
 )
 from promises import CONTRACT_ON
-from shared.codec import Codec
+from shared.eventsourcing.codec import Codec
 
 COMMAND_SECONDS_MAX = 60
 

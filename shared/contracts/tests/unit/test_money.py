@@ -31,7 +31,7 @@ CARRIERS = [
     "analytics_spark.api",
     "analytics_spark.cells",
     "analytics_spark.hours",
-    "shared.messages",
+    "shared.messaging.messages",
 ]
 """Modules with events, commands, contracts, states, rows, requests and responses."""
 

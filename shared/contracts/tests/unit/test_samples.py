@@ -13,7 +13,7 @@ from analytics_spark.topics import Topic
 from contract_files import ROOT, all_schemas, promises_of_the_code, released, sample_path
 from event_schemas import Schema
 from promises import CONTRACT_ON, CONTRACTS, SPARK_TOPICS, VIEWS, Contract, View
-from shared.codec import UnknownSchemaVersion
+from shared.eventsourcing.codec import UnknownSchemaVersion
 
 SCHEMAS = list(all_schemas(promises_of_the_code(released())))
 SAMPLES = sorted((ROOT / "samples").glob("*/*.json"))

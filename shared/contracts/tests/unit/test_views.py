@@ -11,8 +11,8 @@ import pytest
 import views
 from analytics_spark.topics import USERS
 from promises import ORDERS_WORKER, SPARK_READER, VIEWS, types_read, view
-from shared.codec import Codec
-from shared.topics import TOPICS
+from shared.eventsourcing.codec import Codec
+from shared.messaging.topics import TOPICS
 from views import misread_by, misread_by_spark, misreadings
 
 

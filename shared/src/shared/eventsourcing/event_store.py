@@ -1,0 +1,263 @@
+"""Streams of events in PostgreSQL: read one, append to one together with all that must follow."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Generic, TypeVar
+from uuid import UUID
+
+import asyncpg
+from aiokafka.partitioner import murmur2
+
+from shared.eventsourcing.codec import Codec
+from shared.eventsourcing.errors import OtherStreamsChanged, Refused, VersionConflict
+from shared.messaging import messages, wire
+from shared.messaging.messages import (
+    Answer,
+    IdempotencyKey,
+    Metadata,
+    PublicEvent,
+    PublicRecord,
+    RecordedEvent,
+)
+from shared.messaging.topics import TOPICS
+from shared.runtime import telemetry
+from shared.runtime.doorbell import Doorbell
+from shared.runtime.identifiers import new_id
+from shared.runtime.postgres import Connection
+
+E = TypeVar("E")
+
+MESSAGE_BYTES_MAX = 256 * 1024
+"""A larger record could be refused by the broker, and would hold up the outbox for ever."""
+EVENT_TOO_LARGE = "event-too-large"
+
+READ = """
+    SELECT stream_id, events.version, event_id, type, schema_version, data, recorded_at
+    FROM events
+    JOIN streams USING (stream_id)
+    WHERE stream_id = ANY($1) AND category = $2
+    ORDER BY stream_id, events.version
+"""
+
+APPEND = """
+    SELECT append($1, $2, $3, $4::new_event[], $5, $6, $7::stored_answer, $8, $9)
+"""
+
+
+class KeyUsed(Exception):
+    """Another request with this idempotency key was recorded first."""
+
+
+class EventStore(Generic[E]):
+    """The streams of one category (one aggregate type).
+
+    `publish` says what the outside may know of an event; what it returns is stored wire-ready in
+    the outbox by the same statement that stores the event.
+    """
+
+    def __init__(
+        self,
+        pool: asyncpg.Pool,
+        *,
+        category: str,
+        source: str,
+        codec: Codec[E],
+        publish: Callable[[E], PublicEvent | None],
+        doorbell: Doorbell,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._database: asyncpg.Pool | Connection = pool
+        self.category = category
+        self._source = source
+        self._codec = codec
+        self._publish = publish
+        self._doorbell = doorbell
+        self._now = now
+
+    def within(self, connection: Connection) -> "EventStore[E]":
+        """The same store inside a transaction of the caller, who rings the doorbell afterwards."""
+        bound = copy(self)
+        bound._database = connection
+        bound._doorbell = Doorbell(None)
+        return bound
+
+    async def read(self, stream_id: UUID) -> list[RecordedEvent[E]]:
+        """All events of a stream, oldest first; none when there is no such stream, or not here."""
+        return await self.read_many([stream_id])
+
+    async def read_many(self, stream_ids: Iterable[UUID]) -> list[RecordedEvent[E]]:
+        """The events of several streams in one query, each stream's oldest first."""
+        rows = await self._database.fetch(READ, list(stream_ids), self.category)
+        return [self.recorded(row) for row in rows]
+
+    def recorded(self, row: asyncpg.Record) -> RecordedEvent[E]:
+        """The event in a row of `events`."""
+        return RecordedEvent(
+            stream_id=row["stream_id"],
+            version=row["version"],
+            event_id=row["event_id"],
+            event=self._codec.decode(row["type"], row["data"], row["schema_version"]),
+            recorded_at=row["recorded_at"],
+        )
+
+    async def append(
+        self,
+        stream_id: UUID,
+        expected_version: int,
+        events: Sequence[E],
+        *,
+        metadata: Metadata,
+        key: IdempotencyKey | None = None,
+        answer: Answer | None = None,
+        others: Mapping[UUID, int] | None = None,
+    ) -> int:
+        """Record events after `expected_version` (0: a new stream); give the new version.
+
+        One statement, so one transaction and one round trip: the answer to repeat, the events and
+        their outbox rows. Durable when it returns. Without events it only sees to it that the
+        stream still has the expected version. `others` are streams that were decided on as well,
+        with the versions that were read.
+
+        Raises:
+            VersionConflict: the stream has another version.
+            OtherStreamsChanged: one of `others` has another version.
+            KeyUsed: the idempotency key was recorded by another request.
+            Refused: a public event is larger than MESSAGE_BYTES_MAX.
+        """
+        with telemetry.inner_span(f"append {self.category}") as span:
+            span.set_attribute(telemetry.STREAM_ID, str(stream_id))
+            now = self._now()
+            try:
+                version: int = await self._database.fetchval(
+                    APPEND,
+                    stream_id,
+                    self.category,
+                    expected_version,
+                    [
+                        self._row(stream_id, version, event, metadata, now)
+                        for version, event in enumerate(events, start=expected_version + 1)
+                    ],
+                    metadata_json(metadata, telemetry.trace_id_of(span)),
+                    now,
+                    answer_row(key, answer),
+                    list(others or ()),
+                    list((others or {}).values()),
+                )
+            except asyncpg.PostgresError as error:
+                raise meaning_of(error, stream_id) from error
+            span.set_attribute(telemetry.STREAM_VERSION, version)
+        self._doorbell.ring()
+        return version
+
+    def record_of(self, event: RecordedEvent[E], metadata: Metadata) -> PublicRecord | None:
+        """The record as which an event leaves the service; None when it stays inside.
+
+        The header with the version before it is added by who knows that: `append`, or `history`.
+        """
+        public = self._publish(event.event)
+        if public is None:
+            return None
+        headers = {
+            messages.ID: str(event.event_id),
+            messages.TYPE: public.type,
+            messages.SOURCE: self._source,
+            messages.TIME: rfc3339(event.recorded_at),
+            messages.SPEC: messages.SPEC_VERSION,
+            messages.SUBJECT: public.key,
+            messages.SCHEMA_VERSION: str(public.schema_version),
+            messages.STREAM_ID: str(event.stream_id),
+            messages.STREAM_VERSION: str(event.version),
+            messages.CORRELATION_ID: str(metadata.correlation_id),
+            messages.CAUSATION_ID: str(metadata.causation_id),
+            messages.CONTENT: messages.CONTENT_TYPE,
+        }
+        return PublicRecord(
+            topic=public.topic,
+            partition=partition_of(public.topic, public.key),
+            key=public.key.encode(),
+            value=public.value,
+            headers=wire.encoded(headers),
+        )
+
+    def _row(
+        self, stream_id: UUID, version: int, event: E, metadata: Metadata, now: datetime
+    ) -> tuple[object, ...]:
+        """A value of the SQL type `new_event`."""
+        recorded = RecordedEvent(
+            stream_id=stream_id, version=version, event_id=new_id(), event=event, recorded_at=now
+        )
+        type_, data = self._codec.name_of(event), self._codec.encode(event).decode()
+        private = (recorded.event_id, type_, self._codec.version_of(type_), data)
+        record = self.record_of(recorded, metadata)
+        if record is None:
+            return (*private, None, None, None, None, None, None)
+        if len(record.value) > MESSAGE_BYTES_MAX:
+            raise Refused(
+                EVENT_TOO_LARGE,
+                f"{type_} would have {len(record.value)} bytes, and {MESSAGE_BYTES_MAX} are"
+                " the most that can be published",
+            )
+        headers, traceparent = list(record.headers), telemetry.current_traceparent()
+        if traceparent is not None:
+            headers.append((telemetry.TRACEPARENT, traceparent.encode()))
+        return (
+            *private,
+            record.topic,
+            record.partition,
+            record.key,
+            record.value,
+            wire.pack(headers, to_follow=1),
+            traceparent if telemetry.is_sampled(traceparent) else None,
+        )
+
+
+@lru_cache(maxsize=10_000)
+def partition_of(topic: str, key: str) -> int:
+    """The partition that Kafka's default partitioner gives a key (murmur2, as the Java client)."""
+    positive: int = murmur2(key.encode()) & 0x7FFFFFFF
+    return positive % TOPICS[topic].partitions
+
+
+def metadata_json(metadata: Metadata, trace_id: str | None) -> str:
+    """What is known of an event beside itself; the trace is named only if it is recorded."""
+    ids = {
+        "correlation_id": str(metadata.correlation_id),
+        "causation_id": str(metadata.causation_id),
+    }
+    return json.dumps(ids | {"trace_id": trace_id} if trace_id else ids)
+
+
+def metadata_of(text: str) -> Metadata:
+    """The ids in what `metadata_json` made."""
+    stored = json.loads(text)
+    return Metadata(
+        correlation_id=UUID(stored["correlation_id"]), causation_id=UUID(stored["causation_id"])
+    )
+
+
+def answer_row(key: IdempotencyKey | None, answer: Answer | None) -> tuple[object, ...] | None:
+    """A value of the SQL type `stored_answer`."""
+    if key is None or answer is None:
+        return None
+    headers = json.dumps(dict(answer.headers))
+    return (key.scope, key.key, key.fingerprint, answer.status, headers, answer.body)
+
+
+def meaning_of(error: asyncpg.PostgresError, stream_id: UUID) -> Exception:
+    """What an error of the SQL function `append` means; any other error as it is."""
+    match error.sqlstate:
+        case "HT001":
+            return KeyUsed()
+        case "HT002":
+            return VersionConflict(stream_id, int(error.as_dict()["detail"]))
+        case "HT003":
+            return OtherStreamsChanged()
+        case _:
+            return error
+
+
+def rfc3339(instant: datetime) -> str:
+    return instant.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -1,0 +1,62 @@
+"""Waiting until a stream grows: one query for all who wait, instead of one for each."""
+
+import asyncio
+import logging
+from collections import defaultdict
+from uuid import UUID
+
+import asyncpg
+
+from shared.runtime import postgres
+
+log = logging.getLogger(__name__)
+
+POLL_SECONDS = 0.02
+
+GROWN = """
+    SELECT wanted.stream_id, wanted.version
+    FROM unnest($1::uuid[], $2::integer[]) AS wanted (stream_id, version)
+    JOIN streams USING (stream_id)
+    WHERE streams.version > wanted.version
+"""
+
+
+class StreamWatch:
+    """Looks every POLL_SECONDS while somebody waits, and not at all otherwise."""
+
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        self._pool = pool
+        self._waiting: dict[tuple[UUID, int], set[asyncio.Event]] = defaultdict(set)
+        self._looking: asyncio.Task[None] | None = None
+
+    async def newer_than(self, stream_id: UUID, version: int, seconds_max: float) -> bool:
+        """Wait until the stream is past `version`; False when that took too long."""
+        event = asyncio.Event()
+        wanted = (stream_id, version)
+        self._waiting[wanted].add(event)
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look())
+        try:
+            async with asyncio.timeout(seconds_max):
+                await event.wait()
+            return True
+        except TimeoutError:
+            return False
+        finally:
+            self._waiting[wanted].discard(event)
+            if not self._waiting[wanted]:
+                del self._waiting[wanted]
+
+    async def _look(self) -> None:
+        while self._waiting:
+            try:
+                await self._wake()
+            except postgres.AWAY as error:
+                log.warning("cannot look whether streams have grown: %r", error)
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def _wake(self) -> None:
+        streams, versions = zip(*self._waiting, strict=True)
+        for row in await self._pool.fetch(GROWN, streams, versions):
+            for event in self._waiting.get((row["stream_id"], row["version"]), ()):
+                event.set()

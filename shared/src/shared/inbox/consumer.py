@@ -1,0 +1,274 @@
+"""What happens to records that a worker reads: they take effect, wait, or are set aside.
+
+A batch is one transaction: the effects of its messages, and the versions that say so. No exception
+leaves `take` while the process works: a record that was not taken must not be acknowledged, nor any
+that comes after it.
+"""
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+
+import asyncpg
+from aiokafka.errors import KafkaError
+from opentelemetry.trace import Span, SpanKind
+
+from shared.eventsourcing.errors import VersionConflict
+from shared.inbox import consumed, dead_letters, parked
+from shared.inbox.consumed import ConsumedElsewhere
+from shared.messaging.messages import Message
+from shared.messaging.records import IncomingRecord, Malformed, message_of
+from shared.messaging.topics import TOPICS
+from shared.messaging.wire import OutgoingRecord
+from shared.projections.read_models import ReadModel
+from shared.runtime import faults, postgres, telemetry
+from shared.runtime.doorbell import Doorbell
+from shared.runtime.faults import FaultPoint
+from shared.runtime.postgres import Connection
+
+log = logging.getLogger(__name__)
+
+BACKOFF_SECONDS_FIRST = 0.05
+BACKOFF_SECONDS_MAX = 5.0
+REASON_CHARACTERS_MAX = 1000
+
+TRANSIENT = (
+    *postgres.AWAY,
+    KafkaError,
+    VersionConflict,
+    ConsumedElsewhere,
+    asyncpg.TransactionRollbackError,
+    asyncpg.LockNotAvailableError,
+)
+"""Errors that another attempt may not meet. All others are the record's own fault, or a bug's."""
+
+Reaction = Callable[[Connection, Message], Awaitable[None]]
+"""Makes a message take effect, inside the transaction that consumes it."""
+
+Reactions = Mapping[str, Mapping[str, Sequence[Reaction]]]
+"""By topic and message type."""
+
+SetAside = Callable[[OutgoingRecord], Awaitable[None]]
+"""Writes a dead letter, and returns when it is acknowledged."""
+
+Batch = Sequence[tuple[IncomingRecord, Message]]
+
+
+class Consumer:
+    """One reader of topics. `reactions` are the message types that it cares about.
+
+    `doorbell` is rung after each commit: a reaction may have appended events.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        pool: asyncpg.Pool,
+        reactions: Reactions,
+        set_aside: SetAside,
+        doorbell: Doorbell,
+    ) -> None:
+        self.name = name
+        self.doorbell = doorbell
+        self._pool = pool
+        self._reactions = reactions
+        self._set_aside = set_aside
+        self._obstacles: dict[object, str] = {}
+
+    @property
+    def topics(self) -> list[str]:
+        return list(self._reactions)
+
+    @property
+    def wanted(self) -> Mapping[str, Collection[str]]:
+        """The message types that lead to something, by topic."""
+        return {topic: by_type.keys() for topic, by_type in self._reactions.items()}
+
+    @property
+    def obstacle(self) -> str | None:
+        """What keeps a batch from being taken now, if anything does."""
+        return "; ".join(self._obstacles.values()) or None
+
+    async def take(self, records: Sequence[IncomingRecord]) -> None:
+        """Let records take effect, in their order, however often that has to be tried."""
+        faults.reached(FaultPoint.RECORDS_TAKEN_IN_HAND)
+        batch = [pair for record in records if (pair := await self._read(record))]
+        if batch:
+            await self._take(batch)
+
+    async def _read(self, record: IncomingRecord) -> tuple[IncomingRecord, Message] | None:
+        """A record with its message. What cannot be understood is set aside.
+
+        A type that nobody declared is set aside as well, but stays a version of its stream.
+        """
+        try:
+            message = message_of(record)
+        except Malformed as error:
+            await self._dead_letter(record, f"malformed: {error}")
+            return None
+        if not self._is_known(message):
+            await self._dead_letter(record, f"unknown type: {message.type}")
+        return record, message
+
+    def _is_known(self, message: Message) -> bool:
+        declared, wanted = TOPICS[message.topic].types, self._reactions[message.topic]
+        return message.type in declared or message.type in wanted
+
+    async def _take(self, batch: Batch) -> None:
+        """Take a batch as a whole; if that fails for good, one by one shows whose fault it is."""
+        try:
+            await self._until_done(partial(self._commit, batch), "taking messages")
+        except Exception as error:
+            if len(batch) == 1:
+                [(record, message)] = batch
+                log.exception("%s cannot take %s %s", self.name, message.type, message.event_id)
+                await self._give_up(record, message, reason_of(error))
+            else:
+                for pair in batch:
+                    await self._take([pair])
+
+    async def _commit(self, batch: Batch) -> None:
+        """One attempt at a batch, in one transaction."""
+        async with self._pool.acquire() as connection, connection.transaction():
+            await self._consume(connection, batch)
+            faults.reached(FaultPoint.EFFECTS_WRITTEN)
+        faults.reached(FaultPoint.EFFECTS_COMMITTED)
+        self.doorbell.ring()
+
+    async def _consume(self, connection: Connection, batch: Batch) -> None:
+        streams = {message.stream_id for _, message in batch}
+        # First the streams that wait: who redrives one now is waited for, and has noted versions.
+        waiting = await parked.hold_shared(connection, self.name, streams)
+        ledger = await consumed.open_ledger(connection, self.name, streams)
+        for record, message in batch:
+            if ledger.has(message):
+                self._mark_repeated(message)
+            elif message.stream_id in waiting:
+                await parked.add_message(connection, self.name, record, message)
+            elif missing := ledger.gap_before(message):
+                reason = gap(missing)
+                log.error("%s parks stream %s: %s", self.name, message.stream_id, reason)
+                await parked.park(connection, self.name, record, message, reason)
+                waiting.add(message.stream_id)
+            else:
+                await self.react(connection, message)
+                ledger.note(message)
+        await ledger.write()
+
+    async def react(self, connection: Connection, message: Message) -> None:
+        """Let a message take effect in the caller's transaction; nothing if nobody cares about it.
+
+        Raises:
+            UnknownSchemaVersion: a reaction does not understand its version.
+            Exception: whatever else a reaction raises.
+        """
+        reactions = self._reactions[message.topic].get(message.type)
+        if not reactions:
+            return
+        with self._span(message):
+            for reaction in reactions:
+                await reaction(connection, message)
+
+    def _mark_repeated(self, message: Message) -> None:
+        if message.type in self._reactions[message.topic]:
+            with self._span(message) as span:
+                span.set_attribute("app.duplicate", True)
+
+    @contextmanager
+    def _span(self, message: Message) -> Iterator[Span]:
+        headers = {telemetry.TRACEPARENT: message.traceparent} if message.traceparent else {}
+        with telemetry.tracer.start_as_current_span(
+            f"process {message.topic}", context=telemetry.extract(headers), kind=SpanKind.CONSUMER
+        ) as span:
+            if span.is_recording():
+                span.set_attributes(self._attributes(message))
+            yield span
+
+    def _attributes(self, message: Message) -> dict[str, str | int]:
+        return {
+            telemetry.MESSAGING_SYSTEM: "kafka",
+            telemetry.MESSAGING_OPERATION_NAME: "process",
+            telemetry.MESSAGING_OPERATION_TYPE: "process",
+            telemetry.MESSAGING_DESTINATION: message.topic,
+            telemetry.MESSAGING_PARTITION: str(message.partition),
+            telemetry.MESSAGING_OFFSET: message.offset,
+            telemetry.MESSAGING_KEY: message.key,
+            telemetry.MESSAGING_MESSAGE_ID: str(message.event_id),
+            telemetry.MESSAGING_CONSUMER_GROUP: self.name,
+            telemetry.EVENT_TYPE: message.type,
+            telemetry.STREAM_ID: str(message.stream_id),
+            telemetry.STREAM_VERSION: message.stream_version,
+        }
+
+    async def _give_up(self, record: IncomingRecord, message: Message, reason: str) -> None:
+        """Set a poisonous message aside, and let its stream wait from there on.
+
+        A crash in between is harmless: the message is delivered again, and has a second letter.
+        """
+        await self._dead_letter(record, reason)
+        await self._until_done(
+            partial(self._park, record, message, reason), "parking a stream", retried=Exception
+        )
+        faults.reached(FaultPoint.STREAM_PARKED)
+
+    async def _park(self, record: IncomingRecord, message: Message, reason: str) -> None:
+        async with self._pool.acquire() as connection, connection.transaction():
+            await parked.park(connection, self.name, record, message, reason)
+
+    async def _dead_letter(self, record: IncomingRecord, reason: str) -> None:
+        """While the letter cannot be written, nothing goes on: the record would be lost."""
+        letter = dead_letters.letter(record, self.name, reason)
+        log.error("%s/%d/%d set aside: %s", record.topic, record.partition, record.offset, reason)
+        await self._until_done(
+            partial(self._set_aside, letter), "writing a dead letter", retried=Exception
+        )
+        faults.reached(FaultPoint.DEAD_LETTER_WRITTEN)
+
+    async def _until_done(
+        self,
+        attempt: Callable[[], Awaitable[None]],
+        what: str,
+        retried: type[Exception] | tuple[type[Exception], ...] = TRANSIENT,
+    ) -> None:
+        """Try until it works or fails for good; the pause doubles up to BACKOFF_SECONDS_MAX.
+
+        There is no last attempt: going on without would lose the record or break its order.
+        """
+        pause, this = BACKOFF_SECONDS_FIRST, object()
+        try:
+            while True:
+                try:
+                    return await attempt()
+                except retried as error:
+                    self._obstacles[this] = f"{what}: {reason_of(error)}"
+                    log.warning("%s again in %.2f s: %r", what, pause, error)
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, BACKOFF_SECONDS_MAX)
+        finally:
+            self._obstacles.pop(this, None)
+
+
+def gap(missing: int) -> str:
+    """The reason to park a stream that has a hole."""
+    return f"gap: version {missing} is missing"
+
+
+def reason_of(error: Exception) -> str:
+    """An error as a line of text that PostgreSQL and Kafka take."""
+    text = " ".join(f"{type(error).__name__}: {error}".split()).replace("\x00", "\\x00")
+    return text.encode(errors="backslashreplace").decode()[:REASON_CHARACTERS_MAX]
+
+
+def reactions_of(domain: Reactions, read_models: Iterable[ReadModel]) -> Reactions:
+    """All reactions of a service: those of its domain, and the read models that follow."""
+    found: dict[str, dict[str, list[Reaction]]] = defaultdict(dict)
+    for topic, by_type in domain.items():
+        for type_, reactions in by_type.items():
+            found[topic].setdefault(type_, []).extend(reactions)
+    for model in read_models:
+        for type_ in model.types:
+            found[model.topic].setdefault(type_, []).append(model.project)
+    return dict(found)

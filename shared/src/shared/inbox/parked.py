@@ -1,0 +1,297 @@
+"""Streams that wait: a message of theirs could not be taken, and those after it keep their order.
+
+The tables `parked_streams`, `parked_messages` and `parked_audit`. A worker holds the row of a
+stream shared while it takes messages, who redrives the stream holds it alone: the two never
+interleave.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+import asyncpg
+
+from shared.messaging.messages import Message
+from shared.messaging.records import IncomingRecord
+from shared.runtime.postgres import Connection
+
+STREAMS_MAX = 1000
+"""Streams in one listing."""
+
+HOLD_SHARED = """
+    SELECT stream_id
+    FROM parked_streams
+    WHERE consumer = $1 AND stream_id = ANY($2)
+    ORDER BY stream_id
+    FOR SHARE
+"""
+
+HOLD = """
+    SELECT FROM parked_streams WHERE consumer = $1 AND stream_id = $2 FOR UPDATE
+"""
+
+# A stream that is parked already keeps its reason; the update only holds the row.
+PARK = """
+    INSERT INTO parked_streams AS known (consumer, stream_id, topic, reason, parked_at)
+    VALUES ($1, $2, $3, $4, now())
+    ON CONFLICT (consumer, stream_id) DO UPDATE SET reason = known.reason
+"""
+
+# What waits already may have been edited or discarded: the record that comes again changes nothing.
+ADD_MESSAGE = """
+    INSERT INTO parked_messages (consumer, stream_id, version, event_id, topic, partition,
+                                 record_offset, key, value, headers, parked_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, now())
+    ON CONFLICT DO NOTHING
+"""
+
+STREAMS = """
+    SELECT stream_id, topic, reason, parked_at,
+           (SELECT count(*) FROM parked_messages
+            WHERE consumer = parked_streams.consumer
+              AND stream_id = parked_streams.stream_id) AS waiting
+    FROM parked_streams
+    WHERE consumer = $1 AND ($2::uuid IS NULL OR stream_id = $2)
+    ORDER BY parked_at, stream_id
+    LIMIT $3
+"""
+
+MESSAGES = """
+    SELECT version, event_id, topic, partition, record_offset, key, value, headers, discarded
+    FROM parked_messages
+    WHERE consumer = $1 AND stream_id = $2
+    ORDER BY version
+    LIMIT $3
+"""
+
+VALUE = """
+    SELECT value FROM parked_messages WHERE consumer = $1 AND stream_id = $2 AND version = $3
+"""
+
+EDIT = """
+    UPDATE parked_messages SET value = $4
+    WHERE consumer = $1 AND stream_id = $2 AND version = $3
+"""
+
+DISCARD = """
+    UPDATE parked_messages SET discarded = true
+    WHERE consumer = $1 AND stream_id = $2 AND version = $3
+"""
+
+RELEASE_MESSAGES = """
+    DELETE FROM parked_messages
+    WHERE consumer = $1 AND stream_id = $2 AND version = ANY($3)
+"""
+
+RELEASE_STREAM = """
+    DELETE FROM parked_streams WHERE consumer = $1 AND stream_id = $2
+"""
+
+GIVE_REASON = """
+    UPDATE parked_streams SET reason = $3 WHERE consumer = $1 AND stream_id = $2
+"""
+
+WRITE_AUDIT = """
+    INSERT INTO parked_audit (done_at, done_by, action, consumer, stream_id, version, reason,
+                              value_before, value_after)
+    VALUES (now(), $1, $2, $3, $4, $5, $6, $7, $8)
+"""
+
+
+class NotParked(Exception):
+    """No such stream or message waits: the text says which."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warrant:
+    """Who does something to a parked stream, and why."""
+
+    by: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParkedStream:
+    stream_id: UUID
+    topic: str
+    reason: str
+    parked_at: datetime
+    waiting: int
+    """Messages, also those that are discarded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParkedMessage:
+    version: int
+    event_id: UUID
+    record: IncomingRecord
+    """As it came, or with the value that was edited."""
+    discarded: bool
+
+
+async def hold_shared(
+    connection: Connection, consumer: str, stream_ids: Iterable[UUID]
+) -> set[UUID]:
+    """Which of these streams wait. None of them is redriven before this transaction ends."""
+    rows = await connection.fetch(HOLD_SHARED, consumer, list(stream_ids))
+    return {row["stream_id"] for row in rows}
+
+
+async def hold(connection: Connection, consumer: str, stream_id: UUID) -> None:
+    """Keep a stream for this transaction alone.
+
+    Raises:
+        NotParked: it does not wait.
+    """
+    if await connection.fetchrow(HOLD, consumer, stream_id) is None:
+        raise NotParked(f"stream {stream_id} is not parked")
+
+
+async def park(
+    connection: Connection, consumer: str, record: IncomingRecord, message: Message, reason: str
+) -> None:
+    """Let a stream wait from this message on."""
+    await connection.execute(PARK, consumer, message.stream_id, message.topic, reason)
+    await add_message(connection, consumer, record, message)
+
+
+async def add_message(
+    connection: Connection, consumer: str, record: IncomingRecord, message: Message
+) -> None:
+    """One more message of a stream that waits."""
+    await connection.execute(
+        ADD_MESSAGE,
+        consumer,
+        message.stream_id,
+        message.stream_version,
+        message.event_id,
+        record.topic,
+        record.partition,
+        record.offset,
+        record.key,
+        record.value,
+        json.dumps([(name, value.decode()) for name, value in record.headers]),
+    )
+
+
+async def list_streams(
+    database: asyncpg.Pool | Connection, consumer: str, stream_id: UUID | None = None
+) -> Sequence[ParkedStream]:
+    """The streams that wait, those first that wait longest, at most STREAMS_MAX; or the one."""
+    rows = await database.fetch(STREAMS, consumer, stream_id, STREAMS_MAX)
+    return [ParkedStream(**row) for row in rows]
+
+
+async def list_messages(
+    database: asyncpg.Pool | Connection, consumer: str, stream_id: UUID, messages_max: int
+) -> Sequence[ParkedMessage]:
+    """What waits of a stream, in the order of its versions."""
+    rows = await database.fetch(MESSAGES, consumer, stream_id, messages_max)
+    return [message_of_row(row) for row in rows]
+
+
+def message_of_row(row: asyncpg.Record) -> ParkedMessage:
+    record = IncomingRecord(
+        topic=row["topic"],
+        partition=row["partition"],
+        offset=row["record_offset"],
+        key=row["key"],
+        value=row["value"],
+        headers=[(name, value.encode()) for name, value in json.loads(row["headers"])],
+    )
+    return ParkedMessage(
+        version=row["version"],
+        event_id=row["event_id"],
+        record=record,
+        discarded=row["discarded"],
+    )
+
+
+async def edit(
+    connection: Connection,
+    consumer: str,
+    stream_id: UUID,
+    version: int,
+    value: bytes,
+    warrant: Warrant,
+) -> None:
+    """Give a waiting message another value, in the caller's transaction.
+
+    Raises:
+        NotParked: no such message waits.
+    """
+    before = await held_value(connection, consumer, stream_id, version)
+    await connection.execute(EDIT, consumer, stream_id, version, value)
+    await write_audit(
+        connection, consumer, stream_id, "edit", warrant, version, before=before, after=value
+    )
+
+
+async def discard(
+    connection: Connection, consumer: str, stream_id: UUID, version: int, warrant: Warrant
+) -> None:
+    """Let the next redrive pass over a waiting message, in the caller's transaction.
+
+    Raises:
+        NotParked: no such message waits.
+    """
+    before = await held_value(connection, consumer, stream_id, version)
+    await connection.execute(DISCARD, consumer, stream_id, version)
+    await write_audit(connection, consumer, stream_id, "discard", warrant, version, before=before)
+
+
+async def held_value(connection: Connection, consumer: str, stream_id: UUID, version: int) -> bytes:
+    """The value of a waiting message, whose stream is kept for this transaction alone.
+
+    Raises:
+        NotParked: no such message waits.
+    """
+    await hold(connection, consumer, stream_id)
+    value: bytes | None = await connection.fetchval(VALUE, consumer, stream_id, version)
+    if value is None:
+        raise NotParked(f"no version {version} of stream {stream_id} waits")
+    return value
+
+
+async def release(
+    connection: Connection, consumer: str, stream_id: UUID, versions: Sequence[int]
+) -> None:
+    """These messages do not wait any more."""
+    await connection.execute(RELEASE_MESSAGES, consumer, stream_id, versions)
+
+
+async def release_stream(connection: Connection, consumer: str, stream_id: UUID) -> None:
+    """Nothing of the stream waits any more: the worker goes on with it."""
+    await connection.execute(RELEASE_STREAM, consumer, stream_id)
+
+
+async def give_reason(connection: Connection, consumer: str, stream_id: UUID, reason: str) -> None:
+    """Why the stream waits now."""
+    await connection.execute(GIVE_REASON, consumer, stream_id, reason)
+
+
+async def write_audit(
+    connection: Connection,
+    consumer: str,
+    stream_id: UUID,
+    action: str,
+    warrant: Warrant,
+    version: int | None,
+    *,
+    before: bytes | None = None,
+    after: bytes | None = None,
+) -> None:
+    """Keep what was done, for ever."""
+    await connection.execute(
+        WRITE_AUDIT,
+        warrant.by,
+        action,
+        consumer,
+        stream_id,
+        version,
+        warrant.reason,
+        before,
+        after,
+    )

@@ -1,0 +1,99 @@
+"""Taking up a parked stream: what waits takes effect in exact order, then the worker goes on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import asyncpg
+
+from shared.inbox import consumed, parked
+from shared.inbox.consumed import Ledger
+from shared.inbox.consumer import TRANSIENT, Consumer, gap, reason_of
+from shared.inbox.parked import ParkedMessage, Warrant
+from shared.messaging.records import message_of
+
+MESSAGES_MAX = 500
+"""Messages in one transaction; the worker waits for its end."""
+
+REDRIVE, REDRIVE_OVER_GAPS = "redrive", "redrive over gaps"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redriven:
+    """What came of it."""
+
+    passed: int
+    """Messages that do not wait any more."""
+    obstacle: str | None
+    """Why the stream waits still; None when it does not."""
+
+
+async def redrive(
+    consumer: Consumer,
+    pool: asyncpg.Pool,
+    stream_id: UUID,
+    warrant: Warrant,
+    *,
+    accept_gap: bool = False,
+) -> Redriven:
+    """Take what waits of a stream, as far as that goes.
+
+    The first message that fails ends it: those before have taken effect, and the stream waits with
+    the new reason. `accept_gap` goes over versions that are missing.
+
+    Raises:
+        NotParked: the stream does not wait.
+        TRANSIENT: what another attempt may not meet. The last MESSAGES_MAX were not taken.
+    """
+    passed = 0
+    while True:
+        count, obstacle = await redrive_page(consumer, pool, stream_id, warrant, accept_gap)
+        consumer.doorbell.ring()
+        passed += count
+        if obstacle or count < MESSAGES_MAX:
+            return Redriven(passed=passed, obstacle=obstacle)
+
+
+async def redrive_page(
+    consumer: Consumer, pool: asyncpg.Pool, stream_id: UUID, warrant: Warrant, accept_gap: bool
+) -> tuple[int, str | None]:
+    """Take at most MESSAGES_MAX messages in one transaction: how many passed, what stopped it."""
+    name = consumer.name
+    async with pool.acquire() as connection, connection.transaction():
+        await parked.hold(connection, name, stream_id)
+        waiting = await parked.list_messages(connection, name, stream_id, MESSAGES_MAX)
+        ledger = await consumed.open_ledger(connection, name, [stream_id])
+        passed, obstacle = await take_up(consumer, ledger, waiting, accept_gap)
+        await ledger.write()
+        await parked.release(connection, name, stream_id, passed)
+        if obstacle:
+            await parked.give_reason(connection, name, stream_id, obstacle)
+        elif len(passed) < MESSAGES_MAX:
+            await parked.release_stream(connection, name, stream_id)
+        action, last = REDRIVE_OVER_GAPS if accept_gap else REDRIVE, passed[-1] if passed else None
+        await parked.write_audit(connection, name, stream_id, action, warrant, last)
+    return len(passed), obstacle
+
+
+async def take_up(
+    consumer: Consumer, ledger: Ledger, waiting: Sequence[ParkedMessage], accept_gap: bool
+) -> tuple[Sequence[int], str | None]:
+    """The versions that passed, as a worker would take them, and what stopped the next one."""
+    passed: list[int] = []
+    for each in waiting:
+        message = message_of(each.record)
+        if not ledger.has(message):
+            missing = ledger.gap_before(message)
+            if missing and not accept_gap:
+                return passed, gap(missing)
+            if not each.discarded:
+                try:
+                    async with ledger.connection.transaction():  # a savepoint for this one message
+                        await consumer.react(ledger.connection, message)
+                except TRANSIENT:
+                    raise
+                except Exception as error:
+                    return passed, reason_of(error)
+            ledger.note(message)
+        passed.append(each.version)
+    return passed, None

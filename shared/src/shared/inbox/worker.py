@@ -1,0 +1,160 @@
+"""A consumer as a Faust application: one agent per topic, one batch of records at a time.
+
+Faust's part is the group, the assignment and the offsets. Exactness is not: that is the version
+row which is written in the transaction of the effects.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import faust
+from faust.types import ChannelT, EventT
+
+from shared.inbox.consumer import Consumer
+from shared.messaging.records import IncomingRecord
+from shared.runtime import faults
+from shared.runtime.brokers import MECHANISM, Brokers, trust
+from shared.runtime.faults import FaultPoint
+from shared.runtime.processes import stop_signal, wait
+from shared.runtime.settings import Settings
+from shared.web.health import health_server
+
+log = logging.getLogger(__name__)
+
+BATCH_MESSAGES_MAX = 100
+"""Messages in one transaction: more would save little, and cost more when they are repeated."""
+
+# A killed worker's partitions come back after the session time-out; Faust's own default of 60 s
+# would leave them unread for as long.
+SESSION_TIMEOUT_SECONDS = 8.0
+REBALANCE_TIMEOUT_SECONDS = 8.0
+HEARTBEAT_SECONDS = 2.0
+COMMIT_SECONDS = 1.0
+CRASH_POLL_SECONDS = 0.5
+
+
+def create_app(consumer: Consumer, brokers: Brokers) -> faust.App:
+    """The Faust application of a consumer; importing or making it connects to nothing."""
+    app = faust.App(
+        consumer.name,
+        **faust_options(brokers),
+        store="memory://",
+        web_enabled=False,
+        topic_disable_leader=True,
+        topic_allow_declare=False,
+        consumer_auto_offset_reset="earliest",
+        broker_session_timeout=SESSION_TIMEOUT_SECONDS,
+        broker_rebalance_timeout=REBALANCE_TIMEOUT_SECONDS,
+        broker_heartbeat_interval=HEARTBEAT_SECONDS,
+        broker_commit_interval=COMMIT_SECONDS,
+        stream_wait_empty=False,
+        autodiscover=False,
+    )
+    for name in consumer.topics:
+        topic = app.topic(name, key_serializer="raw", value_serializer="raw")
+        # concurrency 1: with more, Faust may commit past a record that is still in work.
+        app.agent(topic, name=f"{consumer.name}.{name}", concurrency=1)(agent_of(app, consumer))
+    return app
+
+
+def faust_options(brokers: Brokers) -> dict[str, Any]:
+    """Where Faust finds Kafka, and how it shows who it is."""
+    url = f"kafka://{brokers.servers.replace(',', ';')}"
+    if brokers.login is None:
+        return {"broker": url}
+    credentials = faust.SASLCredentials(
+        username=brokers.login.username,
+        password=brokers.login.password,
+        ssl_context=trust(brokers.login.ca_file),
+        mechanism=MECHANISM,
+    )
+    return {"broker": url, "broker_credentials": credentials}
+
+
+def agent_of(app: faust.App, consumer: Consumer):  # type: ignore[no-untyped-def]  # Faust's types
+    async def agent(stream: faust.Stream[bytes]) -> None:
+        # Left to itself, Faust acknowledges the record in hand of an agent that is stopped.
+        records = stream.noack()
+        assert isinstance(records.channel, ChannelT)
+        batch: list[EventT[bytes]] = []
+        async for event in records.events():
+            batch.append(event)
+            # What is there already, without a wait for more.
+            if len(batch) < BATCH_MESSAGES_MAX and not records.channel.empty():
+                continue
+            await consumer.take([record_of(each) for each in batch])
+            for each in batch:
+                each.ack()
+            faults.reached(FaultPoint.RECORDS_MARKED_DONE)
+            batch.clear()
+
+    async def agent_or_end(stream: faust.Stream[bytes]) -> None:
+        try:
+            await agent(stream)
+        except Exception as error:
+            # Faust would start the agent again behind the record in hand, and commit past it.
+            log.exception("%s met a bug in itself", consumer.name)
+            await app.crash(error)
+            await asyncio.Event().wait()
+
+    return agent_or_end
+
+
+def record_of(event: EventT[bytes]) -> IncomingRecord:
+    message = event.message
+    headers = message.headers or ()
+    return IncomingRecord(
+        topic=message.topic,
+        partition=message.partition,
+        offset=message.offset,
+        key=message.key,
+        value=message.value,
+        headers=list(headers.items() if isinstance(headers, Mapping) else headers),
+    )
+
+
+@asynccontextmanager
+async def running(app: faust.App) -> AsyncIterator[None]:
+    """Start the application; stop it in the end. The record in hand is read again by the next."""
+    app.finalize()
+    await app.start()
+    try:
+        yield
+    finally:
+        await app.stop()
+
+
+async def run_worker(
+    consumer: Consumer, settings: Settings, *background: Coroutine[object, object, None]
+) -> None:
+    """Consume until SIGTERM or SIGINT, with other endless work beside it."""
+    stopping = stop_signal()
+    app = create_app(consumer, settings.brokers)
+    checks = {"kafka": lambda: joined(app), "records": lambda: taking(consumer)}
+    async with (
+        health_server(settings.http_host, settings.http_port, checks),
+        running(app),
+        asyncio.TaskGroup() as tasks,
+    ):
+        beside = [tasks.create_task(work) for work in background]
+        while not stopping.is_set():
+            if app.should_stop:
+                raise RuntimeError("the consumer ended; its log says why")
+            await wait(stopping, CRASH_POLL_SECONDS)
+        for task in beside:
+            task.cancel()
+
+
+async def joined(app: faust.App) -> str | None:
+    """Whether a worker has its place in the consumer group."""
+    if not app.started or app.rebalancing or not app.consumer.assignment():
+        return "not yet in the consumer group"
+    return None
+
+
+async def taking(consumer: Consumer) -> str | None:
+    """Whether the records in hand can be taken."""
+    return consumer.obstacle

@@ -1,0 +1,173 @@
+"""The producer that loses and reorders nothing."""
+
+import asyncio
+import itertools
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError
+from aiokafka.structs import RecordMetadata
+
+from shared.messaging.wire import Batch, OutgoingRecord
+from shared.runtime.brokers import Brokers
+
+BATCH_BYTES_MAX = 512 * 1024
+"""Below the broker's default message.max.bytes of 1 MB: too large a batch is never acknowledged."""
+RECORDS_PER_PRODUCER_MAX = 1_500_000_000
+"""To one partition: its sequence numbers end at 2^31."""
+REQUEST_TIMEOUT_MILLISECONDS = 5_000
+RETRY_BACKOFF_MILLISECONDS = 50
+WRITE_SECONDS_MAX = 10.0
+"""For a single record; the client itself would try for ever."""
+
+
+def producer(brokers: Brokers, client_id: str) -> AIOKafkaProducer:
+    """A producer whose acknowledgement means "in all in-sync replicas, once, in order"."""
+    return AIOKafkaProducer(
+        **brokers.options,
+        client_id=client_id,
+        acks="all",
+        enable_idempotence=True,
+        max_batch_size=BATCH_BYTES_MAX,
+        linger_ms=0,
+        request_timeout_ms=REQUEST_TIMEOUT_MILLISECONDS,
+        retry_backoff_ms=RETRY_BACKOFF_MILLISECONDS,
+    )
+
+
+async def publish(
+    client: AIOKafkaProducer,
+    records: Iterable[OutgoingRecord],
+    handed_over: Callable[[], None] = lambda: None,
+) -> Sequence[Batch]:
+    """Send records, in order within each partition, and wait until all are acknowledged.
+
+    Batches are built here and sent whole, which is several times quicker than `send` with its
+    future for every record. `handed_over` is called when the client has them all.
+
+    Raises:
+        KafkaError: a batch was refused for good. The producer has a hole in its sequence then:
+            close it, make another, and publish again from the last checkpoint.
+    """
+    sent: list[tuple[Batch, asyncio.Future[RecordMetadata]]] = []
+    filling: dict[tuple[str, int], Batch] = {}
+    for record in records:
+        target = record[:2]
+        batch = filling.get(target)
+        if batch is None or not batch.append(record):
+            if batch is not None:
+                sent.append((batch, await send(client, batch)))
+                await asyncio.sleep(0)  # the client sends it while the next one is filled
+            batch = filling[target] = Batch(*target, BATCH_BYTES_MAX)
+            batch.append(record)
+    sent += [(batch, await send(client, batch)) for batch in filling.values()]
+    handed_over()
+    places = await asyncio.gather(*(acknowledged for _, acknowledged in sent))
+    for (batch, _), place in zip(sent, places, strict=True):
+        batch.base_offset = place.offset
+    return [batch for batch, _ in sent]
+
+
+def offsets_of(batches: Iterable[Batch], targets: Iterable[tuple[str, int]]) -> Iterator[int]:
+    """The offset of each record by its (topic, partition); `batches` is what `publish` gave."""
+    places: dict[tuple[str, int], Iterator[int]] = {}
+    for batch in batches:
+        offsets = range(batch.base_offset, batch.base_offset + batch.count)
+        target = (batch.topic, batch.partition)
+        places[target] = itertools.chain(places.get(target, ()), offsets)
+    for target in targets:
+        yield next(places[target])
+
+
+async def send(client: AIOKafkaProducer, batch: Batch) -> asyncio.Future[RecordMetadata]:
+    """Hand a batch over to the sender. A closed one does not linger."""
+    batch.close()
+    future: asyncio.Future[RecordMetadata] = await client.send_batch(
+        batch, batch.topic, partition=batch.partition
+    )
+    return future
+
+
+class Publisher:
+    """The one producer of a relay; made when it is first needed, and made anew when it must be.
+
+    It must be after a refused batch, which leaves a hole in the sequence numbers, and before these
+    wrap: aiokafka goes from 2^31 - 1 to -2^31, where the broker expects 0, and that partition would
+    take no more records. Everything is acknowledged between two calls, so a change is unseen.
+    """
+
+    def __init__(self, brokers: Brokers, client_id: str) -> None:
+        self._brokers = brokers
+        self._client_id = client_id
+        self._client: AIOKafkaProducer | None = None
+        self._published: Counter[tuple[str, int]] = Counter()
+
+    async def publish(
+        self, records: Iterable[OutgoingRecord], handed_over: Callable[[], None]
+    ) -> Sequence[Batch]:
+        """As `publish`; after an error the next call begins with another producer.
+
+        Raises:
+            KafkaError: not all records were acknowledged: publish all of them again.
+        """
+        if max(self._published.values(), default=0) > RECORDS_PER_PRODUCER_MAX:
+            await self.close()
+        try:
+            batches = await publish(await self._started(), records, handed_over)
+        except KafkaError:
+            await self.close()
+            raise
+        for batch in batches:
+            self._published[batch.topic, batch.partition] += batch.count
+        return batches
+
+    async def _started(self) -> AIOKafkaProducer:
+        if self._client is None:
+            self._client = producer(self._brokers, self._client_id)
+            await self._client.start()
+        return self._client
+
+    async def close(self) -> None:
+        """Close the producer, if there is one, and drop what it still holds."""
+        if self._client is not None:
+            client, self._client = self._client, None
+            self._published.clear()
+            await close(client)
+
+
+def single_writer(brokers: Brokers, client_id: str) -> Callable[[OutgoingRecord], Awaitable[None]]:
+    """A function that writes one record and waits for its acknowledgement.
+
+    For the rare record, such as a dead letter: each call has a producer of its own, so that a
+    refused record leaves nothing behind. Raises KafkaError, or TimeoutError after
+    WRITE_SECONDS_MAX: the record may have been written then.
+    """
+
+    async def write(record: OutgoingRecord) -> None:
+        client = producer(brokers, client_id)
+        try:
+            async with asyncio.timeout(WRITE_SECONDS_MAX):
+                await client.start()
+                await publish(client, [record])
+        finally:
+            await close(client)
+
+    return write
+
+
+async def close(client: AIOKafkaProducer) -> None:
+    """Close a producer and drop what it still holds.
+
+    Its own `stop` would flush: nothing of ours is unacknowledged at a good end, and after a failure
+    a flush would put old records between those that are sent again.
+    """
+    client._closed = True
+    try:
+        await client._sender.close()
+    except asyncio.CancelledError:
+        # Of a sender that was closed before it ran, unless it is this task that is cancelled.
+        current = asyncio.current_task()
+        if current is not None and current.cancelling():
+            raise
+    await client.client.close()

@@ -1,0 +1,189 @@
+"""Reading the outbox: what became visible since the last look, however long it took to commit.
+
+The cursor is not a position but a *snapshot*: everything visible now that was not visible then is
+new (the algorithm of PgQ). A sequence alone loses what commits late. The oldest running transaction
+as a horizon loses nothing, but lets version 6 of a stream leave before version 5 when the writer of
+6 took its transaction id first, and waits for every slow writer in the cluster.
+
+Why it keeps each stream's order: who appends version 6 has read version 5, so 5 was committed
+before the row of 6 existed. Either 5 becomes visible in an earlier window, or both are in one
+window and 5 has the smaller position. Rolled back rows never become visible.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from operator import itemgetter
+
+import asyncpg
+
+from shared.messaging.wire import OutgoingRecord
+from shared.runtime import postgres
+
+HOUR = timedelta(hours=1)
+HOURS_AHEAD = 4
+"""Partitions that stand ready, the present hour's among them."""
+HOLD_SECONDS_MAX = 0.25
+"""How long a change of partitions may keep writers and the relay waiting."""
+DELETE_SECONDS_MAX = 5.0
+DELETED_ROWS_MAX = 100_000
+"""In one round, of the partition that cannot be dropped."""
+KEPT = timedelta(minutes=10)
+"""How long an ended partition stays at least, for writers whose clock is behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Which transactions a reader sees: all below xmax but those in xip (in progress then)."""
+
+    xmax: str = "0"
+    xip: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> "Snapshot":
+        """From PostgreSQL's text form `xmin:xmax:xip_list`."""
+        _, xmax, xip = text.split(":")
+        return cls(xmax, tuple(xip.split(",")) if xip else ())
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """All rows visible in `published` are acknowledged, and, while a large window is open,
+    those of the window up to `floor` too; `target` is the snapshot that closes the window."""
+
+    published: Snapshot = field(default_factory=Snapshot)
+    target: str | None = None
+    floor: int = 0
+
+
+class OutboxRow(asyncpg.Record):
+    """A record as it goes to Kafka. Attributes read the row itself: no second object is made."""
+
+    position: int = property(itemgetter("position"))  # type: ignore[assignment]
+    topic: str = property(itemgetter("topic"))  # type: ignore[assignment]
+    partition: int = property(itemgetter("partition"))  # type: ignore[assignment]
+    key: bytes = property(itemgetter("key"))  # type: ignore[assignment]
+    value: bytes = property(itemgetter("value"))  # type: ignore[assignment]
+    headers: bytes = property(itemgetter("headers"))  # type: ignore[assignment]
+    traceparent: str | None = property(itemgetter("traceparent"))  # type: ignore[assignment]
+
+    @property
+    def record(self) -> OutgoingRecord:
+        return OutgoingRecord._make(self[1:7])
+
+
+# From the second to the seventh in the order of OutgoingRecord.
+COLUMNS = """position, topic, partition, key, value, headers,
+    (extract(epoch FROM recorded_at) * 1000)::bigint AS milliseconds, traceparent"""
+
+# Snapshot and rows come from one statement, so they belong together. Both branches are ranges of
+# the index (transaction_id, position); the LIMITs keep every plan on it and bound the answer.
+POLL = f"""
+    WITH now AS MATERIALIZED (SELECT pg_current_snapshot()::text AS snapshot)
+    SELECT new.*, now.snapshot
+    FROM now LEFT JOIN LATERAL (
+        (SELECT {COLUMNS}
+         FROM outbox
+         WHERE transaction_id >= $1::text::xid8
+         ORDER BY transaction_id, position
+         LIMIT $3)
+        UNION ALL
+        (SELECT {COLUMNS}
+         FROM outbox
+         WHERE transaction_id = ANY($2::text[]::xid8[]) AND transaction_id < $1::text::xid8
+         ORDER BY transaction_id, position
+         LIMIT $3)
+    ) AS new ON true
+"""
+
+# As above, and each branch is ordered for the same reason: left alone, min() would walk through all
+# that is published.
+WINDOW_FLOOR = """
+    SELECT min(position) - 1
+    FROM (
+        (SELECT position
+         FROM outbox
+         WHERE transaction_id >= $1::text::xid8
+         ORDER BY transaction_id, position
+         LIMIT 2147483647)
+        UNION ALL
+        (SELECT position
+         FROM outbox
+         WHERE transaction_id = ANY($2::text[]::xid8[]) AND transaction_id < $1::text::xid8
+         ORDER BY transaction_id, position
+         LIMIT 2147483647)
+    ) AS new
+"""
+
+# A window too large for one answer is paged by position inside its two snapshots. Pages by
+# (transaction_id, position) could put version 6 on an earlier page than version 5.
+PAGE = f"""
+    SELECT {COLUMNS}
+    FROM outbox
+    WHERE position > $4
+      AND (transaction_id >= $1::text::xid8 OR transaction_id = ANY($2::text[]::xid8[]))
+      AND pg_visible_in_snapshot(transaction_id, $3::text::pg_snapshot)
+    ORDER BY position
+    LIMIT $5
+"""
+
+
+async def poll(
+    connection: asyncpg.Connection, published: Snapshot, rows_max: int
+) -> tuple[str, list[OutboxRow] | None]:
+    """The snapshot of this moment as text, and the rows new since `published` by position.
+
+    None in place of the rows means: too many for one answer, page through the window instead.
+    """
+    rows = await connection.fetch(
+        POLL, published.xmax, list(published.xip), rows_max, record_class=OutboxRow
+    )
+    snapshot: str = rows[0]["snapshot"]
+    if len(rows) >= rows_max:
+        return snapshot, None
+    if rows[0].position is None:
+        return snapshot, []
+    return snapshot, sorted(rows, key=itemgetter("position"))
+
+
+async def window_floor(connection: asyncpg.Connection, published: Snapshot) -> int:
+    """The position just below the first row that `published` does not show; 0 if there is none."""
+    floor = await connection.fetchval(WINDOW_FLOOR, published.xmax, list(published.xip))
+    return floor or 0
+
+
+async def page(
+    connection: asyncpg.Connection, progress: Progress, rows_max: int
+) -> Sequence[OutboxRow]:
+    """The next rows of the open window, by position; none when the window is done."""
+    rows: list[OutboxRow] = await connection.fetch(
+        PAGE,
+        progress.published.xmax,
+        list(progress.published.xip),
+        progress.target,
+        progress.floor,
+        rows_max,
+        record_class=OutboxRow,
+    )
+    return rows
+
+
+async def keep_partitions(connection: asyncpg.Connection, now: datetime) -> None:
+    """Create the partitions of the next hours, drop those that ended and are published.
+
+    What cannot be done now, mostly because somebody holds a lock, is left for the next time: no
+    writer waits for it, and publishing does not depend on it.
+    """
+    for hour in range(HOURS_AHEAD):
+        await hold_shortly(connection, "SELECT create_outbox_partitions($1, 1)", now + hour * HOUR)
+    names = await connection.fetch("SELECT ended_outbox_partitions($1)", now - KEPT)
+    for (name,) in names:
+        await hold_shortly(connection, "SELECT empty_outbox_partition($1)", name)
+        await hold_shortly(connection, "SELECT drop_empty_outbox_partition($1)", name)
+    delete = "SELECT delete_from_outbox_rest($1)"
+    await postgres.attempt(connection, DELETE_SECONDS_MAX, delete, DELETED_ROWS_MAX)
+
+
+async def hold_shortly(connection: asyncpg.Connection, statement: str, *values: object) -> None:
+    """`attempt` for what writers and the relay wait for meanwhile."""
+    await postgres.attempt(connection, HOLD_SECONDS_MAX, statement, *values)

@@ -1,0 +1,304 @@
+"""Outbox to Kafka: nothing lost, each key in order, repeats only after a failure.
+
+One relay of a service is active, others stand by. It reads what became visible (`outbox`), sends
+it and waits for the acknowledgements (`kafka`), and only then moves its progress, which is written
+behind: after a failure it publishes again what the last checkpoint did not know.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from uuid import UUID
+
+import asyncpg
+from aiokafka.errors import KafkaError
+
+from shared.messaging.kafka import Publisher
+from shared.outbox import lease, outbox
+from shared.outbox.lease import Lease, LeaseLost
+from shared.outbox.outbox import OutboxRow, Progress, Snapshot
+from shared.outbox.relay_trace import BatchTrace
+from shared.runtime import faults, postgres
+from shared.runtime.brokers import Brokers
+from shared.runtime.faults import FaultPoint
+from shared.runtime.processes import wait
+from shared.web import idempotency
+
+log = logging.getLogger(__name__)
+
+ROWS_MAX = 4_000
+"""In a poll, and in a page of a large window; two pages are in memory at a time."""
+IDLE_SECONDS_MAX = 0.1
+"""How late a commit is noticed when the doorbell was lost."""
+CHECKPOINT_SECONDS = 0.1
+"""How much is published twice after a crash of this process, in time."""
+READ_SECONDS_MAX = 300.0
+"""How long a look at the outbox may take: the begin of a window of 100 M rows has to be found."""
+STANDBY_SECONDS = 0.5
+RETRY_SECONDS = 1.0
+TIDY_SECONDS = 60.0
+"""How often partitions of the outbox are created ahead and dropped behind."""
+ACKNOWLEDGE_SECONDS_MAX = 5.0
+"""How long an acknowledgement may take before the relay says that it cannot do its work."""
+GRACE_SECONDS = 5.0
+"""How long a stop waits for the batch in hand; the broker may be away."""
+
+CONNECTION_SETTINGS = {
+    "timezone": "UTC",
+    "jit": "off",  # the poll is a query of well under a millisecond
+    "plan_cache_mode": "force_generic_plan",  # planning anew would take longer than the poll
+    "synchronous_commit": "off",  # a lost checkpoint only means to publish again
+}
+
+
+class Relay:
+    """Publishes one service's outbox while it holds the lease.
+
+    `rang` is set by the doorbell; `stopping` asks for an end after the batch in hand. `fence` is
+    called when another relay may be active: it has to end the process at once, because the Kafka
+    client would go on to retry what it holds.
+    """
+
+    def __init__(
+        self,
+        dsn: str,
+        brokers: Brokers,
+        *,
+        name: str,
+        owner: UUID,
+        rang: asyncio.Event,
+        stopping: asyncio.Event,
+        fence: Callable[[], None],
+    ) -> None:
+        self._dsn = dsn
+        self._brokers = brokers
+        self._name = name
+        self._owner = owner
+        self._rang = rang
+        self._stopping = stopping
+        self._fence = fence
+        self.connected = False
+        self._active: ActiveRelay | None = None
+
+    async def run(self) -> None:
+        """Stand by, take the lease, publish until asked to stop.
+
+        Raises:
+            ForeignCheckpoint: an operator has to look.
+        """
+        while not self._stopping.is_set():
+            try:
+                await self._connect_and_publish()
+            except* postgres.AWAY as group:
+                log.warning("database is away, trying again: %s", group.exceptions[0])
+                await wait(self._stopping, RETRY_SECONDS)
+
+    async def _connect_and_publish(self) -> None:
+        async with (
+            self._connection("read", READ_SECONDS_MAX) as reader,
+            self._connection("lease", lease.LEASE_SECONDS) as writer,
+            self._connection("tidy", lease.LEASE_SECONDS) as tidier,
+        ):
+            self.connected = True
+            try:
+                taken = await self._take_lease(writer)
+                if taken is not None:
+                    log.info("active in epoch %d", taken[0].epoch)
+                    await self._publish_with(reader, writer, tidier, *taken)
+            finally:
+                self.connected = False
+
+    @asynccontextmanager
+    async def _connection(
+        self, purpose: str, seconds_max: float
+    ) -> AsyncIterator[asyncpg.Connection]:
+        connection = await asyncpg.connect(
+            self._dsn,
+            timeout=lease.LEASE_SECONDS,
+            command_timeout=seconds_max,
+            server_settings={**CONNECTION_SETTINGS, "application_name": f"{self._name}-{purpose}"},
+        )
+        try:
+            yield connection
+        finally:
+            connection.terminate()  # a polite end would wait for a server that may be away
+
+    async def _take_lease(self, writer: asyncpg.Connection) -> tuple[Lease, Progress] | None:
+        """The lease as soon as it is free; None when a stop was asked for first."""
+        while not self._stopping.is_set():
+            if taken := await lease.acquire(writer, self._owner):
+                return taken
+            await wait(self._stopping, STANDBY_SECONDS)
+        return None
+
+    async def _publish_with(
+        self,
+        reader: asyncpg.Connection,
+        writer: asyncpg.Connection,
+        tidier: asyncpg.Connection,
+        held: Lease,
+        progress: Progress,
+    ) -> None:
+        publisher = Publisher(self._brokers, self._name)
+        active = ActiveRelay(reader, writer, held, progress, publisher, self._rang)
+        self._active = active
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                helping = [tasks.create_task(active.keep_lease()), tasks.create_task(tidy(tidier))]
+                publishing = tasks.create_task(active.publish_until(self._stopping))
+                await self._stopping.wait()
+                await asyncio.wait([publishing], timeout=GRACE_SECONDS)
+                for task in (publishing, *helping):
+                    task.cancel()
+            await publisher.close()  # first, so that nothing of ours arrives among a successor's
+            await active.hand_over()
+        except* (LeaseLost, *postgres.AWAY) as group:
+            # A process that was frozen may notice a query's time-out before the lost lease.
+            if group.subgroup(LeaseLost) or held.is_over:
+                self._fence()
+            raise
+        finally:
+            self._active = None
+            await publisher.close()
+
+    @property
+    def obstacle(self) -> str | None:
+        """What keeps this relay from doing its work, None when nothing does."""
+        if not self.connected:
+            return "the database is away"
+        return self._active.obstacle if self._active else None
+
+
+class ActiveRelay:
+    """The relay while it holds the lease."""
+
+    def __init__(
+        self,
+        reader: asyncpg.Connection,
+        writer: asyncpg.Connection,
+        held: Lease,
+        progress: Progress,
+        publisher: Publisher,
+        rang: asyncio.Event,
+    ) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._lease = held
+        self._progress = progress
+        self._stored = progress
+        self._publisher = publisher
+        self._rang = rang
+        self._refusal: str | None = None
+        self._sending_since: float | None = None
+
+    async def keep_lease(self) -> None:
+        """Store progress behind, and renew the lease."""
+        renewed_at = time.monotonic()
+        while True:
+            await asyncio.sleep(CHECKPOINT_SECONDS)
+            await self._store()
+            if time.monotonic() - renewed_at >= lease.RENEW_SECONDS:
+                renewed_at = time.monotonic()
+                await self._lease.renew(self._writer)
+
+    async def _store(self) -> None:
+        progress = self._progress
+        if progress != self._stored:
+            await self._lease.store(self._writer, progress)
+            self._stored = progress
+            faults.reached(FaultPoint.CHECKPOINT_STORED)
+
+    async def publish_until(self, stopping: asyncio.Event) -> None:
+        """Publish what becomes visible; at the end look once more for what was just committed."""
+        while not stopping.is_set():
+            self._rang.clear()
+            if not await self._publish_new():
+                await wait(self._rang, IDLE_SECONDS_MAX)
+        await self._publish_new()
+
+    async def _publish_new(self) -> bool:
+        """One look at the outbox; False when there was nothing new."""
+        if self._progress.target is not None:
+            await self._publish_window()
+            return True
+        snapshot, rows = await outbox.poll(self._reader, self._progress.published, ROWS_MAX)
+        if rows is None:
+            floor = await outbox.window_floor(self._reader, self._progress.published)
+            self._progress = replace(self._progress, target=snapshot, floor=floor)
+            return True
+        if not rows:
+            return False  # the old snapshot stays as good; a new one each time would be stored
+        await self._send(rows)
+        self._progress = Progress(Snapshot.parse(snapshot))
+        faults.reached(FaultPoint.PROGRESS_MADE)
+        return True
+
+    async def _publish_window(self) -> None:
+        """A window too large for one answer, page by page; resumable at the last page sent.
+
+        The next page is read while one is sent.
+        """
+        rows = await outbox.page(self._reader, self._progress, ROWS_MAX)
+        while rows:
+            sent = replace(self._progress, floor=rows[-1].position)
+            async with asyncio.TaskGroup() as tasks:
+                following = tasks.create_task(outbox.page(self._reader, sent, ROWS_MAX))
+                tasks.create_task(self._send(rows))
+            rows, self._progress = following.result(), sent
+            faults.reached(FaultPoint.PAGE_ACKNOWLEDGED)
+        assert self._progress.target is not None
+        self._progress = Progress(Snapshot.parse(self._progress.target))
+
+    async def _send(self, rows: Sequence[OutboxRow]) -> None:
+        """Publish rows, for as long as it takes and the lease holds.
+
+        After a refusal all of them are sent again: duplicates, which consumers drop, but no loss
+        and no inversion.
+        """
+        faults.reached(FaultPoint.ROWS_READ)
+        self._sending_since = time.monotonic()
+        while True:
+            self._lease.check()
+            try:
+                with BatchTrace(rows) as trace:
+                    trace.batches = await self._publisher.publish(trace.records(), handed_over)
+                break
+            except KafkaError as error:
+                self._refusal = repr(error)
+                log.warning("broker did not take %d records, trying again: %r", len(rows), error)
+                await asyncio.sleep(RETRY_SECONDS)
+        self._refusal = self._sending_since = None
+        faults.reached(FaultPoint.RECORDS_ACKNOWLEDGED)
+
+    @property
+    def obstacle(self) -> str | None:
+        """What keeps records from being acknowledged, None when nothing does."""
+        if self._refusal is not None:
+            return f"the broker does not take records: {self._refusal}"
+        if self._sending_since is not None:
+            seconds = time.monotonic() - self._sending_since
+            if seconds > ACKNOWLEDGE_SECONDS_MAX:
+                return f"the broker has not acknowledged records for {seconds:.0f} s"
+        return None
+
+    async def hand_over(self) -> None:
+        """Store the last progress and let a standby take over at once."""
+        await self._store()
+        await self._lease.release(self._writer)
+        faults.reached(FaultPoint.LEASE_RELEASED)
+
+
+async def tidy(connection: asyncpg.Connection) -> None:
+    """What the tables need now and then, on a connection that no renewal waits for."""
+    while True:
+        await outbox.keep_partitions(connection, datetime.now(UTC))
+        await idempotency.forget(connection, datetime.now(UTC))
+        await asyncio.sleep(TIDY_SECONDS)
+
+
+def handed_over() -> None:
+    faults.reached(FaultPoint.RECORDS_HANDED_OVER)

@@ -1,0 +1,90 @@
+"""The spans of a relayed batch: one trace for the batch, and one span in the trace of each row."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from opentelemetry.context import Context
+from opentelemetry.trace import Link, Span, SpanKind
+
+from shared.messaging import kafka, messages, wire
+from shared.messaging.wire import Batch, OutgoingRecord
+from shared.outbox.outbox import OutboxRow
+from shared.runtime import telemetry
+
+
+class SampledSend(NamedTuple):
+    """The span of a row whose trace is recorded, and its record, which names that span."""
+
+    span: Span
+    record: OutgoingRecord
+
+
+class BatchTrace:
+    """The spans of one batch: its own, and one `send` in the trace of each sampled row.
+
+    Many rows have many parents, so the batch is a trace of its own that links to them; the record
+    carries the context of its `send` span, so that the consumer continues the row's trace.
+    `batches` is what was made of them, once acknowledged.
+    """
+
+    def __init__(self, rows: Sequence[OutboxRow]) -> None:
+        sampled = [(row, row.traceparent) for row in rows if row.traceparent is not None]
+        self._batch = telemetry.tracer.start_span(
+            "relay batch",
+            context=Context(),
+            kind=SpanKind.CLIENT,
+            links=[telemetry.link_to(parent) for _, parent in sampled[: telemetry.LINKS_MAX]],
+            attributes={
+                telemetry.MESSAGING_SYSTEM: "kafka",
+                telemetry.MESSAGING_OPERATION_NAME: "send",
+                telemetry.MESSAGING_OPERATION_TYPE: "send",
+                telemetry.MESSAGING_BATCH_COUNT: len(rows),
+            },
+        )
+        self._sampled = {row.position: self._begin_send(row, parent) for row, parent in sampled}
+        self._rows = rows
+        self.batches: Sequence[Batch] = ()
+
+    def records(self) -> Iterator[OutgoingRecord]:
+        """The rows as they go out; a sampled one says that its `send` span is the parent."""
+        for row in self._rows:
+            sampled = self._sampled.get(row.position)
+            yield sampled.record if sampled else row.record
+
+    def _begin_send(self, row: OutboxRow, parent: str) -> SampledSend:
+        headers = dict(wire.unpack(row.headers))
+        span = telemetry.tracer.start_span(
+            f"send {row.topic}",
+            context=telemetry.extract({telemetry.TRACEPARENT: parent}),
+            kind=SpanKind.PRODUCER,
+            links=[Link(self._batch.get_span_context())],
+            attributes={
+                telemetry.MESSAGING_SYSTEM: "kafka",
+                telemetry.MESSAGING_OPERATION_NAME: "send",
+                telemetry.MESSAGING_OPERATION_TYPE: "send",
+                telemetry.MESSAGING_DESTINATION: row.topic,
+                telemetry.MESSAGING_PARTITION: str(row.partition),
+                telemetry.MESSAGING_KEY: row.key.decode(),
+                telemetry.MESSAGING_MESSAGE_ID: headers[messages.ID].decode(),
+                telemetry.EVENT_TYPE: headers[messages.TYPE].decode(),
+            },
+        )
+        headers[telemetry.TRACEPARENT] = telemetry.traceparent_of(span).encode()
+        packed = wire.pack(list(headers.items()))
+        return SampledSend(span, row.record._replace(headers=packed))
+
+    def __enter__(self) -> "BatchTrace":
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if self._sampled and self.batches:
+            targets = ((row.topic, row.partition) for row in self._rows)
+            offsets = kafka.offsets_of(self.batches, targets)
+            for row, offset in zip(self._rows, offsets, strict=True):
+                if sampled := self._sampled.get(row.position):
+                    sampled.span.set_attribute(telemetry.MESSAGING_OFFSET, offset)
+        for sampled in self._sampled.values():
+            if error is not None:
+                sampled.span.record_exception(error)
+            sampled.span.end()
+        self._batch.end()

@@ -1,0 +1,194 @@
+"""Connections to PostgreSQL, and the migrations of a package's tables."""
+
+import hashlib
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib import resources
+
+import asyncpg
+from asyncpg.pool import PoolConnectionProxy
+
+from shared.runtime import rights
+
+log = logging.getLogger(__name__)
+
+Connection = asyncpg.Connection | PoolConnectionProxy
+"""A connection of one's own, or one that a pool has lent."""
+
+CONNECT_TIMEOUT_SECONDS = 10
+COMMAND_TIMEOUT_SECONDS = 10
+MIGRATION_LOCK_TIMEOUT_SECONDS = 30
+LOCK_TIMEOUT_SECONDS = 1
+"""How long a statement waits for a row that another one is writing."""
+
+AWAY = (
+    OSError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # a connection that was lost while a statement was given up
+    asyncpg.InsufficientResourcesError,
+    asyncpg.OperatorInterventionError,  # it is shutting down, or recovering
+)
+"""Errors that say nothing about the statement: the server cannot be asked now."""
+
+MIGRATION_LOCK = 0x686F6D65
+"""Key of the advisory lock that lets one migrator work at a time."""
+
+CREATE_MIGRATIONS = """
+    CREATE TABLE IF NOT EXISTS migrations (
+        name text PRIMARY KEY,
+        sha256 bytea NOT NULL,
+        applied_at timestamptz NOT NULL DEFAULT now()
+    )
+"""
+
+HASHES_ARE_KEPT = """
+    SELECT EXISTS (
+        SELECT FROM pg_attribute
+        WHERE attrelid = 'migrations'::regclass AND attname = 'sha256' AND NOT attisdropped
+    )
+"""
+
+APPLIED = "SELECT name, sha256 FROM migrations"
+
+APPLY = "INSERT INTO migrations (name, sha256) VALUES ($1, $2)"
+
+
+class ChangedMigration(Exception):
+    """A migration's file is not what was applied; the message says which."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"{name} was changed after it was applied here: put it back, or start anew without"
+            " the old data (`make clean`)"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migration:
+    """A file of SQL under the name by which a database remembers it."""
+
+    name: str
+    sql: str
+
+    @property
+    def sha256(self) -> bytes:
+        return hashlib.sha256(self.sql.encode()).digest()
+
+
+@asynccontextmanager
+async def open_pool(dsn: str, *, name: str, connections_max: int) -> AsyncIterator[asyncpg.Pool]:
+    """A pool of connections that PostgreSQL shows under `name`; closed in the end."""
+    async with asyncpg.create_pool(
+        dsn,
+        min_size=1,
+        max_size=connections_max,
+        timeout=CONNECT_TIMEOUT_SECONDS,
+        command_timeout=COMMAND_TIMEOUT_SECONDS,
+        reset=keep_session,
+        server_settings={
+            "application_name": name,
+            "timezone": "UTC",
+            "jit": "off",
+            "lock_timeout": f"{LOCK_TIMEOUT_SECONDS}s",
+        },
+    ) as pool:
+        yield pool
+
+
+async def keep_session(connection: Connection) -> None:
+    """What has to be done to a connection that goes back to its pool: nothing.
+
+    By itself asyncpg would ask the server, after each use, to forget the session's settings, locks
+    and cursors: one more round trip, a quarter of the throughput. Nobody here leaves any. It still
+    rolls back what was left open.
+    """
+
+
+async def attempt(
+    connection: Connection, seconds_max: float, statement: str, *values: object
+) -> None:
+    """Do what can be done now and may as well be done later; others come first.
+
+    Raises:
+        AWAY: the server cannot be asked.
+    """
+    try:
+        await connection.execute(statement, *values, timeout=seconds_max)
+    except asyncpg.LockNotAvailableError:
+        pass
+    except TimeoutError:
+        log.warning("%s was given up for %s after %.2f s", statement, values, seconds_max)
+    except AWAY:
+        raise
+    except asyncpg.PostgresError as error:
+        log.error("%s failed for %s: %s", statement, values, error)
+
+
+async def migrate(
+    dsn: str,
+    *packages: str,
+    service_role: str | None = None,
+    reader_role: str | None = None,
+) -> list[str]:
+    """Apply what is missing of the packages' `migrations/*.sql`, in order; give the names applied.
+
+    `dsn` is the owner's. `service_role` gets its rights on all tables then, and `reader_role` the
+    right to read facts, see `rights`. Safe to repeat and to run twice at once. Each file is one
+    transaction, so a failing one leaves nothing behind.
+
+    Raises:
+        ChangedMigration: a file is not what was applied before; nothing was done.
+        rights.NoSuchRole: there is no such role.
+    """
+    migrations = [each for package in packages for each in migrations_of(package)]
+    connection = await asyncpg.connect(dsn, timeout=CONNECT_TIMEOUT_SECONDS)
+    try:
+        await connection.execute(f"SET lock_timeout = '{MIGRATION_LOCK_TIMEOUT_SECONDS}s'")
+        await connection.execute("SELECT pg_advisory_lock($1)", MIGRATION_LOCK)
+        missing = await not_applied(connection, migrations)
+        for migration in missing:
+            await apply(connection, migration)
+        if service_role is not None:
+            await rights.grant(connection, service_role)
+        if reader_role is not None:
+            await rights.grant_reading(connection, reader_role)
+    finally:
+        await connection.close()
+    return [migration.name for migration in missing]
+
+
+def migrations_of(package: str) -> list[Migration]:
+    """A package's migrations in the order of their numbers."""
+    files = resources.files(package).joinpath("migrations").iterdir()
+    scripts = [file for file in files if file.name.endswith(".sql")]
+    return [
+        Migration(name=f"{package}/{file.name}", sql=file.read_text())
+        for file in sorted(scripts, key=lambda file: file.name)
+    ]
+
+
+async def not_applied(
+    connection: asyncpg.Connection, migrations: list[Migration]
+) -> list[Migration]:
+    """Those that the database does not have yet.
+
+    Raises:
+        ChangedMigration: one that it has is another now, or it cannot tell.
+    """
+    await connection.execute(CREATE_MIGRATIONS)
+    if not await connection.fetchval(HASHES_ARE_KEPT):
+        raise ChangedMigration("the table migrations")
+    applied = {row["name"]: row["sha256"] for row in await connection.fetch(APPLIED)}
+    for migration in migrations:
+        if applied.get(migration.name, migration.sha256) != migration.sha256:
+            raise ChangedMigration(migration.name)
+    return [migration for migration in migrations if migration.name not in applied]
+
+
+async def apply(connection: asyncpg.Connection, migration: Migration) -> None:
+    async with connection.transaction():
+        await connection.execute(APPLY, migration.name, migration.sha256)
+        await connection.execute(migration.sql)

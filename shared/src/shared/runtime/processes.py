@@ -1,0 +1,80 @@
+"""What every process does: read settings, log, stop when it is asked to."""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Coroutine
+from typing import TypeVar
+
+import uvloop
+from pydantic import ValidationError
+
+from shared.runtime import telemetry
+from shared.runtime.settings import KafkaSettings
+
+S = TypeVar("S", bound=KafkaSettings)
+
+NOISY = (
+    "aiokafka",
+    "aiokafka.conn",
+    "aiokafka.client",
+    "aiokafka.producer.sender",
+    "aiokafka.consumer.group_coordinator",
+    "aiokafka.cluster",
+)
+"""These log a line per retry while a broker is away; one a minute tells as much."""
+
+TALKATIVE = ("faust", "mode", "aiokafka")
+"""These tell of each step of a start that goes well."""
+
+
+def configure_logging() -> None:
+    logging.basicConfig(
+        level=logging.INFO,
+        format="%(asctime)s %(levelname)s %(name)s %(message)s",
+        stream=sys.stderr,
+    )
+    for name in TALKATIVE:
+        logging.getLogger(name).setLevel(logging.WARNING)
+    for name in NOISY:
+        logging.getLogger(name).addFilter(telemetry.OncePerMinute())
+
+
+def read_settings(settings: type[S]) -> S:
+    """The settings of this process; ends it with one line when some are missing or malformed.
+
+    They come from the environment, and from the files of the folder that SECRETS_DIR names, each
+    called like its setting: an environment, which is shown and inherited, is no place for secrets.
+    """
+    try:
+        return settings(_secrets_dir=os.environ.get("SECRETS_DIR"))
+    except ValidationError as error:
+        wrong = ", ".join(
+            f"{str(each['loc'][0]).upper()}: {each['msg']}" for each in error.errors()
+        )
+        sys.exit(f"hometown: settings are wrong: {wrong} (see .env.example)")
+
+
+def run(main: Coroutine[object, object, None]) -> None:
+    """Run a process to its end, on the quicker event loop."""
+    configure_logging()
+    uvloop.run(main)
+
+
+def stop_signal() -> asyncio.Event:
+    """An event that SIGTERM or SIGINT sets."""
+    event = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, event.set)
+    return event
+
+
+async def wait(event: asyncio.Event, seconds_max: float) -> None:
+    """Until the event is set, at most `seconds_max`."""
+    try:
+        async with asyncio.timeout(seconds_max):
+            await event.wait()
+    except TimeoutError:
+        pass

@@ -1,0 +1,137 @@
+"""What a request for a change says about itself, and how it is carried out."""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, TypeVar
+from uuid import UUID
+
+import asyncpg
+from fastapi import Depends, Request, Response
+
+from shared.eventsourcing.decider import Decider
+from shared.eventsourcing.event_store import EventStore, KeyUsed
+from shared.eventsourcing.handler import Outcome, RepeatableAnswer, handle
+from shared.messaging.messages import Answer, IdempotencyKey, Metadata
+from shared.runtime.identifiers import new_id
+from shared.web.auth import caller_of
+from shared.web.http import response
+from shared.web.idempotency import raise_if_answered
+from shared.web.openapi import IDEMPOTENCY_KEY, IF_MATCH, IF_MATCH_FORM, KEY_FORM
+from shared.web.problems import HttpProblem
+
+C = TypeVar("C")
+S = TypeVar("S")
+E = TypeVar("E")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """What a write request says about itself: expected version, idempotency key, its own id."""
+
+    pool: asyncpg.Pool
+    expected_version: int | None
+    key: IdempotencyKey | None
+    metadata: Metadata
+
+    async def handle(
+        self,
+        store: EventStore[E],
+        decider: Decider[C, S, E],
+        stream_id: UUID,
+        command: C,
+        make_answer: Callable[[Outcome[S]], Answer],
+        *,
+        is_new: bool = False,
+        others: Mapping[UUID, int] | None = None,
+    ) -> Response:
+        """Decide and record a command; the answer is stored with it when a key was given.
+
+        A stream whose id was just made `is_new`; `others` are the versions of other streams that
+        the command was made of.
+
+        Raises:
+            OtherStreamsChanged: one of `others` has another version.
+        """
+        try:
+            outcome = await handle(
+                store,
+                decider,
+                stream_id,
+                command,
+                metadata=self.metadata,
+                expected_version=self.expected_version,
+                answer=RepeatableAnswer(key=self.key, make=make_answer) if self.key else None,
+                is_new=is_new,
+                others=others,
+            )
+        except KeyUsed:
+            # The same request at the same time was first, and has just been recorded.
+            assert self.key is not None
+            await raise_if_answered(self.pool, self.key)
+            raise
+        except asyncpg.LockNotAvailableError:
+            if self.key is None:
+                raise HttpProblem(503, "busy", "others are writing this now, try again") from None
+            raise HttpProblem(
+                409, "request-in-progress", "an earlier request is still being recorded"
+            ) from None
+        return response(make_answer(outcome))
+
+
+async def call_of(request: Request) -> Call:
+    """A dependency that reads the `Call`; a request answered before ends here with Replay.
+
+    The app keeps its pool in `app.state.pool`. The headers are read from the request itself, which
+    is cheaper than to declare them; `openapi` documents them.
+    """
+    pool: asyncpg.Pool = request.app.state.pool
+    headers = request.headers
+    expected_version = version_of(headers.get(IF_MATCH))
+    key = None
+    if (name := headers.get(IDEMPOTENCY_KEY)) is not None:
+        key = await key_of(request, name)
+        await raise_if_answered(pool, key)
+    request_id = new_id()
+    return Call(
+        pool=pool,
+        expected_version=expected_version,
+        key=key,
+        metadata=Metadata(correlation_id=request_id, causation_id=request_id),
+    )
+
+
+AnyCall = Annotated[Call, Depends(call_of)]
+
+
+def version_of(if_match: str | None) -> int | None:
+    """The version that `If-Match` names, None for any."""
+    if if_match is None or if_match == "*":
+        return None
+    if not re.fullmatch(IF_MATCH_FORM, if_match):
+        raise HttpProblem(400, "malformed-if-match", 'If-Match has the form "<version>"')
+    return int(if_match.strip('"'))
+
+
+async def key_of(request: Request, text: str) -> IdempotencyKey:
+    """The request's idempotency key (draft-ietf-httpapi-idempotency-key-header-07).
+
+    Each caller has their own: what another one was answered is nobody else's business.
+    """
+    if not re.fullmatch(KEY_FORM, text):
+        raise HttpProblem(
+            400, "malformed-idempotency-key", "a key is 1 to 255 visible ASCII characters"
+        )
+    body = await request.body()
+    try:
+        canonical = json.dumps(json.loads(body), sort_keys=True).encode() if body else b""
+    except (ValueError, RecursionError):
+        canonical = body
+    scope = f"{request.method} {request.url.path} {caller_of(request).subject}"
+    return IdempotencyKey(
+        scope=scope,
+        key=text,
+        fingerprint=hashlib.sha256(scope.encode() + b"\n" + canonical).digest(),
+    )

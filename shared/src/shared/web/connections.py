@@ -1,0 +1,162 @@
+"""A connection to a client: what arrives must arrive in time, and what is sent must be taken."""
+
+import asyncio
+import contextlib
+
+import h11
+import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from shared.web.problems import problem
+
+HEAD_BYTES_MAX = 16 * 1024
+"""Of a request's first line and headers."""
+HEAD_ENDS = b"\r\n\r\n"
+CONNECTIONS_MAX = 500
+"""Where no setting says otherwise."""
+IDLE_SECONDS_MAX = 20
+"""Between two requests of a connection. More than clients and proxies let it rest (httpx: 5 s, as
+uvicorn by default): who closes it first, may do so while the other one begins."""
+
+HEAD_TOO_SLOW = (408, "head-too-slow", "the head of the request did not arrive in time")
+BODY_TOO_SLOW = (408, "body-too-slow", "the body of the request did not arrive in time")
+TOO_MANY = (503, "too-many-connections", "there are too many connections, try again")
+MALFORMED = (400, "malformed-request", "this is no request of HTTP/1.1, or its head is too long")
+TWO_LENGTHS = (400, "malformed-request", "a body has a length or is chunked, not both")
+
+Refusal = tuple[int, str, str]
+"""Status, code and detail of a problem."""
+
+
+class TimedConnection(H11Protocol):
+    """uvicorn's connection with bounds: by itself it waits for a head or a body for ever.
+
+    How many there may be is uvicorn's `limit_concurrency`.
+    """
+
+    head_seconds_max = 10.0
+    body_seconds_max = 10.0
+    """From the end of the head on."""
+    taken_seconds_max = 30.0
+    """How long a client may leave an answer in our buffers."""
+
+    _arrival: asyncio.TimerHandle | None = None
+    _awaited: Refusal | None = None
+    """What the client is told when the timer of the arrival ends."""
+    _taking: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        # uvicorn would answer the requests of connections beyond the limit, and keep them open.
+        connections_max, self.limit_concurrency = self.limit_concurrency, None
+        if connections_max is not None and len(self.connections) > connections_max:
+            self.refuse(TOO_MANY)
+        else:
+            self._await(HEAD_TOO_SLOW, self.head_seconds_max)
+
+    def data_received(self, data: bytes) -> None:
+        # h11 bounds what it has to keep, and takes a longer head that is whole with its next piece.
+        if self.conn.their_state is h11.IDLE:
+            head = self.conn.trailing_data[0] + data
+            if len(head) > HEAD_BYTES_MAX and head.find(HEAD_ENDS, 0, HEAD_BYTES_MAX) < 0:
+                return self.refuse(MALFORMED)
+        super().data_received(data)
+
+    def handle_events(self) -> None:
+        super().handle_events()
+        self._watch_arrival()
+
+    def _watch_arrival(self) -> None:
+        """A head is awaited from its first byte on, a body from the end of its head."""
+        state = self.conn.their_state
+        if state is h11.SEND_BODY:
+            self._await(BODY_TOO_SLOW, self.body_seconds_max)
+        elif state is h11.IDLE and self.conn.trailing_data[0]:
+            self._await(HEAD_TOO_SLOW, self.head_seconds_max)
+        else:
+            self._await(None, 0)
+
+    def _await(self, refusal: Refusal | None, seconds: float) -> None:
+        if refusal is self._awaited:
+            return
+        if self._arrival is not None:
+            self._arrival.cancel()
+        self._awaited = refusal
+        self._arrival = None if refusal is None else self.loop.call_later(seconds, self._too_late)
+
+    def _too_late(self) -> None:
+        if self._awaited is not None:
+            self.refuse(self._awaited)
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Answer with a problem if nothing was answered yet, and close the connection."""
+        if self.transport.is_closing():
+            return
+        if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
+            answer = problem(*refusal, headers={"Connection": "close"})
+            head = h11.Response(status_code=answer.status_code, headers=answer.raw_headers)
+            with contextlib.suppress(h11.LocalProtocolError):  # an answer to HEAD has no body
+                for event in (head, h11.Data(data=bytes(answer.body)), h11.EndOfMessage()):
+                    self.transport.write(self.conn.send(event) or b"")
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        self.transport.close()
+
+    def send_400_response(self, msg: str) -> None:
+        self.refuse(MALFORMED)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._taking = self.loop.call_later(self.taken_seconds_max, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._taking is not None:
+            self._taking.cancel()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._await(None, 0)
+        if self._taking is not None:
+            self._taking.cancel()
+        super().connection_lost(exc)
+
+
+class OneLength:
+    """Refuses a body whose end a proxy could see elsewhere (request smuggling); h11 does not."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            names = {name for name, _ in scope["headers"]}
+            if b"transfer-encoding" in names and b"content-length" in names:
+                refusal = problem(*TWO_LENGTHS, headers={"Connection": "close"})
+                return await refusal(scope, receive, send)
+        return await self.app(scope, receive, send)
+
+
+def server_config(
+    app: ASGIApp, host: str, port: int, *, connections_max: int = CONNECTIONS_MAX, grace: int = 0
+) -> uvicorn.Config:
+    """How every process serves HTTP; open requests get `grace` seconds when it is stopped.
+
+    No proxy is trusted: what X-Forwarded-* says of a client is what the client says.
+    """
+    return uvicorn.Config(
+        OneLength(app),
+        host,
+        port,
+        http=TimedConnection,
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=connections_max,
+        h11_max_incomplete_event_size=HEAD_BYTES_MAX,
+        timeout_keep_alive=IDLE_SECONDS_MAX,
+        timeout_graceful_shutdown=grace or None,
+    )

@@ -1,0 +1,90 @@
+"""Is this process alive, and can it do its work? The same two answers from every process."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+
+import asyncpg
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from shared.web.connections import server_config
+
+CHECK_TIMEOUT_SECONDS = 2
+
+Check = Callable[[], Awaitable[str | None]]
+"""Says what is wrong, or None."""
+
+
+def health_routes(checks: Mapping[str, Check]) -> list[Route]:
+    """`/health/live` says that the process answers, `/health/ready` that all checks pass."""
+
+    async def live(request: Request) -> Response:
+        return JSONResponse({"status": "live"})
+
+    async def ready(request: Request) -> Response:
+        answers = await asyncio.gather(*(bounded(check) for check in checks.values()))
+        wrong = {name: answer for name, answer in zip(checks, answers, strict=True) if answer}
+        if not wrong:
+            return JSONResponse({"status": "ready"})
+        problem = {
+            "type": "about:blank",
+            "title": "Not ready",
+            "status": 503,
+            "code": "not-ready",
+            "detail": "; ".join(f"{name}: {answer}" for name, answer in wrong.items()),
+        }
+        return JSONResponse(problem, 503, media_type="application/problem+json")
+
+    return [Route("/health/live", live), Route("/health/ready", ready)]
+
+
+async def bounded(check: Check) -> str | None:
+    try:
+        async with asyncio.timeout(CHECK_TIMEOUT_SECONDS):
+            return await check()
+    except TimeoutError:
+        return f"no answer within {CHECK_TIMEOUT_SECONDS} s"
+    except Exception as error:  # whatever a check raises is its answer
+        return repr(error)
+
+
+class Server(uvicorn.Server):
+    """A server beside other work in one event loop: signals stay with the process."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@asynccontextmanager
+async def health_server(host: str, port: int, checks: Mapping[str, Check]) -> AsyncIterator[None]:
+    """Answers health requests of a process that has no HTTP of its own."""
+    app = Starlette(routes=health_routes(checks))
+    async with served(server_config(app, host, port)):
+        yield
+
+
+@asynccontextmanager
+async def served(config: uvicorn.Config) -> AsyncIterator[None]:
+    """Answers requests while the process does its other work."""
+    server = Server(config)
+    serving = asyncio.create_task(server.serve())
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        with contextlib.suppress(asyncio.CancelledError):
+            await serving
+
+
+def database_check(pool: asyncpg.Pool) -> Check:
+    async def check() -> str | None:
+        await pool.fetchval("SELECT 1")
+        return None
+
+    return check

@@ -1,0 +1,203 @@
+"""HTTP in and out, the same in every service: the application, its refusals, and its answers."""
+
+from collections.abc import Mapping, Sequence, Set
+from functools import partial
+from http import HTTPStatus
+from typing import TypeVar
+
+import asyncpg
+from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from fastapi_offline import FastAPIOffline
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp, Receive, Send
+from starlette.types import Scope as AsgiScope
+
+from shared.eventsourcing.errors import Gone, NotFound, Refused, VersionConflict
+from shared.messaging.messages import Answer
+from shared.web.auth import CALLER, Door, May
+from shared.web.health import Check, database_check, health_routes
+from shared.web.idempotency import Replay
+from shared.web.limits import BODY_TOO_LARGE, AnswerTime, BodySize
+from shared.web.openapi import document, methods_of, routes_of
+from shared.web.problems import HttpProblem, problem, problem_of
+from shared.web.request_spans import RequestSpans
+
+C = TypeVar("C")
+S = TypeVar("S")
+E = TypeVar("E")
+
+PAGE_FILES = "/static-offline-docs"
+OPEN_PATHS = frozenset(
+    {"/health/live", "/health/ready", "/docs", "/docs/oauth2-redirect", "/openapi.json"}
+    | {f"{PAGE_FILES}/{name}" for name in ("swagger-ui-bundle.js", "swagger-ui.css", "favicon.png")}
+)
+"""All that is answered without a token, in every service."""
+
+CODES = {413: BODY_TOO_LARGE}
+"""Of what is refused in HTTP itself; the others are called as in its standard."""
+
+REPLAYED = "Idempotency-Replayed"
+
+
+class OpenRoute(Exception):
+    """A route that anybody could call."""
+
+
+def create_app(
+    title: str,
+    routers: Sequence[APIRouter],
+    *,
+    resources: object,
+    door: Door,
+    pool: asyncpg.Pool | None = None,
+    checks: Mapping[str, Check] | None = None,
+    open_routes: Sequence[BaseRoute] = (),
+    open_paths: Set[str] = frozenset(),
+) -> FastAPI:
+    """The same application in every service: its routes, health, traces, problem details.
+
+    `resources` are what the service's own routes need, as `app.state.resources`. With a `pool`
+    changes can be repeated safely, and its database has to answer for the service to be ready,
+    besides all that `checks` say. What is at `open_paths` is answered without a token;
+    `open_routes` have it.
+
+    Raises:
+        OpenRoute: a route does not say first which scope it needs.
+    """
+    app = FastAPIOffline(
+        title=title,
+        redoc_url=None,
+        static_url=PAGE_FILES,
+        redirect_slashes=False,
+        telemetry={"tracing": False, "metrics": False, "logs": False},
+    )
+    app.openapi = partial(document, app, routers)  # type: ignore[method-assign]
+    app.state.pool = pool
+    app.state.resources = resources
+    for router in routers:
+        demand_scopes(router)
+        app.router.routes.extend(router.routes)  # included ones would be matched twice
+    app.router.routes.extend(open_routes)
+    database = {} if pool is None else {"database": database_check(pool)}
+    app.router.routes.extend(health_routes({**database, **(checks or {})}))
+    answer_problems(app, routers)
+    app.add_middleware(BodySize)
+    app.add_middleware(AnswerTime)
+    app.add_middleware(Authentication, door=door, open_paths=OPEN_PATHS | open_paths)
+    app.add_middleware(RequestSpans)
+    return app
+
+
+def demand_scopes(router: APIRouter) -> None:
+    """Raises OpenRoute unless the first thing that each route depends on is a scope."""
+    for route in router.routes:
+        first = route.dependant.dependencies[:1] if isinstance(route, APIRoute) else []
+        if not first or not isinstance(first[0].call, May):
+            raise OpenRoute(getattr(route, "path", route))
+
+
+class Authentication:
+    """Lets nobody in but known callers, before anything of the request's body is read.
+
+    `caller_of` the request says who it is.
+    """
+
+    def __init__(self, app: ASGIApp, door: Door, open_paths: Set[str]) -> None:
+        self.app = app
+        self.door = door
+        self.open_paths = open_paths
+
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] not in self.open_paths:
+            try:
+                scope[CALLER] = await self.door.admit(scope["headers"])
+            except HttpProblem as error:
+                return await problem_of(error)(scope, receive, send)
+        return await self.app(scope, receive, send)
+
+
+def answer_problems(app: FastAPI, routers: Sequence[APIRouter]) -> None:
+    """Turn what a request can raise into problem details. All else is a bug: 500, logged once."""
+
+    @app.exception_handler(HttpProblem)
+    async def http_problem(request: Request, error: HttpProblem) -> Response:
+        return problem_of(error)
+
+    @app.exception_handler(Refused)
+    async def refused(request: Request, error: Refused) -> Response:
+        return problem(409, error.code, error.reason)
+
+    @app.exception_handler(NotFound)
+    async def not_found(request: Request, error: NotFound) -> Response:
+        return problem(404, error.code, error.reason)
+
+    @app.exception_handler(Gone)
+    async def gone(request: Request, error: Gone) -> Response:
+        return problem(410, error.code, error.reason)
+
+    @app.exception_handler(VersionConflict)
+    async def version_conflict(request: Request, error: VersionConflict) -> Response:
+        asked = "If-Match" in request.headers
+        detail = f"the current version is {error.current_version}"
+        return problem(412 if asked else 409, "version-conflict", detail)
+
+    @app.exception_handler(Replay)
+    async def replay(request: Request, error: Replay) -> Response:
+        return response(error.answer, {REPLAYED: "true"})
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        errors = [
+            {"field": ".".join(map(str, each["loc"])), "message": each["msg"]}
+            for each in error.errors()
+        ]
+        return problem(422, "invalid-request", "the request has not the documented form", errors)
+
+    @app.exception_handler(HTTPException)
+    async def http_error(request: Request, error: HTTPException) -> Response:
+        phrase = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")
+        code = CODES.get(error.status_code, phrase)
+        answer = problem(error.status_code, code, str(error.detail))
+        answer.headers.update(error.headers or {})
+        if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            answer.headers["Allow"] = ", ".join(methods_at(request.url.path, routers))
+        return answer
+
+    @app.exception_handler(Exception)
+    async def bug(request: Request, error: Exception) -> Response:
+        return problem(500, "internal-error", "this should not have happened; it was logged")
+
+
+def methods_at(path: str, routers: Sequence[APIRouter]) -> Sequence[str]:
+    """All methods of a path. The framework names only those of the first route that has it."""
+    routes = [route for route in routes_of(routers) if route.path_regex.match(path)]
+    return sorted({method for route in routes for method in methods_of(route)})
+
+
+def etag(version: int) -> str:
+    return f'"{version}"'
+
+
+def response(answer: Answer, more_headers: dict[str, str] | None = None) -> Response:
+    headers = {**answer.headers, **(more_headers or {})}
+    form = "application/json" if answer.body else None
+    return Response(answer.body, answer.status, headers, media_type=form)
+
+
+def no_content(version: int) -> Answer:
+    """It is done, and there is nothing to show but its version."""
+    return Answer(status=204, headers={"ETag": etag(version)}, body=b"")
+
+
+def answer_of(
+    body: BaseModel, *, version: int, status: int = 200, location: str | None = None
+) -> Answer:
+    """A resource as an answer with its entity tag."""
+    headers = {"ETag": etag(version)}
+    if location is not None:
+        headers["Location"] = location
+    return Answer(status=status, headers=headers, body=body.model_dump_json().encode())

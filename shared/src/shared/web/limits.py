@@ -1,0 +1,112 @@
+"""How much may be asked of a process: how large, how long, and by each caller how often."""
+
+import asyncio
+import math
+import time
+
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from shared.web.problems import HttpProblem, problem
+
+BODY_BYTES_MAX = 64 * 1024
+BODY_TOO_LARGE = "body-too-large"
+ANSWER_SECONDS_MAX = 60.0
+"""Until an answer begins: 30 s, and the longest wait that an API offers."""
+CALLERS_MAX = 10_000
+"""Whose rates are known at once; whoever is forgotten starts with a full bucket."""
+BURST_SECONDS = 2
+"""What a caller did not ask for may be asked for later, up to this much of it."""
+
+
+class Rates:
+    """A token bucket for each caller, in the memory of this process alone."""
+
+    def __init__(self, per_second_max: float) -> None:
+        self._rate = per_second_max
+        self._burst = max(per_second_max * BURST_SECONDS, 1.0)
+        self._buckets: dict[str, tuple[float, float]] = {}
+        """What is left, and when that was so; whoever came last stands last."""
+
+    def demand(self, caller: str) -> None:
+        """Take one request. Raises HttpProblem for a caller who comes too often."""
+        now = time.monotonic()
+        left, at = self._buckets.pop(caller, (self._burst, now))
+        left = min(left + (now - at) * self._rate, self._burst)
+        admitted = left >= 1
+        if len(self._buckets) >= CALLERS_MAX:
+            del self._buckets[next(iter(self._buckets))]
+        self._buckets[caller] = (left - admitted, now)
+        if not admitted:
+            seconds = math.ceil((1 - left) / self._rate)
+            detail = f"a caller may ask {self._rate:g} times a second"
+            raise HttpProblem(429, "too-many-requests", detail, {"Retry-After": str(seconds)})
+
+
+class BodySize:
+    """Refuses a body that is too large when it says so, or else as soon as it is."""
+
+    def __init__(self, app: ASGIApp, bytes_max: int = BODY_BYTES_MAX) -> None:
+        self.app = app
+        self.bytes_max = bytes_max
+        self.detail = f"a body has at most {bytes_max} bytes"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+        declared = declared_bytes(scope)
+        if declared is None:
+            return await self.app(scope, self._bounded(receive), send)
+        if declared > self.bytes_max:
+            refusal = problem(413, BODY_TOO_LARGE, self.detail)
+            return await refusal(scope, receive, send)
+        return await self.app(scope, receive, send)
+
+    def _bounded(self, receive: Receive) -> Receive:
+        received = 0
+
+        async def receive_bounded() -> Message:
+            nonlocal received
+            message = await receive()
+            received += len(message.get("body", b""))
+            if received > self.bytes_max:
+                raise HTTPException(413, self.detail)
+            return message
+
+        return receive_bounded
+
+
+def declared_bytes(scope: Scope) -> int | None:
+    """What the request says of its body; h11 has seen that it is a number, and takes no more."""
+    for name, value in scope["headers"]:
+        if name == b"content-length":
+            return int(value)
+    return None
+
+
+class AnswerTime:
+    """Gives a request up whose answer does not begin in time. A stream may take as long as it likes
+    once it has begun; see `connections` for one that is not read.
+    """
+
+    def __init__(self, app: ASGIApp, seconds_max: float = ANSWER_SECONDS_MAX) -> None:
+        self.app = app
+        self.seconds_max = seconds_max
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+
+        async def send_in_time(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                limit.reschedule(None)
+            await send(message)
+
+        try:
+            async with asyncio.timeout(self.seconds_max) as limit:
+                await self.app(scope, receive, send_in_time)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            answer = problem(504, "answer-too-slow", "there was no answer in time, try again")
+            await answer(scope, receive, send)

@@ -1,0 +1,190 @@
+"""A service's OpenAPI document, exact to the code of each refusal and the header of each answer."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import APIRouter, FastAPI
+from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
+
+from shared.web.auth import May
+from shared.web.problems import PROBLEM, Problem, details
+
+PROBLEM_REFERENCE = {"$ref": "#/components/schemas/Problem"}
+
+Responses = dict[int | str, dict[str, Any]]
+Json = dict[str, Any]
+
+ABOUT = """
+Whoever calls shows a bearer token, and each operation says which scope it must have.
+
+Every refusal is a problem (RFC 9457), whose `code` is stable and meant for programs. Beside those
+that are listed at each operation, `404 not-found` and `405 method-not-allowed` answer what is no
+operation, and `500 internal-error` says that there is a bug.
+
+A change can be repeated safely under an `Idempotency-Key`: it has one effect and the same answer.
+With `If-Match` it is made only if nobody has made another one since that `ETag`.
+"""
+
+ANY_CODES = {
+    401: ["unauthenticated", "invalid-token"],
+    403: ["insufficient-scope"],
+    413: ["body-too-large"],
+    422: ["invalid-request"],
+    429: ["too-many-requests"],
+    503: ["keys-unavailable"],
+    504: ["answer-too-slow"],
+}
+"""What any request may be answered, whatever it is about."""
+
+WRITE_CODES = {
+    400: ["bad-request", "malformed-idempotency-key", "malformed-if-match"],
+    408: ["body-too-slow"],
+    409: ["request-in-progress", "version-conflict", "event-too-large"],
+    412: ["version-conflict"],
+    422: ["idempotency-key-reused"],
+    503: ["busy"],
+}
+"""What any change may be answered besides."""
+
+NOT_FOUND = "not-found"
+"""What is answered when an id in a path has a slash in it, and so names no operation."""
+
+TEXT = {"type": "string"}
+ENTITY_TAG = r'"[0-9]{1,9}"'
+
+KEY_FORM = r"[\x21-\x7e]{1,255}"
+IF_MATCH_FORM = rf"(\*|{ENTITY_TAG})"
+IDEMPOTENCY_KEY = "Idempotency-Key"
+IF_MATCH = "If-Match"
+CHANGES = {"POST", "PUT", "PATCH", "DELETE"}
+HEADERS_OF_CHANGES: Sequence[Json] = (
+    {
+        "name": IDEMPOTENCY_KEY,
+        "in": "header",
+        "required": False,
+        "description": "Any name for this request, such as a UUID; the same for its repetitions.",
+        "schema": TEXT | {"pattern": f"^{KEY_FORM}$"},
+    },
+    {
+        "name": IF_MATCH,
+        "in": "header",
+        "required": False,
+        "description": "The `ETag` of what is to be changed, or `*` for any.",
+        "schema": TEXT | {"format": "entity-tag", "pattern": f"^{IF_MATCH_FORM}$"},
+    },
+)
+"""What `calls` reads of every change."""
+
+ETAG = {"ETag": {"schema": TEXT | {"pattern": f"^{ENTITY_TAG}$"}, "required": True}}
+LOCATION = {"Location": {"schema": TEXT | {"pattern": "^/v1/"}, "required": True}}
+REPLAYED = {
+    "Idempotency-Replayed": {
+        "schema": TEXT | {"enum": ["true"]},
+        "description": "The answer to an earlier request under this key.",
+    }
+}
+PROBLEM_HEADERS: Mapping[int, Json] = {
+    401: {"WWW-Authenticate": {"schema": TEXT | {"pattern": "^Bearer"}, "required": True}},
+    403: {"WWW-Authenticate": {"schema": TEXT | {"pattern": "^Bearer"}}},
+    429: {"Retry-After": {"schema": TEXT | {"pattern": "^[0-9]+$"}, "required": True}},
+}
+
+
+def answered(status: int, *headers: Json) -> Responses:
+    """The headers of a success, for a route's `responses`."""
+    return {status: {"headers": {name: form for each in headers for name, form in each.items()}}}
+
+
+def refusals(
+    *,
+    missing: Sequence[str] = (),
+    gone: Sequence[str] = (),
+    conflicts: Sequence[str] = (),
+    invalid: Sequence[str] = (),
+    forbidden: Sequence[str] = (),
+    unavailable: Sequence[str] = (),
+    writes: bool = False,
+) -> Responses:
+    """The refusals of one route by their codes, for its `responses`."""
+    not_found = [*missing, NOT_FOUND] if missing else []
+    own = {
+        403: forbidden,
+        404: not_found,
+        409: conflicts,
+        410: gone,
+        422: invalid,
+        503: unavailable,
+    }
+    codes: defaultdict[int, list[str]] = defaultdict(list)
+    for part in (own, ANY_CODES, WRITE_CODES if writes else {}):
+        for status, named in part.items():
+            codes[status] += named
+    return {status: described(status, codes[status]) for status in sorted(codes) if codes[status]}
+
+
+def described(status: int, codes: Iterable[str]) -> Json:
+    """One status of a route, with an example for each code."""
+    examples = {
+        code: {"value": details(status, code, "why, in words").model_dump(exclude_none=True)}
+        for code in codes
+    }
+    own = {"properties": {"status": {"const": status}, "code": {"enum": list(examples)}}}
+    headers = {"headers": PROBLEM_HEADERS[status]} if status in PROBLEM_HEADERS else {}
+    return headers | {
+        "description": f"{HTTPStatus(status).phrase}: {', '.join(examples)}",
+        "content": {PROBLEM: {"schema": {"allOf": [PROBLEM_REFERENCE, own]}, "examples": examples}},
+    }
+
+
+def document(app: FastAPI, routers: Sequence[APIRouter]) -> Json:
+    """The OpenAPI document, made once."""
+    if app.openapi_schema is None:
+        made = get_openapi(
+            title=app.title,
+            version=app.version,
+            description=ABOUT,
+            routes=app.routes,
+            servers=[{"url": "/", "description": "The service that shows this document."}],
+        )
+        made["components"]["schemas"]["Problem"] = Problem.model_json_schema(mode="serialization")
+        for route in routes_of(routers):
+            for method in methods_of(route):
+                operation = made["paths"][route.path_format][method.lower()]
+                complete(operation, route)
+                if method in CHANGES:
+                    operation.setdefault("parameters", []).extend(HEADERS_OF_CHANGES)
+        app.openapi_schema = made
+    return app.openapi_schema
+
+
+def routes_of(routers: Iterable[APIRouter]) -> Iterator[APIRoute]:
+    for router in routers:
+        yield from (route for route in router.routes if isinstance(route, APIRoute))
+
+
+def methods_of(route: APIRoute) -> Set[str]:
+    return route.methods or set()
+
+
+def complete(operation: Json, route: APIRoute) -> None:
+    """Add what FastAPI does not know of an operation."""
+    scope = route.dependant.dependencies[0].call
+    assert isinstance(scope, May)
+    operation["operationId"] = route.name
+    operation["description"] += f"\n\nScope: `{scope.scope}`."
+    operation["security"] = [{scope.scheme_name: [scope.scope]}]
+    for parameter in operation.get("parameters", []):
+        parameter["schema"] = without_null(parameter["schema"])
+    for content in operation["responses"].get("200", {}).get("content", {}).values():
+        content.pop("itemSchema", None)  # FastAPI's word for streams is of OpenAPI 3.2, this is 3.1
+
+
+def without_null(schema: Json) -> Json:
+    """A parameter can be left out, but nothing in an address or a header is null."""
+    choices: list[Json] = [each for each in schema.get("anyOf", []) if each != {"type": "null"}]
+    if len(choices) != 1:
+        return schema
+    return {name: value for name, value in schema.items() if name != "anyOf"} | choices[0]
