@@ -71,7 +71,8 @@ def test_a_tampered_row_is_found_by_the_verb_and_by_the_hourly_comparison(
         )
         assert len(alarm) >= 1
         log = stack.logs()["analytics-reconciler"]
-        assert "ERROR analytics_spark.reconciler a cell is not what the event stores say" in log
+        logger = "analytics_spark.reconciliation.reconciler"
+        assert f"ERROR {logger} a cell is not what the event stores say" in log
     finally:
         tamper(stack, final_sample, -1)
 

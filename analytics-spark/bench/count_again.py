@@ -1,6 +1,6 @@
 """Count all that the topics hold, once, into empty tables, and end: the settings are the job's."""
 
-from analytics_spark.session import open_session
+from analytics_spark.job.session import open_session
 from analytics_spark.settings import JobSettings
 from history_trial import count_all
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from analytics_spark.session import open_session
+from analytics_spark.job.session import open_session
 from analytics_spark.settings import JobSettings
 from embedded import class_archive, figures, jars
 from embedded.errors import Failure
@@ -54,7 +54,7 @@ def setups(orders: int) -> Iterator[Setup]:
 
 def main() -> int:
     arguments = parser().parse_args()
-    logging.getLogger("analytics_spark.dead_letters").setLevel(logging.CRITICAL)
+    logging.getLogger("analytics_spark.job.dead_letters").setLevel(logging.CRITICAL)
     began_at = time.monotonic()
     tried: list[tuple[str, Outcome, float]] = []
     try:

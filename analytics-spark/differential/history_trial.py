@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 import oracle
-from analytics_spark import dead_letters, query, sink, writer
+from analytics_spark.job import dead_letters, query, sink, writer
 from analytics_spark.settings import JobSettings
 from oracle import BATCHES, CELLS, NEVER_MILLISECONDS, RECORDS
 from random_history import RandomHistory, Record

@@ -8,7 +8,7 @@ import os
 import signal
 
 from analytics_spark import __main__ as process
-from analytics_spark import sink
+from analytics_spark.job import sink
 from shared.runtime import faults, processes
 from shared.runtime.faults import FaultPoint
 

@@ -4,9 +4,9 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from analytics_spark.batch import Batch, Tally
-from analytics_spark.cells import DELTAS
-from analytics_spark.records import BAD
+from analytics_spark.job.batch import Batch, Tally
+from analytics_spark.job.cells import DELTAS
+from analytics_spark.job.records import BAD
 from histories import HOUR
 from small_job import milliseconds
 

@@ -7,8 +7,8 @@ from typing import Self
 import psycopg
 from psycopg.types.json import Jsonb
 
-from analytics_spark import reconcile
-from analytics_spark.reconcile import Reconciliation
+from analytics_spark.reconciliation import reconcile
+from analytics_spark.reconciliation.reconcile import Reconciliation
 from histories import Event, at, confirmed
 from shared.runtime import postgres
 from small_job import LATENESS_MILLISECONDS, SmallJob

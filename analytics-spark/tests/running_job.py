@@ -15,8 +15,8 @@ from aiokafka.structs import ConsumerRecord
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from analytics_spark import dead_letters, query, sink, writer
-from analytics_spark.generations import FIRST, Generation
+from analytics_spark.job import dead_letters, query, sink, writer
+from analytics_spark.job.generations import FIRST, Generation
 from analytics_spark.settings import JobSettings
 from histories import Event
 from shared.messaging.topics import TOPICS

@@ -11,12 +11,12 @@ import psycopg
 import pyarrow as pa
 from fastapi import FastAPI
 
-from analytics_spark import sink
-from analytics_spark.batch import Batch, Tally
-from analytics_spark.cells import DELTAS
-from analytics_spark.checkpoint import Offsets
-from analytics_spark.records import BAD
-from analytics_spark.topic_ends import TopicEnds
+from analytics_spark.job import sink
+from analytics_spark.job.batch import Batch, Tally
+from analytics_spark.job.cells import DELTAS
+from analytics_spark.job.checkpoint import Offsets
+from analytics_spark.job.records import BAD
+from analytics_spark.serving.topic_ends import TopicEnds
 from shared.runtime.brokers import Brokers
 from shared.web.connections import TimedConnection, server_config
 from shared.web.health import Server

@@ -9,11 +9,11 @@ import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 from pyspark.sql.streaming.tws_tester import TwsTester
 
-from analytics_spark.blobs import from_bytes
-from analytics_spark.cells import KEY, NOBODY, VALUES
-from analytics_spark.pack import pack
-from analytics_spark.processor import CellDeltas
-from analytics_spark.topics import ITEMS, ORDERS, USERS, Kind
+from analytics_spark.job.blobs import from_bytes
+from analytics_spark.job.cells import KEY, NOBODY, VALUES
+from analytics_spark.job.pack import pack
+from analytics_spark.job.processor import CellDeltas
+from analytics_spark.job.topics import ITEMS, ORDERS, USERS, Kind
 from histories import Event
 
 LATENESS_MILLISECONDS = 7_200_000

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import psycopg
 
-from analytics_spark.cells import KEY, VALUES
+from analytics_spark.job.cells import KEY, VALUES
 from small_job import SmallJob
 
 INSERT_EPOCH = """

@@ -16,7 +16,7 @@ import users_svc.order_messages
 import users_svc.read_models
 import users_svc.worker
 from analytics_faust import messages as by_arrival
-from analytics_spark import topics as analytics
+from analytics_spark.job import topics as analytics
 from shared.eventsourcing.codec import Codec
 from shared.projections.read_models import ReadModel
 

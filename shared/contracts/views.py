@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from analytics_spark.topics import SCHEMA_VERSION, Topic
+from analytics_spark.job.topics import SCHEMA_VERSION, Topic
 from compatibility import NULL, choices, values
 from event_schemas import MONEY, Schema, schema_of
 from promises import CONTRACT_ON, SPARK_READER, SPARK_TOPICS, VIEWS, View

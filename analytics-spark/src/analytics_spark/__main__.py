@@ -12,15 +12,15 @@ from collections.abc import Callable, Sequence
 import psycopg
 from starlette.routing import BaseRoute
 
-from analytics_spark import commands
+from analytics_spark.operations import commands
 from analytics_spark.settings import ApiSettings, ExportSettings, JobSettings, ReconcileSettings
 from shared.runtime import migrate_command, processes, telemetry
 from shared.web.limits import Rates
 
 
 async def run_api(arguments: argparse.Namespace) -> None:
-    from analytics_spark import api  # without Spark: the api needs a tenth of its memory
-    from analytics_spark.bootstrap import open_resources
+    from analytics_spark.serving import api  # without Spark: the api needs a tenth of its memory
+    from analytics_spark.serving.bootstrap import open_resources
     from shared.web import api_process
 
     settings = processes.read_settings(ApiSettings)
@@ -32,7 +32,7 @@ async def run_api(arguments: argparse.Namespace) -> None:
 
 def page_of(settings: ApiSettings) -> Sequence[BaseRoute]:
     """The page, where the settings let it be shown."""
-    from analytics_spark import page
+    from analytics_spark.serving import page
 
     if not settings.has_page:
         return ()
@@ -40,11 +40,11 @@ def page_of(settings: ApiSettings) -> Sequence[BaseRoute]:
 
 
 async def run_job(arguments: argparse.Namespace) -> None:
-    from analytics_spark.session import begin_session
+    from analytics_spark.job.session import begin_session
 
     settings = processes.read_settings(JobSettings)
     begin_session(settings)
-    from analytics_spark import job
+    from analytics_spark.job import job
 
     with telemetry.configured("analytics-job", settings.otel_exporter_otlp_endpoint):
         await job.run_job(settings)
@@ -55,7 +55,7 @@ async def migrate(arguments: argparse.Namespace) -> None:
 
 
 async def run_reconciler(arguments: argparse.Namespace) -> None:
-    from analytics_spark import reconciler
+    from analytics_spark.reconciliation import reconciler
 
     settings = processes.read_settings(ReconcileSettings)
     with telemetry.configured("analytics-reconciler", settings.otel_exporter_otlp_endpoint):
@@ -63,8 +63,8 @@ async def run_reconciler(arguments: argparse.Namespace) -> None:
 
 
 async def run_reconcile(arguments: argparse.Namespace) -> None:
-    from analytics_spark import reconciler
-    from analytics_spark.reconcile import NotComparable
+    from analytics_spark.reconciliation import reconciler
+    from analytics_spark.reconciliation.reconcile import NotComparable
 
     settings = processes.read_settings(ReconcileSettings)
     hours = settings.reconcile_hours_max if arguments.hours is None else arguments.hours
@@ -80,7 +80,7 @@ async def run_reconcile(arguments: argparse.Namespace) -> None:
 
 
 async def run_archive(arguments: argparse.Namespace) -> None:
-    from analytics_spark import class_archive
+    from analytics_spark.operations import class_archive
 
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     try:
@@ -90,7 +90,7 @@ async def run_archive(arguments: argparse.Namespace) -> None:
 
 
 async def run_export(arguments: argparse.Namespace) -> None:
-    from analytics_spark import export
+    from analytics_spark.operations import export
 
     settings = processes.read_settings(ExportSettings)
     folder = arguments.to or settings.export_dir
@@ -105,7 +105,8 @@ async def run_export(arguments: argparse.Namespace) -> None:
 
 
 async def run_reprocess(arguments: argparse.Namespace) -> None:
-    from analytics_spark import job, reprocess
+    from analytics_spark.job import job
+    from analytics_spark.operations import reprocess
 
     settings = processes.read_settings(JobSettings)
     failures = (*job.FAILURES, reprocess.NothingDone)
@@ -114,7 +115,8 @@ async def run_reprocess(arguments: argparse.Namespace) -> None:
 
 
 async def run_rescale(arguments: argparse.Namespace) -> None:
-    from analytics_spark import job, rescale
+    from analytics_spark.job import job
+    from analytics_spark.operations import rescale
 
     settings = processes.read_settings(JobSettings)
     failures = (*job.FAILURES, rescale.NotRescaled)
@@ -125,7 +127,7 @@ async def to_the_end(
     work: Callable[[threading.Event], None], failures: tuple[type[Exception], ...]
 ) -> None:
     """Run what waits for Spark, in a thread: a signal sets its event, a failure is one line."""
-    from analytics_spark.job import cause_of
+    from analytics_spark.job.job import cause_of
 
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     stop = threading.Event()

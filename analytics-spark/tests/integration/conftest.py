@@ -45,7 +45,7 @@ def spark(
     spark_jars: Path, spark_classes: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SparkSession]:
     """One session for the run; the queries of the tests bring their own settings."""
-    from analytics_spark.session import open_session
+    from analytics_spark.job.session import open_session
 
     settings = JobSettings(
         environment="development",

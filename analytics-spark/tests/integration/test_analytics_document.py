@@ -3,7 +3,7 @@
 import pytest
 from fastapi import FastAPI
 
-from analytics_spark.api import router
+from analytics_spark.serving.api import router
 from documents import Json, flaws_of
 from shared.web.openapi import document
 

@@ -11,15 +11,15 @@ import pyarrow as pa
 import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from analytics_spark import sink
-from analytics_spark.api import create_app
-from analytics_spark.batch import Batch, Tally
-from analytics_spark.bootstrap import Resources
-from analytics_spark.cells import DELTAS, KEY, VALUES
-from analytics_spark.records import BAD
-from analytics_spark.stream import Feed
-from analytics_spark.topic_ends import FRESH_SECONDS, TopicEnds
-from analytics_spark.writer import open_writer
+from analytics_spark.job import sink
+from analytics_spark.job.batch import Batch, Tally
+from analytics_spark.job.cells import DELTAS, KEY, VALUES
+from analytics_spark.job.records import BAD
+from analytics_spark.job.writer import open_writer
+from analytics_spark.serving.api import create_app
+from analytics_spark.serving.bootstrap import Resources
+from analytics_spark.serving.stream import Feed
+from analytics_spark.serving.topic_ends import FRESH_SECONDS, TopicEnds
 from embedded.run_folder import RunFolder
 from embedded.testing import bearer
 from histories import HOUR, at, sample

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import dataset, parquet
 
-from analytics_spark import export as exporting
-from analytics_spark.export import Exported, NotExported, export
+from analytics_spark.operations import export as exporting
+from analytics_spark.operations.export import Exported, NotExported, export
 from histories import at, confirmed, id_of, sample
 from small_job import SmallJob
 from stored_cells import store
@@ -130,7 +130,7 @@ def test_a_full_disk_leaves_no_part_of_a_file(
 KILLED_HALFWAY = """
 import os, signal, sys
 from pathlib import Path
-from analytics_spark import export
+from analytics_spark.operations import export
 
 def write_table(table, file):
     file.write(b"PAR1 and half of the rest")

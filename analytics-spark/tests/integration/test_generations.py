@@ -6,8 +6,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from analytics_spark import generations, sink, writer
-from analytics_spark.generations import FIRST, Generation, OtherGeneration
+from analytics_spark.job import generations, sink, writer
+from analytics_spark.job.generations import FIRST, Generation, OtherGeneration
 from one_batch import BUCKETS, JACK, one_batch
 from shared.runtime import postgres
 

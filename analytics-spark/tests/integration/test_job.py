@@ -15,7 +15,7 @@ import psutil
 import psycopg
 import pytest
 
-from analytics_spark import generations
+from analytics_spark.job import generations
 from histories import sample
 from running_job import empty_topics, publish
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import httpx
 import pytest
 
-from analytics_spark import page
-from analytics_spark.api import create_app
-from analytics_spark.batch import Tally
-from analytics_spark.bootstrap import Resources
-from analytics_spark.checkpoint import Offsets
+from analytics_spark.job.batch import Tally
+from analytics_spark.job.checkpoint import Offsets
+from analytics_spark.job.writer import open_writer
+from analytics_spark.serving import page
+from analytics_spark.serving.api import create_app
+from analytics_spark.serving.bootstrap import Resources
+from analytics_spark.serving.stream import Feed
 from analytics_spark.settings import ApiSettings
-from analytics_spark.stream import Feed
-from analytics_spark.writer import open_writer
 from embedded.run_folder import RunFolder
 from embedded.testing import bearer
 from histories import HOUR, at

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, Page, Route, ViewportSize, expect
 
-from analytics_spark import page as page_module
-from analytics_spark import stream
-from analytics_spark.api import create_app
-from analytics_spark.batch import Tally
-from analytics_spark.bootstrap import Resources
-from analytics_spark.stream import open_feed
-from analytics_spark.writer import open_writer
+from analytics_spark.job.batch import Tally
+from analytics_spark.job.writer import open_writer
+from analytics_spark.serving import page as page_module
+from analytics_spark.serving import stream
+from analytics_spark.serving.api import create_app
+from analytics_spark.serving.bootstrap import Resources
+from analytics_spark.serving.stream import open_feed
 from histories import HOUR, at
 from served import BUCKETS, KnownEnds, Writer, purchase, served
 from shared.runtime import postgres

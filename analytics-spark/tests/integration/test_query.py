@@ -10,9 +10,9 @@ from aiokafka.errors import KafkaError
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from analytics_spark import dead_letters, query, sink
+from analytics_spark.job import dead_letters, query, sink
+from analytics_spark.job.writer import NotTheWriter
 from analytics_spark.settings import JobSettings
-from analytics_spark.writer import NotTheWriter
 from histories import (
     HOUR,
     USERS,
@@ -214,7 +214,9 @@ def test_both_stages_have_the_same_workers(live: RunningJob) -> None:
     mine = {each.pid for each in psutil.Process().children(recursive=True)}
     family = [each for each in psutil.process_iter(["cmdline", "name", "ppid"]) if each.pid in mine]
     java = {each.pid for each in family if each.info["name"] == "java"}
-    workers = [each for each in family if "analytics_spark.workers" in (each.info["cmdline"] or [])]
+    workers = [
+        each for each in family if "analytics_spark.job.workers" in (each.info["cmdline"] or [])
+    ]
     forked_by = {each.info["ppid"] for each in workers} - java
     assert len(forked_by) == 1
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from analytics_spark import reconcile
-from analytics_spark.reconcile import NotComparable, Reconciliation
+from analytics_spark.reconciliation import reconcile
+from analytics_spark.reconciliation.reconcile import NotComparable, Reconciliation
 from embedded.pytest_plugin import new_database
 from histories import HOUR, at, cancelled, confirmed, id_of, moved, origin_corrected, sample
 from reconciled_world import World

@@ -9,13 +9,13 @@ import httpx
 import psycopg
 import pytest
 
-from analytics_spark import reconciler
-from analytics_spark.api import create_app
-from analytics_spark.bootstrap import Resources
-from analytics_spark.reconciler import Health
+from analytics_spark.reconciliation import reconciler
+from analytics_spark.reconciliation.reconciler import Health
+from analytics_spark.serving.api import create_app
+from analytics_spark.serving.bootstrap import Resources
+from analytics_spark.serving.stream import Feed
+from analytics_spark.serving.topic_ends import TopicEnds
 from analytics_spark.settings import ReconcileSettings
-from analytics_spark.stream import Feed
-from analytics_spark.topic_ends import TopicEnds
 from embedded.pytest_plugin import new_database
 from embedded.run_folder import RunFolder
 from embedded.testing import bearer

@@ -10,10 +10,11 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-from analytics_spark import generations, job, reprocess
-from analytics_spark.generations import FIRST
-from analytics_spark.generations_compared import content_of
-from analytics_spark.job import cause_of
+from analytics_spark.job import generations, job
+from analytics_spark.job.generations import FIRST
+from analytics_spark.job.job import cause_of
+from analytics_spark.operations import reprocess
+from analytics_spark.operations.generations_compared import content_of
 from analytics_spark.settings import JobSettings
 from histories import HOUR, at, cancelled, confirmed, id_of, moved, registered, sample
 from running_job import Lent, RunningJob
@@ -78,7 +79,8 @@ def test_a_switch_and_a_roll_back_lose_nothing_and_count_nothing_twice(
     with pytest.raises(StreamingQueryException) as ended:
         live.read(confirmed("refused", "Jack", ("iphone", 1), ordered_at=at(19)))
     assert cause_of(ended.value) == (
-        "analytics_spark.generations.OtherGeneration: generation 1 is not the active one any more"
+        "analytics_spark.job.generations.OtherGeneration: "
+        "generation 1 is not the active one any more"
     )
     after = RunningJob(spark, settings, reader, generations.active(reader))
     after.read(confirmed("after", "Jack", ("iphone", 1), ordered_at=at(21)))

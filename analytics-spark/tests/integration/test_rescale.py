@@ -8,11 +8,12 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from analytics_spark import checkpoint, job, rescale, writer
-from analytics_spark.generations import FIRST
-from analytics_spark.rescale import NotRescaled
+from analytics_spark.job import checkpoint, job, writer
+from analytics_spark.job.generations import FIRST
+from analytics_spark.job.writer import NotTheWriter
+from analytics_spark.operations import rescale
+from analytics_spark.operations.rescale import NotRescaled
 from analytics_spark.settings import JobSettings
-from analytics_spark.writer import NotTheWriter
 from histories import HOUR, at, cancelled, confirmed, moved, sample
 from running_job import Lent, RunningJob, Sink
 

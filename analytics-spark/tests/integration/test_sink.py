@@ -10,10 +10,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from analytics_spark import sink
-from analytics_spark import writer as writing
-from analytics_spark.batch import Batch, Tally, instant
-from analytics_spark.writer import NotTheWriter, open_writer
+from analytics_spark.job import sink
+from analytics_spark.job import writer as writing
+from analytics_spark.job.batch import Batch, Tally, instant
+from analytics_spark.job.writer import NotTheWriter, open_writer
 from histories import HOUR
 from one_batch import BUCKETS, JACK, QUERY_ID, one_batch
 from small_job import milliseconds

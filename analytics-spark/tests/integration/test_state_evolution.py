@@ -11,10 +11,10 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
-from analytics_spark import query
-from analytics_spark.job import cause_of
-from analytics_spark.processor import CellDeltas
-from analytics_spark.retained import BLOB, CHUNK
+from analytics_spark.job import query
+from analytics_spark.job.job import cause_of
+from analytics_spark.job.processor import CellDeltas
+from analytics_spark.job.retained import BLOB, CHUNK
 from histories import HOUR, at, confirmed, moved, sample
 from running_job import RunningJob
 

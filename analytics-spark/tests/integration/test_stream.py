@@ -17,12 +17,13 @@ from typing import Any
 import httpx
 import pytest
 
-from analytics_spark import changes, hours, sink, stream
-from analytics_spark.api import create_app
-from analytics_spark.bootstrap import Resources
-from analytics_spark.changes import Position
-from analytics_spark.stream import Event, open_feed
-from analytics_spark.writer import open_writer
+from analytics_spark.job import sink
+from analytics_spark.job.writer import open_writer
+from analytics_spark.serving import changes, hours, stream
+from analytics_spark.serving.api import create_app
+from analytics_spark.serving.bootstrap import Resources
+from analytics_spark.serving.changes import Position
+from analytics_spark.serving.stream import Event, open_feed
 from embedded import issuer
 from embedded.run_folder import RunFolder
 from embedded.testing import bearer

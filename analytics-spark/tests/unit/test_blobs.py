@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from analytics_spark import blobs
-from analytics_spark.blobs import OtherForm, from_bytes, to_bytes
+from analytics_spark.job import blobs
+from analytics_spark.job.blobs import OtherForm, from_bytes, to_bytes
 from histories import registered, sample
 from small_job import SmallJob
 

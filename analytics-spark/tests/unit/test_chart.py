@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from analytics_spark.chart import Measure, chart, money, scale
-from analytics_spark.hours import Totals
+from analytics_spark.serving.chart import Measure, chart, money, scale
+from analytics_spark.serving.hours import Totals
 from histories import HOUR, at
 
 FOUR = Totals(local_buyers=4, purchases=5, quantity=12, cents=44_506_56)

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from analytics_spark import checkpoint
+from analytics_spark.job import checkpoint
 
 LOG = """v1
 {"batchWatermarkMs":0,"batchTimestampMs":1795231772826,"conf":{}}

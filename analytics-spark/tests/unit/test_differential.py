@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from analytics_spark.cells import HOUR_MILLISECONDS
+from analytics_spark.job.cells import HOUR_MILLISECONDS
 from histories import (
     ORIGINS,
     PRICES,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from analytics_spark.job import cause_of
+from analytics_spark.job.job import cause_of
 
 THROUGH_PY4J = """An exception was raised by the Python Proxy. Return Message: Traceback:
   File "py4j/clientserver.py", line 644, in _call_proxy

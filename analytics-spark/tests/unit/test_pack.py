@@ -2,9 +2,9 @@
 
 import pytest
 
-from analytics_spark import pack
-from analytics_spark.blobs import from_bytes
-from analytics_spark.topics import ORDERS, Kind
+from analytics_spark.job import pack
+from analytics_spark.job.blobs import from_bytes
+from analytics_spark.job.topics import ORDERS, Kind
 from histories import at, confirmed
 from small_job import records
 

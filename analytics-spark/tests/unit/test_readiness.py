@@ -7,8 +7,8 @@ from typing import cast
 import pytest
 from pyspark.sql.streaming.query import StreamingQuery
 
-from analytics_spark import readiness
-from analytics_spark.readiness import PROGRESS_SECONDS_MAX, Readiness
+from analytics_spark.job import readiness
+from analytics_spark.job.readiness import PROGRESS_SECONDS_MAX, Readiness
 
 WAITING = "Waiting for next trigger"
 IDLE_PROGRESS_SECONDS = 10

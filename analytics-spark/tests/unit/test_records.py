@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from analytics_spark.records import FUTURE_MAX_MILLISECONDS, Checked, check
-from analytics_spark.topics import ORDERS, USERS
+from analytics_spark.job.records import FUTURE_MAX_MILLISECONDS, Checked, check
+from analytics_spark.job.topics import ORDERS, USERS
 from histories import Event, at, cancelled, confirmed, deleted, id_of, registered
 from small_job import RECORDED_AT, milliseconds, records
 

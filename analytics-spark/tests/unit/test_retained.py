@@ -2,7 +2,7 @@
 
 import pytest
 
-from analytics_spark import retained
+from analytics_spark.job import retained
 from histories import HOUR, at, confirmed, deleted, sample
 from small_job import SmallJob
 

@@ -9,7 +9,12 @@ from pathlib import Path
 
 from pydantic import PostgresDsn
 
-from analytics_spark.session import CHECKPOINT_FILES, WORKER_VARIABLES, class_sharing, configuration
+from analytics_spark.job.session import (
+    CHECKPOINT_FILES,
+    WORKER_VARIABLES,
+    class_sharing,
+    configuration,
+)
 from analytics_spark.settings import JobSettings
 from embedded.java import find_java
 

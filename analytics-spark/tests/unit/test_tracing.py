@@ -3,8 +3,8 @@
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from analytics_spark import tracing
-from analytics_spark.tracing import SampledOrder
+from analytics_spark.job import tracing
+from analytics_spark.job.tracing import SampledOrder
 from histories import HOUR
 from shared.runtime import telemetry
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from analytics_spark.cells import KEY, NOBODY
+from analytics_spark.job.cells import KEY, NOBODY
 from histories import (
     HOUR,
     at,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analytics_spark import versions
-from analytics_spark.versions import Changes, Versions
+from analytics_spark.job import versions
+from analytics_spark.job.versions import Changes, Versions
 
 KEYS = st.sampled_from(["a", "b", "ключ", ""])
 TIMES = st.integers(min_value=0, max_value=20)

@@ -28,9 +28,9 @@ def modules_of(package: ModuleType) -> list[str]:
 CARRIERS = [
     *modules_of(users_svc),
     *modules_of(orders_svc),
-    "analytics_spark.api",
-    "analytics_spark.cells",
-    "analytics_spark.hours",
+    "analytics_spark.serving.api",
+    "analytics_spark.job.cells",
+    "analytics_spark.serving.hours",
     "shared.messaging.messages",
 ]
 """Modules with events, commands, contracts, states, rows, requests and responses."""

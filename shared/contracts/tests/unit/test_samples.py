@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from jsonschema import Draft202012Validator, FormatChecker, ValidationError
 
-from analytics_spark.records import check
-from analytics_spark.topics import Topic
+from analytics_spark.job.records import check
+from analytics_spark.job.topics import Topic
 from contract_files import ROOT, all_schemas, promises_of_the_code, released, sample_path
 from event_schemas import Schema
 from promises import CONTRACT_ON, CONTRACTS, SPARK_TOPICS, VIEWS, Contract, View

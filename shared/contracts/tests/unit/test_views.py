@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import views
-from analytics_spark.topics import USERS
+from analytics_spark.job.topics import USERS
 from promises import ORDERS_WORKER, SPARK_READER, VIEWS, types_read, view
 from shared.eventsourcing.codec import Codec
 from shared.messaging.topics import TOPICS

@@ -1,0 +1,85 @@
+"""What one batch changes: the rows of the operator, one for each bucket, put together."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import Row
+
+from analytics_spark.job import checkpoint
+from analytics_spark.job.blobs import from_bytes
+from analytics_spark.job.cells import DELTAS, HOUR_MILLISECONDS, total
+from analytics_spark.job.records import BAD
+from analytics_spark.job.tracing import SampledOrder
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """Orders and records of a batch by what became of them."""
+
+    counted: int = 0
+    late: int = 0
+    duplicates: int = 0
+    cancellations: int = 0
+    ignored: int = 0
+    bad: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """All that one batch changes."""
+
+    query_id: str
+    batch_id: int
+    buckets: int
+    offsets: checkpoint.Ranges
+    watermark: datetime | None
+    latest_order_at: datetime | None
+    tally: Tally
+    deltas: pa.Table
+    samples: Sequence[SampledOrder]
+    bad_records: pa.Table
+
+
+def batch_of(rows: Sequence[Row], batch_id: int, checkpoint_dir: Path, buckets: int) -> Batch:
+    """The rows of the operator, one for each bucket that had input, as one batch."""
+    query_id = checkpoint.query_id(checkpoint_dir)
+    assert query_id is not None  # Spark writes it before the first batch
+    return Batch(
+        query_id=query_id,
+        batch_id=batch_id,
+        buckets=buckets,
+        offsets=checkpoint.read_by(checkpoint_dir, batch_id),
+        watermark=instant(max((row["watermark"] for row in rows), default=None)),
+        latest_order_at=instant(
+            max((row["latest"] for row in rows if row["latest"] is not None), default=None)
+        ),
+        tally=Tally(
+            **{field.name: sum(row[field.name] for row in rows) for field in fields(Tally)}
+        ),
+        # Cells without a user are of several buckets.
+        deltas=total([DELTAS.empty_table(), *(from_bytes(row["cells"]) for row in rows)]),
+        samples=[order for row in rows for order in samples_of(from_bytes(row["samples"]))],
+        bad_records=pa.concat_tables(
+            [BAD.empty_table(), *(from_bytes(row["bad_records"]) for row in rows)]
+        ),
+    )
+
+
+def samples_of(table: pa.Table) -> Iterator[SampledOrder]:
+    for order in table.to_pylist():
+        start = order["ordered_at"] - order["ordered_at"] % HOUR_MILLISECONDS
+        yield SampledOrder(
+            traceparent=order["traceparent"],
+            order_id=order["order_id"],
+            hour=EPOCH + timedelta(milliseconds=start),
+        )
+
+
+def instant(milliseconds: int | None) -> datetime | None:
+    """None also for 0, which is Spark's watermark before there is one."""
+    return EPOCH + timedelta(milliseconds=milliseconds) if milliseconds else None

@@ -1,0 +1,109 @@
+"""What orders contribute to cells: the as-of join of order lines with users and items."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analytics_spark.job.blobs import column
+from analytics_spark.job.orders import without
+from analytics_spark.job.versions import Changes, Mask, Versions
+
+HOUR_MILLISECONDS = 3_600_000
+
+KEY = ["hour", "item_id", "item_type", "address", "gender", "user_id"]
+"""A cell is of one user, because distinct users cannot be summed: who reads counts them. What is
+not local has neither user nor item, so that there is little of it."""
+NOBODY = ""
+"""The user and the item of cells that are not local, and what is not known of them: in a key, NULL
+would equal nothing, not even itself."""
+VALUES = ["purchases", "quantity", "cents"]
+
+DELTAS = pa.schema(dict.fromkeys(KEY, pa.string()) | dict.fromkeys(["hour", *VALUES], pa.int64()))
+"""Signed changes of cells; the hour is in milliseconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tables:
+    """Users and items with their history."""
+
+    users: Versions
+    items: Versions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advance:
+    """The tables before and after a batch, and what the batch changed in them."""
+
+    before: Tables
+    after: Tables
+    users: Changes
+    items: Changes
+
+    @property
+    def since(self) -> int | None:
+        """The earliest time from which on anything changed, in milliseconds; None: nothing did."""
+        firsts = [each.first for each in (self.users, self.items) if each.first is not None]
+        return min(firsts, default=None)
+
+    def touched(self, lines: pa.Table) -> Mask:
+        """Which lines may be joined with other versions after the batch than before."""
+        times = column(lines, "ordered_at").to_numpy()
+        touched: Mask = self.users.touch(column(lines, "user_id"), times)
+        return touched | self.items.touch(column(lines, "item_id"), times)
+
+
+def corrections(
+    stored: pa.Table, cancelled: pa.Array, advance: Advance, watermark: int
+) -> list[pa.Table]:
+    """Deltas that take out what the concerned stored lines contributed, and put in what is right.
+
+    Orders up to the watermark (milliseconds) are final: they keep what they contributed.
+    """
+    concerned = advance.touched(stored) | pc.is_in(stored["order_id"], cancelled).to_numpy()
+    concerned &= column(stored, "ordered_at").to_numpy() > watermark
+    lines = stored.filter(pa.array(concerned)).combine_chunks()
+    return [
+        contributions(lines, advance.before, -1),
+        contributions(without(lines, cancelled), advance.after, 1),
+    ]
+
+
+def contributions(lines: pa.Table, tables: Tables, sign: int) -> pa.Table:
+    """Signed cell deltas of the lines; local are those whose user lived where the item comes from.
+
+    Address and origin are those valid at the order's time; a missing one equals nothing. The
+    amount is what was paid: quantity times the line's own price.
+    """
+    times = column(lines, "ordered_at").to_numpy()
+    user = tables.users.find(column(lines, "user_id"), times)
+    item = tables.items.find(column(lines, "item_id"), times)
+    address, origin = tables.users.take("address", user), tables.items.take("origin", item)
+    local = pc.fill_null(pc.equal(address, origin), False)
+    weight = pc.multiply(lines["weight"], sign)
+    quantity = pc.multiply(lines["quantity"], weight)
+    return pa.table(
+        {
+            "hour": times - times % HOUR_MILLISECONDS,
+            "item_id": pc.if_else(local, lines["item_id"], NOBODY),
+            "item_type": pc.fill_null(tables.items.take("type", item), NOBODY),
+            "address": pc.fill_null(address, NOBODY),
+            "gender": pc.fill_null(tables.users.take("gender", user), NOBODY),
+            "user_id": pc.if_else(local, lines["user_id"], NOBODY),
+            "purchases": weight,
+            "quantity": quantity,
+            "cents": pc.multiply(quantity, lines["unit_cents"]),
+        }
+    )
+
+
+def total(deltas: list[pa.Table]) -> pa.Table:
+    """The deltas summed by cell, without cells that do not change."""
+    sums = pa.concat_tables(deltas).group_by(KEY, use_threads=False)
+    cells = sums.aggregate([(value, "sum") for value in VALUES])
+    cells = cells.select(KEY + [f"{value}_sum" for value in VALUES]).rename_columns(KEY + VALUES)
+    changed = np.zeros(cells.num_rows, bool)
+    for value in VALUES:
+        changed |= column(cells, value).to_numpy() != 0
+    return cells.filter(pa.array(changed)).combine_chunks()

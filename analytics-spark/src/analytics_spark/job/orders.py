@@ -1,0 +1,115 @@
+"""What a batch of order events does to the orders known so far: pure functions over Arrow."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analytics_spark.job.blobs import column
+from analytics_spark.job.versions import Integers, Mask, codes_in
+
+EVENTS = {
+    "order_id": pa.string(),
+    "line": pa.int64(),
+    "user_id": pa.string(),
+    "item_id": pa.string(),
+    "quantity": pa.int64(),
+    "unit_cents": pa.int64(),
+    "ordered_at": pa.int64(),
+    "cancelled": pa.bool_(),
+    "offset": pa.int64(),
+    "traceparent": pa.string(),
+}
+"""A line of an order that was confirmed, or cancelled after that."""
+
+STORED = {
+    "order_id": pa.string(),
+    "line": pa.int64(),
+    "user_id": pa.string(),
+    "item_id": pa.string(),
+    "quantity": pa.int64(),
+    "unit_cents": pa.int64(),
+    "ordered_at": pa.int64(),
+    "weight": pa.int64(),
+}
+"""An order line at rest. Weight 1 counts; 0 is a cancelled one, kept to know a repeat again."""
+
+UNKNOWN = -1
+NEVER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """The effect of a batch of order events. Counts are of orders, not of lines."""
+
+    accepted: pa.Table
+    cancelled: pa.Array
+    samples: pa.Table
+    counted: int
+    duplicates: int
+    cancellations: int
+    ignored: int
+
+
+def settle(events: pa.Table, stored: pa.Table, *, samples_max: int) -> Settled:
+    """Decide on order events (rows of `records.orders`) against the stored lines they may concern.
+
+    A confirmation counts once. A cancellation counts when its order counts and was not cancelled;
+    else it is ignored. Kafka's offset says what was first: all events of one order come from one
+    partition, though Spark may hand over their blobs in any order.
+    """
+    heads = events.filter(pc.equal(events["line"], 0))
+    encoded = column(heads, "order_id").dictionary_encode()
+    ids, code = encoded.dictionary, encoded.indices.to_numpy()
+    offset, cancel = column(heads, "offset").to_numpy(), truth(heads, "cancelled")
+    weight = stored_weight(ids, stored)
+
+    confirmed_at = np.full(len(ids), NEVER)
+    np.minimum.at(confirmed_at, code[~cancel], offset[~cancel])
+    confirmed_at[weight != UNKNOWN] = -1
+    new = ~cancel & (offset == confirmed_at[code])
+    out = np.zeros(len(ids), bool)
+    out[code[cancel & (offset > confirmed_at[code]) & (weight[code] != 0)]] = True
+
+    accepted_heads = heads.filter(pa.array(new))
+    traced = accepted_heads.filter(pc.is_valid(accepted_heads["traceparent"]))
+    return Settled(
+        accepted=accepted_lines(events, ids, confirmed_at, out),
+        cancelled=ids.filter(pa.array(out & (weight == 1))),
+        samples=traced.select(["traceparent", "order_id", "ordered_at"]).slice(0, samples_max),
+        counted=int(new.sum()),
+        duplicates=int((~cancel & ~new).sum()),
+        cancellations=int(out.sum()),
+        ignored=int(cancel.sum() - out.sum()),
+    )
+
+
+def stored_weight(ids: pa.Array, stored: pa.Table) -> Integers:
+    """1 or 0 for each order that is stored, UNKNOWN for the others."""
+    position = codes_in(ids, column(stored, "order_id"))
+    weights = np.append(column(stored, "weight").to_numpy(), UNKNOWN)
+    result: Integers = weights[position]  # position -1, not found, is the appended UNKNOWN
+    return result
+
+
+def accepted_lines(events: pa.Table, ids: pa.Array, confirmed_at: Integers, out: Mask) -> pa.Table:
+    """The lines of the orders confirmed by this batch, as they are stored."""
+    code = codes_in(column(events, "order_id"), ids)
+    new = ~truth(events, "cancelled") & (column(events, "offset").to_numpy() == confirmed_at[code])
+    weight = np.where(out[code], 0, 1).astype(np.int64)
+    lines = events.append_column("weight", pa.array(weight)).filter(pa.array(new))
+    return lines.select(list(STORED)).combine_chunks()
+
+
+def without(lines: pa.Table, cancelled: pa.Array) -> pa.Table:
+    """The stored lines with weight 0 for the cancelled orders."""
+    kept = pc.invert(pc.is_in(lines["order_id"], cancelled)).cast(pa.int64())
+    weight = pc.multiply(lines["weight"], kept)
+    return lines.set_column(lines.schema.get_field_index("weight"), "weight", weight)
+
+
+def truth(table: pa.Table, name: str) -> Mask:
+    """A column of truth values as numpy's."""
+    values: Mask = column(table, name).to_numpy(zero_copy_only=False)
+    return values

@@ -1,0 +1,143 @@
+"""The streaming query: three topics, packed, through the one operator, into the sink."""
+
+from collections.abc import Callable, Iterator
+
+# Spark imports it for the first stage, when all wait for that; here it starts meanwhile.
+import pandas  # type: ignore[import-untyped]  # noqa: F401
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from analytics_spark.job.pack import packed
+from analytics_spark.job.processor import OUTCOME, CellDeltas
+from analytics_spark.job.session import in_background
+from analytics_spark.job.topics import ITEMS, ORDERS, SCHEMA_VERSION, USERS, Topic
+from analytics_spark.settings import JobSettings
+
+Sink = Callable[[DataFrame, int], None]
+Source = Callable[[SparkSession, Topic, JobSettings], DataFrame]
+
+FETCH_WAIT_MAX_MILLISECONDS = 20
+"""How long the broker may hold a fetch. Every live batch reads up to the end of its partitions, and
+would wait there for Kafka's default of 500 ms."""
+
+TASKS = {USERS.name: 1, ITEMS.name: 1, ORDERS.name: 2}
+"""Few tasks: a dozen small ones cost a quarter more than four."""
+
+SAMPLED_TRACEPARENT = "^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f][13579bdf]$"
+
+
+def kafka(spark: SparkSession, topic: Topic, settings: JobSettings) -> DataFrame:
+    """The records of a topic.
+
+    One source for each topic, and a limit for orders alone: users and items are read as far as they
+    go, or they would trail the orders on a cold start, until the watermark had passed orders whose
+    users are not known yet.
+    """
+    limit = settings.table_records_per_trigger_max
+    if topic is ORDERS:
+        limit = settings.records_per_trigger_max
+    return (
+        spark.readStream.format("kafka")
+        .options(**subscription(topic, settings))
+        .options(**({} if limit is None else {"maxOffsetsPerTrigger": limit}))
+        .load()
+    )
+
+
+def subscription(topic: Topic, settings: JobSettings) -> dict[str, str | int]:
+    """What Kafka's source is told, whether it follows the topic or only looks at it."""
+    return {
+        **{f"kafka.{name}": value for name, value in settings.brokers.java_options.items()},
+        "subscribe": topic.name,
+        "startingOffsets": "earliest",
+        "failOnDataLoss": "true",
+        "includeHeaders": "true",
+        "kafka.isolation.level": "read_committed",
+        "kafka.fetch.max.wait.ms": FETCH_WAIT_MAX_MILLISECONDS,
+    }
+
+
+def begin_first_batch(spark: SparkSession, settings: JobSettings) -> None:
+    """Look at a few items in the background: what the first batch needs, from Kafka's clients to
+    the Python workers, is there when the query is planned."""
+
+    def look() -> None:
+        source = spark.read.format("kafka").options(**subscription(ITEMS, settings))
+        source.load().select("value").mapInArrow(unchanged, "value binary").take(1)
+
+    in_background(look)
+
+
+def unchanged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return batches
+
+
+def outcomes(spark: SparkSession, settings: JobSettings, source: Source = kafka) -> DataFrame:
+    """The operator's rows: cell deltas and counts of each batch and bucket."""
+    users, items, orders = (
+        packed(wanted(source(spark, topic, settings), topic, settings), topic, settings.buckets)
+        for topic in (USERS, ITEMS, ORDERS)
+    )
+    return (
+        users.union(items)
+        .union(orders)
+        .withWatermark("event_time", f"{settings.lateness_seconds} seconds")
+        .groupBy("bucket")
+        .transformWithStateInPandas(
+            CellDeltas(), outputStructType=OUTCOME, outputMode="Update", timeMode="EventTime"
+        )
+    )
+
+
+def wanted(records: DataFrame, topic: Topic, settings: JobSettings) -> DataFrame:
+    """The records of a topic that matter, with the columns of `records.check`."""
+    type_, traceparent = header("ce_type"), header("traceparent")
+    # A record without a type goes on to be set aside, and so does one of a version that is not
+    # understood here: what its fields mean must not be guessed.
+    matters = type_.isNull() | type_.isin(*sorted(topic.types))
+    understood = header("ce_schemaversion").try_cast("int") == SCHEMA_VERSION
+    return (
+        records.where(matters)
+        .coalesce(TASKS[topic.name])
+        .select(
+            F.expr(f"cast(pmod(hash(cast(key AS string)), {settings.buckets}) AS int) AS bucket"),
+            "key",
+            "value",
+            F.when(understood, type_).alias("type"),
+            header("ce_streamversion").try_cast("long").alias("seq"),
+            "partition",
+            "offset",
+            F.unix_millis("timestamp").alias("time"),
+            F.when(traceparent.rlike(SAMPLED_TRACEPARENT), traceparent).alias("traceparent"),
+        )
+    )
+
+
+def header(name: str) -> Column:
+    """The text of the record's first header of that name; null when there is none.
+
+    Built-in functions only: Spark interprets a lambda, element by element, at ten times the price
+    of everything else that it does with a record.
+    """
+    position = F.nullif(F.array_position(F.col("headers.key"), name), F.lit(0).cast("long"))
+    value = F.try_element_at(F.col("headers.value"), position.cast("int"))
+    return value.cast("string")
+
+
+def start(
+    frame: DataFrame, sink: Sink, settings: JobSettings, *, to_the_end: bool = False
+) -> StreamingQuery:
+    """Run the query until it is stopped or fails; or, `to_the_end`, until it has read what is there
+    now."""
+    writer = (
+        frame.writeStream.queryName("cells")
+        .outputMode("update")
+        .foreachBatch(sink)
+        .option("checkpointLocation", settings.checkpoint_dir.absolute().as_uri())
+    )
+    if to_the_end:
+        return writer.trigger(availableNow=True).start()
+    interval = f"{settings.trigger_milliseconds} milliseconds"
+    return writer.trigger(processingTime=interval).start()

@@ -1,0 +1,71 @@
+"""The orders of one bucket that can still be corrected, in chunks of Spark's state."""
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.streaming.stateful_processor import MapState, ValueState
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
+
+from analytics_spark.job.blobs import column, from_bytes, to_bytes
+from analytics_spark.job.versions import Integers, Mask
+
+SMALL_CHUNK_ROWS = 2_000
+"""A last chunk below this is extended, so that short triggers do not make thousands of chunks."""
+
+BLOB = StructType([StructField("blob", BinaryType())])
+CHUNK = StructType([StructField("chunk", LongType())])
+
+
+class RetainedOrders:
+    """Chunks of order lines as they came, and an index with one row for each chunk.
+
+    A chunk holds orders, not what they were joined with: what an order contributed is a function
+    of the order and of the tables, so its correction is too.
+
+    An index row is number, first and last order time (milliseconds), lines. It is read when this
+    is made and written by `save`.
+    """
+
+    def __init__(self, index: ValueState, chunks: MapState) -> None:
+        self._state = index
+        self._chunks = chunks
+        value = index.get()
+        self._index: Integers = np.frombuffer(value[0] if value else b"", np.int64).reshape(-1, 4)
+
+    def concerned(self, times: Integers, since: int | None) -> dict[int, pa.Table]:
+        """The chunks that may hold an order of one of these times, or any order from `since` on."""
+        number, first, last, _ = self._index.T
+        times = np.sort(times)
+        hit: Mask = np.searchsorted(times, last, "right") > np.searchsorted(times, first, "left")
+        if since is not None:
+            hit |= last >= since
+        return {int(chunk): self._load(int(chunk)) for chunk in number[hit]}
+
+    def replace(self, chunk: int, lines: pa.Table) -> None:
+        """Put other lines of the same orders into a chunk."""
+        self._chunks.updateValue((chunk,), (to_bytes(lines),))
+
+    def append(self, lines: pa.Table) -> None:
+        """Keep new lines, of which there is at least one."""
+        chunk = int(self._index[-1, 0]) + 1 if len(self._index) else 0
+        if len(self._index) and self._index[-1, 3] < SMALL_CHUNK_ROWS:
+            chunk = int(self._index[-1, 0])
+            lines = pa.concat_tables([self._load(chunk), lines]).combine_chunks()
+            self._index = self._index[:-1]
+        times = column(lines, "ordered_at").to_numpy()
+        self.replace(chunk, lines)
+        self._index = np.vstack([self._index, [[chunk, times.min(), times.max(), len(times)]]])
+
+    def evict(self, watermark: int) -> None:
+        """Let go the chunks of which no order is newer than the watermark (milliseconds)."""
+        dead = self._index[:, 2] <= watermark
+        for chunk in self._index[dead, 0]:
+            self._chunks.removeKey((int(chunk),))
+        self._index = self._index[~dead]
+
+    def save(self) -> None:
+        self._state.update((self._index.tobytes(),))
+
+    def _load(self, chunk: int) -> pa.Table:
+        value = self._chunks.getValue((chunk,))
+        assert value is not None  # what the index names is there
+        return from_bytes(value[0])

@@ -1,0 +1,180 @@
+"""The Spark session and its few settings."""
+
+import os
+import shlex
+import socket
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from analytics_spark.settings import SHUFFLE_PARTITIONS_DEFAULT, JobSettings
+
+BATCHES_RETAINED_MIN = 20
+"""Batches whose offsets and state files a checkpoint keeps."""
+
+ROCKSDB_MEGABYTES = 128
+"""For all state stores together, outside of the heap."""
+
+STREAMING = "spark.sql.streaming"
+STATE_STORE = f"{STREAMING}.stateStore"
+
+JAVA_OPTIONS = (
+    *("-XX:+UseSerialGC", "-XX:NewRatio=1", "-Xss2m", "-XX:-UsePerfData"),
+    # The thorough compiler (C2) makes a loaded job half as quick again. With Java's own thresholds,
+    # a fortieth of these, it would take seconds of a start for code that is hardly used again.
+    "-XX:Tier4InvocationThreshold=200000",
+    "-XX:Tier4MinInvocationThreshold=100000",
+    "-XX:Tier4CompileThreshold=600000",
+    "-XX:Tier4BackEdgeThreshold=4000000",
+)
+
+CHECKPOINT_FILES = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
+"""How a checkpoint on a local disk is written. Spark's default runs the program `readlink` twice
+for each file that it renames, a dozen times for each batch, and does not replace a file at once."""
+
+WORKER_VARIABLES = {
+    "PYTHONPATH": Path(__file__).parent / "no_archives",
+    "MIMALLOC_PURGE_DELAY": 10_000,  # milliseconds; Arrow's allocator
+    "MALLOC_MMAP_THRESHOLD_": 1 << 30,  # bytes; Python's, on Linux
+    "MALLOC_TRIM_THRESHOLD_": 1 << 29,
+}
+"""The workers keep what memory they have freed, for the next batch. By default big blocks go back
+to the system at once, and its pages then cost nearly half of a worker's time. See also what lies in
+the folder."""
+
+
+def open_session(settings: JobSettings, *, writes_class_archive: bool = False) -> SparkSession:
+    """Start Spark in this process, or connect to the cluster that `spark_master` names.
+
+    There is one session in a process: who comes second waits for it, and gets it. With
+    `writes_class_archive` Java does not read its archive: it writes it when it ends.
+    """
+    # Otherwise the workers start whatever python3 is on the path.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    if is_local(settings):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.builder.appName("analytics-job").master(settings.spark_master)
+    for name, value in configuration(settings, writes_class_archive).items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    # A query's failure is logged once, by us, with its cause.
+    session.sparkContext.setLogLevel("OFF")
+    if is_local(settings):
+        write_no_checksum_files(session)
+    return session
+
+
+def is_local(settings: JobSettings) -> bool:
+    """Whether all of Spark is in this process and its children."""
+    return settings.spark_master.startswith("local")
+
+
+def write_no_checksum_files(session: SparkSession) -> None:
+    """Hadoop's go into place after the files that they belong to: after a kill in between, a file
+    that a batch writes again would not agree with its checksum of before, and nobody could read
+    it. State stays guarded by the checksums of RocksDB and of zip files."""
+    context = session.sparkContext
+    jvm: Any = context._jvm
+    files = jvm.org.apache.hadoop.fs.FileSystem
+    files.getLocal(context._jsc.hadoopConfiguration()).setWriteChecksum(False)
+
+
+def begin_session(settings: JobSettings) -> None:
+    """Start Spark in the background: it takes as long as the imports of the operator."""
+    in_background(partial(open_session, settings))
+
+
+def in_background(work: Callable[[], object]) -> None:
+    """What fails there fails again, and is told, where it is needed."""
+
+    def run() -> None:
+        with suppress(Exception):
+            work()
+
+    threading.Thread(target=run, daemon=True).start()
+
+
+def configuration(
+    settings: JobSettings, writes_class_archive: bool = False
+) -> dict[str, str | int]:
+    """Spark's settings; what is not here is Spark's default."""
+    jars = os.pathsep.join(sorted(str(jar) for jar in settings.spark_jars_dir.glob("*.jar")))
+    java_options = [
+        *JAVA_OPTIONS,
+        *class_sharing(settings.spark_class_archive, writes_class_archive),
+        # Spark leaves files there when it is killed, so it gets the folder that this process has.
+        f"-Djava.io.tmpdir={tempfile.gettempdir()}",
+    ]
+    return {
+        # Not as `spark.jars`, which Java's archive of classes cannot hold, and which Spark copies.
+        "spark.driver.extraClassPath": jars,
+        "spark.executor.extraClassPath": jars,
+        "spark.driver.memory": settings.spark_driver_memory,
+        "spark.driver.extraJavaOptions": shlex.join(java_options),
+        **(at_home() if is_local(settings) else among_others(settings)),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.python.daemon.module": "analytics_spark.job.workers",
+        **{f"spark.executorEnv.{name}": str(value) for name, value in WORKER_VARIABLES.items()},
+        # Otherwise the stateless stage's workers have a variable that the operator's do not, so
+        # that each would have a pool of its own: four seconds of a cold start and 370 MB.
+        "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
+        # A checkpoint that has another number keeps it.
+        "spark.sql.shuffle.partitions": settings.shuffle_partitions or SHUFFLE_PARTITIONS_DEFAULT,
+        f"{STREAMING}.minBatchesToRetain": BATCHES_RETAINED_MIN,
+        # A batch without data would only move the watermark, which the next one does as well.
+        f"{STREAMING}.noDataMicroBatches.enabled": "false",
+        f"{STATE_STORE}.providerClass": (
+            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+        ),
+        f"{STATE_STORE}.encodingFormat": "avro",
+        f"{STATE_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
+        f"{STATE_STORE}.rocksdb.trackTotalNumberOfRows": "false",
+        f"{STATE_STORE}.rocksdb.boundedMemoryUsage": "true",
+        f"{STATE_STORE}.rocksdb.maxMemoryUsageMB": ROCKSDB_MEGABYTES,
+    }
+
+
+def at_home() -> dict[str, str]:
+    """Nobody from outside talks to the driver; its checkpoint is a folder of this machine."""
+    return {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        f"{STREAMING}.checkpointFileManagerClass": CHECKPOINT_FILES,
+    }
+
+
+def among_others(settings: JobSettings) -> dict[str, str]:
+    """The executors of a cluster find the driver by the name of its machine, and have the packages,
+    the jars and the folder of the checkpoint in the same places as the driver."""
+    return {
+        "spark.driver.host": socket.gethostname(),
+        "spark.driver.bindAddress": "0.0.0.0",
+        # On a disk that they share, each file of a checkpoint goes into place at once, as in a
+        # local one: no file of checksums comes after it.
+        "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+        "spark.executor.memory": settings.spark_executor_memory,
+        "spark.executor.extraJavaOptions": shlex.join(
+            [*JAVA_OPTIONS, f"-Djava.io.tmpdir={tempfile.gettempdir()}"]
+        ),
+    }
+
+
+def class_sharing(archive: Path | None, writes: bool) -> list[str]:
+    """What Java is told of its archive of classes."""
+    if archive is None:
+        return []
+    if writes:
+        # Without a line for each of the many classes that an archive cannot hold.
+        return [f"-XX:ArchiveClassesAtExit={archive}", "-Xlog:disable", "-Xlog:all=error"]
+    return [f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []

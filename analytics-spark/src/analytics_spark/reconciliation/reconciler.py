@@ -1,0 +1,116 @@
+"""The process that compares analytics with the event stores each hour, and tells differences."""
+
+import asyncio
+import logging
+
+import asyncpg
+import psycopg
+
+from analytics_spark.reconciliation import reconcile
+from analytics_spark.reconciliation.reconcile import NotComparable, Reconciliation
+from analytics_spark.settings import ReconcileSettings
+from shared.runtime import processes
+from shared.web.health import health_server
+
+log = logging.getLogger(__name__)
+
+RETRY_SECONDS = 60
+"""After a comparison that could not be made."""
+
+DIFFERENCES_LOGGED_MAX = 20
+HOURS_STORED_MAX = 100
+KEPT_MAX = 10_000
+"""Results that are remembered: a year of them."""
+
+STORE = """
+    INSERT INTO reconciliations (since, until, purchases, undecided, differences, hours)
+    VALUES ($1, $2, $3, $4, $5, $6)
+    RETURNING id
+"""
+
+FORGET = "DELETE FROM reconciliations WHERE id <= $1"
+
+
+class Health:
+    """Whether the comparison could be made when it was tried last. A difference is no failure."""
+
+    def __init__(self) -> None:
+        self.failure: str | None = None
+
+    async def check(self) -> str | None:
+        return self.failure
+
+
+async def run(settings: ReconcileSettings) -> None:
+    """Compare at once, and then each `reconcile_seconds`, until SIGTERM."""
+    stop = processes.stop_signal()
+    health = Health()
+    async with health_server(
+        settings.http_host, settings.http_port, {"reconciliation": health.check}
+    ):
+        while not stop.is_set():
+            done = await attempt(settings, health)
+            pause = settings.reconcile_seconds if done else RETRY_SECONDS
+            await processes.wait(stop, pause)
+
+
+async def attempt(settings: ReconcileSettings, health: Health) -> bool:
+    """False when a database is away; it is tried again sooner then."""
+    try:
+        result = await asyncio.to_thread(compare, settings)
+        await store(settings.database_dsn, result)
+    except (NotComparable, psycopg.Error, asyncpg.PostgresError, OSError) as error:
+        health.failure = f"could not compare: {error}".splitlines()[0]
+        log.warning("%s", health.failure)
+        return False
+    health.failure = None
+    tell(result)
+    return True
+
+
+def compare(settings: ReconcileSettings) -> Reconciliation:
+    return reconcile.compare(
+        settings.database_dsn,
+        str(settings.users_store_url),
+        str(settings.orders_store_url),
+        hours_max=settings.reconcile_hours_max,
+    )
+
+
+async def store(dsn: str, result: Reconciliation) -> None:
+    """Remember the result, for those who ask for the status."""
+    hours = sorted({each.hour for each in result.differences})[:HOURS_STORED_MAX]
+    connection = await asyncpg.connect(dsn, timeout=reconcile.CONNECT_TIMEOUT_SECONDS)
+    try:
+        number = await connection.fetchval(
+            STORE,
+            result.since,
+            result.until,
+            result.purchases,
+            result.undecided,
+            len(result.differences),
+            hours,
+        )
+        await connection.execute(FORGET, number - KEPT_MAX)
+    finally:
+        await connection.close()
+
+
+def tell(result: Reconciliation) -> None:
+    for difference in result.differences[:DIFFERENCES_LOGGED_MAX]:
+        log.error("a cell is not what the event stores say: %s", difference)
+    if result.differences:
+        log.error("%s", summary(result))
+    else:
+        log.info("%s", summary(result))
+
+
+def summary(result: Reconciliation) -> str:
+    if result.since is None:
+        return "no hour is final yet"
+    differ = f"{len(result.differences)} cells differ" if result.differences else "all equal"
+    undecided = f", {result.undecided} of them undecided" if result.undecided else ""
+    return (
+        f"final hours {result.since:%Y-%m-%dT%H} to {result.until:%Y-%m-%dT%H}:"
+        f" {result.purchases} purchases{undecided}: {differ}"
+    )

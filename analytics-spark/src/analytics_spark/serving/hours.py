@@ -1,0 +1,325 @@
+"""The answers people read: totals of hours, one hour's split, and how far the job has come."""
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+import asyncpg
+from asyncpg.pool import PoolConnectionProxy
+
+from analytics_spark.job.checkpoint import Offsets, Ranges
+
+Connection = asyncpg.Connection | PoolConnectionProxy
+Split = Literal["origin", "item", "address", "gender", "type"]
+
+HOUR = timedelta(hours=1)
+
+# A purchase is local because address and origin are equal, so that one column answers for both.
+COLUMNS: dict[Split, str] = {
+    "origin": "address",
+    "item": "item_id",
+    "address": "address",
+    "gender": "gender",
+    "type": "item_type",
+}
+
+LOCAL = "user_id <> ''"
+"""Rows of purchases that are not local name nobody."""
+
+# Distinct buyers are counted from the users' own rows: sums of distinct counts would be wrong.
+TOTALS = f"""
+    count(DISTINCT user_id) FILTER (WHERE {LOCAL}) AS local_buyers,
+    coalesce(sum(purchases) FILTER (WHERE {LOCAL}), 0)::bigint AS purchases,
+    coalesce(sum(quantity) FILTER (WHERE {LOCAL}), 0)::bigint AS quantity,
+    coalesce(sum(cents) FILTER (WHERE {LOCAL}), 0)::bigint AS cents
+"""
+
+ALL = """
+    coalesce(sum(purchases), 0)::bigint AS all_purchases,
+    coalesce(sum(quantity), 0)::bigint AS all_quantity,
+    coalesce(sum(cents), 0)::bigint AS all_cents
+"""
+
+LIST_HOURS = f"""
+    SELECT hour, {TOTALS}, {ALL}
+    FROM cells
+    WHERE ($1::timestamptz IS NULL OR hour >= $1)
+      AND ($2::timestamptz IS NULL OR hour < $2)
+      AND ($3::timestamptz IS NULL OR hour > $3)
+    GROUP BY hour
+    ORDER BY hour
+    LIMIT $4
+"""
+
+SOME_HOURS = f"""
+    SELECT hour, {TOTALS}, {ALL}
+    FROM cells
+    WHERE hour = ANY($1)
+    GROUP BY hour
+"""
+
+ONE_HOUR = f"""
+    SELECT {TOTALS}, {ALL}
+    FROM cells
+    WHERE hour = $1
+"""
+
+WATERMARK = "SELECT max(watermark) FROM epochs"
+
+LATEST_EPOCH = """
+    SELECT epochs.batch_id, epochs.watermark, epochs.trace_id, epochs.committed_at,
+        epochs.counted, epochs.late, epochs.duplicates, epochs.bad,
+        batches.counted AS batch_counted, batches.offsets, batches.milliseconds
+    FROM epochs
+    JOIN batches USING (query_id, batch_id)
+    ORDER BY epochs.committed_at DESC
+    LIMIT 1
+"""
+
+
+LATEST_RECONCILIATION = """
+    SELECT ended_at, since, until, purchases, undecided, differences, hours
+    FROM reconciliations
+    ORDER BY id DESC
+    LIMIT 1
+"""
+
+# A batch commits after its records were recorded, and ends behind what it read: the first of those
+# that end behind the record is the one that read it.
+READING = """
+    SELECT batch_id, committed_at, trace_id, watermark
+    FROM batches
+    WHERE committed_at >= $4 AND (offsets->$1->$2->>1)::bigint > $3
+    ORDER BY committed_at
+    LIMIT 1
+"""
+
+CELLS_OF_USER = """
+    SELECT item_id, address, purchases, quantity, cents
+    FROM cells
+    WHERE hour = $1 AND user_id = $2
+    ORDER BY item_id, address
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """The batch that read a record; what is at or before its watermark came too late to count."""
+
+    batch_id: int
+    committed_at: datetime
+    trace_id: str
+    watermark: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserCell:
+    """What one user bought of one item in one hour while living where it comes from."""
+
+    item_id: str
+    address: str
+    purchases: int
+    quantity: int
+    cents: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """Of purchases where the item comes from the place where its buyer lives."""
+
+    local_buyers: int
+    purchases: int
+    quantity: int
+    cents: int
+
+
+NOTHING = Totals(local_buyers=0, purchases=0, quantity=0, cents=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HourTotals:
+    """Of an hour: what is local, and everything that was bought."""
+
+    local: Totals
+    all_purchases: int
+    all_quantity: int
+    all_cents: int
+
+
+NOTHING_AT_ALL = HourTotals(local=NOTHING, all_purchases=0, all_quantity=0, all_cents=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Epoch:
+    """The last committed batch, and the totals since the first one."""
+
+    batch_id: int
+    watermark: datetime | None
+    trace_id: str
+    committed_at: datetime
+    milliseconds: int | None
+    orders: int
+    offsets: Ranges
+    counted: int
+    late: int
+    duplicates: int
+    bad: int
+
+    @property
+    def end_offsets(self) -> Offsets:
+        return {
+            topic: {partition: end for partition, (_, end) in partitions.items()}
+            for topic, partitions in self.offsets.items()
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconciled:
+    """What the last comparison of the final hours in [since, until) with the event stores found."""
+
+    ended_at: datetime
+    since: datetime | None
+    until: datetime | None
+    purchases: int
+    undecided: int
+    differences: int
+    hours: Sequence[datetime]
+
+
+def is_final(hour: datetime, watermark: datetime | None) -> bool:
+    """Whether the hour changes no more: the watermark has passed its end."""
+    return watermark is not None and hour + HOUR <= watermark
+
+
+def lag(ends: Offsets | None, epoch: Epoch | None) -> Offsets | None:
+    """Records behind the last batch, by topic and partition; None when nobody knows the ends."""
+    if ends is None:
+        return None
+    done = epoch.end_offsets if epoch else {}
+    return {
+        topic: {
+            partition: max(end - done.get(topic, {}).get(partition, 0), 0)
+            for partition, end in partitions.items()
+        }
+        for topic, partitions in ends.items()
+    }
+
+
+@asynccontextmanager
+async def snapshot(pool: asyncpg.Pool) -> AsyncIterator[Connection]:
+    """A connection on which all reads see the same batch."""
+    async with (
+        pool.acquire() as connection,
+        connection.transaction(isolation="repeatable_read", readonly=True),
+    ):
+        yield connection
+
+
+async def list_hours(
+    connection: Connection,
+    *,
+    since: datetime | None,
+    until: datetime | None,
+    after: datetime | None,
+    limit: int,
+) -> Sequence[tuple[datetime, HourTotals]]:
+    """Hours in [since, until) and behind `after` in which somebody bought something."""
+    rows = await connection.fetch(LIST_HOURS, since, until, after, limit)
+    return [(row["hour"], hour_totals_of(row)) for row in rows]
+
+
+async def some_hours(
+    connection: Connection, wanted: Sequence[datetime]
+) -> Sequence[tuple[datetime, HourTotals]]:
+    """Each of these hours; one in which nobody bought anything has zeros."""
+    rows = await connection.fetch(SOME_HOURS, wanted)
+    found = {row["hour"]: hour_totals_of(row) for row in rows}
+    return [(hour, found.get(hour, NOTHING_AT_ALL)) for hour in wanted]
+
+
+async def get_hour(connection: Connection, hour: datetime) -> HourTotals:
+    """An hour in which nobody bought anything has zeros."""
+    row = await connection.fetchrow(ONE_HOUR, hour)
+    assert row is not None  # an aggregate without GROUP BY always has a row
+    return hour_totals_of(row)
+
+
+async def split_hour(
+    connection: Connection, hour: datetime, by: Split
+) -> Sequence[tuple[str, Totals]]:
+    """The hour's local totals for each value of `by` that has some."""
+    rows = await connection.fetch(
+        f"""
+        SELECT {COLUMNS[by]} AS value, {TOTALS}
+        FROM cells
+        WHERE hour = $1 AND {LOCAL}
+        GROUP BY {COLUMNS[by]}
+        ORDER BY {COLUMNS[by]}
+        """,
+        hour,
+    )
+    return [(row["value"], totals_of(row)) for row in rows]
+
+
+async def find_reading(
+    pool: asyncpg.Pool, topic: str, partition: int, offset: int, *, recorded_at: datetime
+) -> Reading | None:
+    """Which batch read a record; None when none has yet, or it is too long ago."""
+    row = await pool.fetchrow(READING, topic, str(partition), offset, recorded_at)
+    return Reading(**row) if row else None
+
+
+async def cells_of_user(pool: asyncpg.Pool, hour: datetime, user_id: str) -> Sequence[UserCell]:
+    """All that is counted of a user in an hour."""
+    return [UserCell(**row) for row in await pool.fetch(CELLS_OF_USER, hour, user_id)]
+
+
+async def watermark(connection: Connection) -> datetime | None:
+    """What ends at or before this moment changes no more; None before the second batch."""
+    result: datetime | None = await connection.fetchval(WATERMARK)
+    return result
+
+
+async def latest_epoch(asked: asyncpg.Pool | Connection) -> Epoch | None:
+    row = await asked.fetchrow(LATEST_EPOCH)
+    if row is None:
+        return None
+    return Epoch(
+        batch_id=row["batch_id"],
+        watermark=row["watermark"],
+        trace_id=row["trace_id"],
+        committed_at=row["committed_at"],
+        milliseconds=row["milliseconds"],
+        orders=row["batch_counted"],
+        offsets=json.loads(row["offsets"]),
+        counted=row["counted"],
+        late=row["late"],
+        duplicates=row["duplicates"],
+        bad=row["bad"],
+    )
+
+
+async def latest_reconciliation(pool: asyncpg.Pool) -> Reconciled | None:
+    row = await pool.fetchrow(LATEST_RECONCILIATION)
+    return Reconciled(**row) if row else None
+
+
+def totals_of(row: asyncpg.Record) -> Totals:
+    return Totals(
+        local_buyers=row["local_buyers"],
+        purchases=row["purchases"],
+        quantity=row["quantity"],
+        cents=row["cents"],
+    )
+
+
+def hour_totals_of(row: asyncpg.Record) -> HourTotals:
+    return HourTotals(
+        local=totals_of(row),
+        all_purchases=row["all_purchases"],
+        all_quantity=row["all_quantity"],
+        all_cents=row["all_cents"],
+    )

@@ -1,0 +1,83 @@
+"""Where the topics end now, asked of Kafka at most once a second."""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError
+
+from analytics_spark.job.checkpoint import Offsets
+from shared.messaging.topics import TOPICS
+from shared.runtime.brokers import Brokers
+
+log = logging.getLogger(__name__)
+
+ANSWER_TIMEOUT_SECONDS = 2
+FRESH_SECONDS = 1.0
+
+PARTITIONS = [
+    TopicPartition(topic.name, partition)
+    for topic in TOPICS.values()
+    if "analytics-job" in topic.readers
+    for partition in range(topic.partitions)
+]
+
+
+class TopicEnds:
+    """Kafka may be away, at the start as well: then there is no answer, and the next call tries."""
+
+    def __init__(self, brokers: Brokers) -> None:
+        self._brokers = brokers
+        self._consumer: AIOKafkaConsumer | None = None
+        self._asking = asyncio.Lock()
+        self._known: Offsets | None = None
+        self._known_at = float("-inf")
+
+    async def current(self) -> Offsets | None:
+        """End offsets of all partitions, None when Kafka does not say within the time-out."""
+        async with self._asking:
+            if time.monotonic() - self._known_at > FRESH_SECONDS:
+                self._known = await self._ask()
+                self._known_at = time.monotonic()
+            return self._known
+
+    async def _ask(self) -> Offsets | None:
+        try:
+            async with asyncio.timeout(ANSWER_TIMEOUT_SECONDS):
+                if self._consumer is None:
+                    await self._connect()
+                assert self._consumer is not None
+                ends = await self._consumer.end_offsets(PARTITIONS)
+        except (KafkaError, TimeoutError) as error:
+            log.warning("Kafka does not say where the topics end: %r", error)
+            return None
+        offsets: Offsets = {}
+        for topic, partition in PARTITIONS:
+            end = ends[TopicPartition(topic, partition)]
+            offsets.setdefault(topic, {})[str(partition)] = end
+        return offsets
+
+    async def _connect(self) -> None:
+        consumer = AIOKafkaConsumer(**self._brokers.options, client_id="analytics-api")
+        try:
+            await consumer.start()
+        except BaseException:
+            await consumer.stop()
+            raise
+        self._consumer = consumer
+
+    async def close(self) -> None:
+        if self._consumer is not None:
+            await self._consumer.stop()
+
+
+@asynccontextmanager
+async def open_topic_ends(brokers: Brokers) -> AsyncIterator[TopicEnds]:
+    ends = TopicEnds(brokers)
+    try:
+        yield ends
+    finally:
+        await ends.close()
