@@ -5,11 +5,11 @@ export
 
 PYTHON ?= python3
 VENV_PYTHON := .venv/bin/python
-EMBEDDED := $(VENV_PYTHON) -m embedded
-# How the stack runs: `embedded`, as processes of this machine, in `containers`, or as a `cluster`
+LOCAL_STACK := $(VENV_PYTHON) -m local_stack
+# How the stack runs: as `processes` of this machine, in `containers`, or as a `cluster`
 # of them.
-in ?= embedded
-STACK := $(VENV_PYTHON) -m $(in:cluster=containers)
+in ?= processes
+STACK := $(VENV_PYTHON) -m $(patsubst processes,local_stack,$(in:cluster=containers))
 ifeq ($(in),cluster)
 export COMPOSE_FILE := docker-compose.cluster.yml
 endif
@@ -32,7 +32,7 @@ setup: ## install uv and all packages into this checkout
 	@$(PYTHON) scripts/setup.py
 
 fetch: setup ## download and build all that is ever needed, and make starts of Spark quicker
-	@$(EMBEDDED) fetch --browser --jaeger
+	@$(LOCAL_STACK) fetch --browser --jaeger
 
 up: setup ## start everything, and wait until it is ready
 	@$(STACK) up

@@ -19,9 +19,9 @@ from uuid import UUID
 
 import asyncpg
 
-from embedded.postgres import dsn
-from embedded.settings import Settings
-from embedded.status import as_found
+from fetching.settings import Settings
+from local_stack.postgres import dsn
+from local_stack.status import as_found
 from shared.runtime.postgres import Connection
 
 QUERY_SECONDS_MAX = 300

@@ -9,8 +9,8 @@ from typing import Any
 
 import httpx
 
-from embedded import issuer
-from embedded.run_folder import RunFolder
+from local_stack import issuer
+from local_stack.run_folder import RunFolder
 
 TIMEOUT_SECONDS = 40
 """Longer than the longest wait that an API offers."""

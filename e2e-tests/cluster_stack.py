@@ -5,8 +5,8 @@ from typing import ClassVar
 
 from container_stack import ContainerStack
 from containers.access import VISITOR
-from embedded.run_folder import read_json
-from embedded.settings import Settings
+from fetching.settings import Settings
+from local_stack.run_folder import read_json
 from shared.runtime.brokers import Brokers, Login
 
 BROKERS = {1: "kafka", 2: "kafka-2", 3: "kafka-3"}

@@ -10,9 +10,9 @@ import pytest
 from clients import Hometown
 from cluster_stack import ClusterStack
 from container_stack import ContainerStack
-from embedded.run_folder import RunFolder
-from embedded.testing import new_folder, sweep
 from embedded_stack import EmbeddedStack
+from local_stack.run_folder import RunFolder
+from local_stack.testing import new_folder, sweep
 from sample import HOUR, Sample, load
 from stack import Stack
 

@@ -12,12 +12,12 @@ from uuid import UUID
 import httpx
 
 from clients import Hometown, Json
-from embedded import figures
-from embedded.errors import Failure
-from embedded.figures import Figure
-from embedded.run_folder import RunFolder
-from embedded.settings import Settings
 from eventually import NotInTime, eventually
+from fetching.errors import Failure
+from fetching.settings import Settings
+from local_stack import figures
+from local_stack.figures import Figure
+from local_stack.run_folder import RunFolder
 from sample import HOUR, Sample, load, rows
 from traces import spans_of, waterfall
 

@@ -10,12 +10,12 @@ from typing import ClassVar
 import psutil
 
 from bytes_on_disk import files_with
-from embedded import leftovers, supervision
-from embedded.hometown import HOMETOWN
-from embedded.jaeger import read_note
-from embedded.readiness import wait_until_ready
-from embedded.status import as_found
 from eventually import eventually
+from local_stack import leftovers, supervision
+from local_stack.hometown import HOMETOWN
+from local_stack.jaeger import read_note
+from local_stack.readiness import wait_until_ready
+from local_stack.status import as_found
 from stack import Stack
 
 

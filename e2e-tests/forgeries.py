@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import OKPAlgorithm
 
-from embedded import issuer
-from embedded.run_folder import RunFolder
+from local_stack import issuer
+from local_stack.run_folder import RunFolder
 from shared.runtime.settings import DEVELOPMENT_ISSUER
 
 Headers = list[tuple[bytes, bytes]]

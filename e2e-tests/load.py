@@ -17,11 +17,11 @@ import httpx
 import uvloop
 
 from clients import Hometown, Json
-from embedded import figures, progress
-from embedded.errors import Failure
-from embedded.figures import Figure
-from embedded.run_folder import RunFolder
-from embedded.settings import Settings
+from fetching.errors import Failure
+from fetching.settings import Settings
+from local_stack import figures, progress
+from local_stack.figures import Figure
+from local_stack.run_folder import RunFolder
 from shared.runtime.identifiers import new_id
 from traffic import compare, report
 from traffic.actions import Planned

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import httpx
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from embedded.testing import bearer
+from local_stack.testing import bearer
 from shared.messaging import messages
 from shared.messaging.topics import TOPICS
 from shared.runtime.brokers import Brokers

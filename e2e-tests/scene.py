@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 
 from clients import Hometown, Json, rfc3339
-from embedded.run_folder import RunFolder
-from embedded.testing import bearer
 from eventually import eventually
+from local_stack.run_folder import RunFolder
+from local_stack.testing import bearer
 from shared.runtime.identifiers import new_id
 
 PROFILE = {"name": "Victor", "address": "BJ", "gender": "other", "credit_limit": "10000.00"}

@@ -13,10 +13,10 @@ from typing import ClassVar
 import asyncpg
 
 from clients import Hometown
-from embedded.postgres import dsn
-from embedded.run_folder import RunFolder
-from embedded.settings import Settings
-from embedded.status import as_found
+from fetching.settings import Settings
+from local_stack.postgres import dsn
+from local_stack.run_folder import RunFolder
+from local_stack.status import as_found
 from shared.runtime.brokers import Brokers
 
 CHECKOUT = Path(__file__).parent.parent

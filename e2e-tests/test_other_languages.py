@@ -11,8 +11,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from clients import Hometown
-from embedded.jars import KAFKA_JARS
-from embedded.java import find_java
+from fetching.jars import KAFKA_JARS
+from fetching.java import find_java
 from sample import Sample
 from stack import CHECKOUT, Stack
 

@@ -7,11 +7,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from embedded import figures
-from embedded.figures import Figure
-from embedded.progress import tell
-from embedded.run_folder import RunFolder
-from embedded.settings import Settings
+from fetching.settings import Settings
+from local_stack import figures
+from local_stack.figures import Figure
+from local_stack.progress import tell
+from local_stack.run_folder import RunFolder
 from registering import Registration, first_deliveries, register_until, versions_of
 from stack import Stack
 

@@ -10,8 +10,8 @@ import pytest
 from pyarrow import dataset
 
 from clients import Hometown
-from embedded.postgres import RECONCILER
 from eventually import eventually
+from local_stack.postgres import RECONCILER
 from sample import HOUR, Sample
 from stack import Stack
 

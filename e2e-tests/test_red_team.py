@@ -12,10 +12,10 @@ import pytest
 from pydantic import PostgresDsn
 
 from attacks import AGAINST_OTHERS, MALFORMED, Attack
-from embedded import issuer
-from embedded.run_folder import RunFolder
-from embedded.testing import bearer
 from forgeries import FORGERIES, OWN_JWK, Headers, with_own_key
+from local_stack import issuer
+from local_stack.run_folder import RunFolder
+from local_stack.testing import bearer
 from sample import HOUR
 from scene import PROFILE, Scene, new_scene
 from shared.runtime import postgres

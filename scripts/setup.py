@@ -101,8 +101,8 @@ def check_java() -> None:
         SetupError: there is no Java that Kafka and Spark can use.
     """
     sys.path.insert(0, str(CHECKOUT / "infra" / "src"))
-    from embedded.errors import Failure
-    from embedded.java import find_java
+    from fetching.errors import Failure
+    from fetching.java import find_java
 
     try:
         find_java()

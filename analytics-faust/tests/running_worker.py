@@ -17,10 +17,10 @@ from aiokafka.admin import AIOKafkaAdminClient
 
 from analytics_faust.copartitions import LINES_BY_ITEM, PURCHASES_BY_HOUR
 from analytics_faust.worker import NAME
-from embedded import issuer, ports
-from embedded.run_folder import RunFolder
-from embedded.testing import bearer
 from histories import Event
+from local_stack import issuer, ports
+from local_stack.run_folder import RunFolder
+from local_stack.testing import bearer
 from published import publish
 from shared.messaging.topics import INTERNAL_TOPICS, TOPICS
 from still_histories import Totals

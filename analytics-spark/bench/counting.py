@@ -13,11 +13,11 @@ import asyncpg
 
 import process_tree
 import servers
-from embedded import class_archive
-from embedded.composition import Site
-from embedded.errors import Failure
-from embedded.hometown import spark_variables
-from embedded.jars import SPARK_JARS, fetch
+from fetching import class_archive
+from fetching.errors import Failure
+from fetching.jars import SPARK_JARS, fetch
+from local_stack.composition import Site
+from local_stack.hometown import spark_variables
 from servers import Running
 from shared.runtime.progress import tell_in_place
 from shop_history import Totals

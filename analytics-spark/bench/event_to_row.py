@@ -12,11 +12,11 @@ import counting
 import servers
 from arrivals import percentiles
 from counting import Batch
-from embedded.composition import Composition, Site
-from embedded.errors import Failure
-from embedded.kafka import KAFKA
-from embedded.postgres import POSTGRES
+from fetching.errors import Failure
 from job_sizes import Size
+from local_stack.composition import Composition, Site
+from local_stack.kafka import KAFKA
+from local_stack.postgres import POSTGRES
 from part import Part
 from running_job import empty_topics
 from series import Samples, Series, series

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import psutil
 
-from embedded import supervision
-from embedded.composition import Site
+from local_stack import supervision
+from local_stack.composition import Site
 
 
 def family(pid: int) -> Iterator[psutil.Process]:

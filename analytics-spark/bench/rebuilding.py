@@ -6,11 +6,11 @@ from pathlib import Path
 import counting
 import servers
 import shop_history
-from embedded.composition import Composition, Site
-from embedded.errors import Failure
-from embedded.kafka import KAFKA
-from embedded.postgres import POSTGRES
+from fetching.errors import Failure
 from job_sizes import Size
+from local_stack.composition import Composition, Site
+from local_stack.kafka import KAFKA
+from local_stack.postgres import POSTGRES
 from part import Part
 from series import Samples, Series, series
 from shared.messaging import topics

@@ -11,10 +11,10 @@ from statistics import median
 import counting
 import shop_history
 from counting import Batch, Job
-from embedded.composition import Composition, Site
-from embedded.kafka import KAFKA
-from embedded.postgres import POSTGRES
 from job_sizes import Size
+from local_stack.composition import Composition, Site
+from local_stack.kafka import KAFKA
+from local_stack.postgres import POSTGRES
 from part import Part
 from series import Series
 from shared.messaging import topics

@@ -13,10 +13,10 @@ from aiokafka.admin import AIOKafkaAdminClient
 import counting
 import process_tree
 import servers
-from embedded.composition import Site
-from embedded.errors import Failure
-from embedded.jars import JarList, fetch
-from embedded.java import find_java
+from fetching.errors import Failure
+from fetching.jars import JarList, fetch
+from fetching.java import find_java
+from local_stack.composition import Site
 from shared.runtime.progress import tell_in_place
 
 SOURCE = Path(__file__).with_name("streams-peer") / "StreamsPeer.java"

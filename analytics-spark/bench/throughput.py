@@ -9,10 +9,10 @@ import process_tree
 import shop_history
 import streams_peer
 from counting import Batch, Job
-from embedded.composition import Composition, Site
-from embedded.kafka import KAFKA
-from embedded.postgres import POSTGRES
 from job_sizes import Size
+from local_stack.composition import Composition, Site
+from local_stack.kafka import KAFKA
+from local_stack.postgres import POSTGRES
 from part import Part
 from series import Samples, Series, series
 from shared.messaging import topics

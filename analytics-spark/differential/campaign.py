@@ -18,15 +18,16 @@ from pyspark.sql import SparkSession
 
 from analytics_spark.job.session import open_session
 from analytics_spark.settings import JobSettings
-from embedded import class_archive, figures, jars
-from embedded.errors import Failure
-from embedded.figures import Figure
-from embedded.progress import Tone, complain, duration, tell
-from embedded.pytest_plugin import new_database
-from embedded.run_folder import RunFolder
-from embedded.settings import Settings
-from embedded.testing import throwaway_kafka, throwaway_postgres
+from fetching import class_archive, jars
+from fetching.errors import Failure
+from fetching.settings import Settings
 from history_trial import Outcome, Setup, try_history
+from local_stack import figures
+from local_stack.figures import Figure
+from local_stack.progress import Tone, complain, duration, tell
+from local_stack.pytest_plugin import new_database
+from local_stack.run_folder import RunFolder
+from local_stack.testing import throwaway_kafka, throwaway_postgres
 from random_history import RandomHistory
 from running_job import empty_topics
 from shared.messaging import topics

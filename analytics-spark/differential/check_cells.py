@@ -17,11 +17,11 @@ from aiokafka.errors import KafkaError
 from aiokafka.structs import ConsumerRecord
 
 import oracle
-from embedded.postgres import dsn
-from embedded.progress import tell
-from embedded.settings import Settings
-from embedded.status import as_found
+from fetching.settings import Settings
 from history_trial import READ_BATCHES, READ_CELLS, table
+from local_stack.postgres import dsn
+from local_stack.progress import tell
+from local_stack.status import as_found
 from oracle import BATCHES, CELLS, NEVER_MILLISECONDS, RECORDS
 from shared.runtime.progress import tell_in_place
 

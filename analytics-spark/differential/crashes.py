@@ -22,18 +22,19 @@ import psutil
 import psycopg
 import pyarrow as pa
 
-from embedded import class_archive, figures, jars, ports, supervision
-from embedded.composition import Composition, Site
-from embedded.errors import Failure
-from embedded.figures import Figure
-from embedded.kafka import KAFKA
-from embedded.postgres import POSTGRES, dsn
-from embedded.progress import Tone, complain, duration, tell
-from embedded.pytest_plugin import new_database
-from embedded.run_folder import RunFolder
-from embedded.settings import Settings
-from embedded.testing import throwaway_stack
+from fetching import class_archive, jars
+from fetching.errors import Failure
+from fetching.settings import Settings
 from history_trial import Outcome, compared, publish
+from local_stack import figures, ports, supervision
+from local_stack.composition import Composition, Site
+from local_stack.figures import Figure
+from local_stack.kafka import KAFKA
+from local_stack.postgres import POSTGRES, dsn
+from local_stack.progress import Tone, complain, duration, tell
+from local_stack.pytest_plugin import new_database
+from local_stack.run_folder import RunFolder
+from local_stack.testing import throwaway_stack
 from random_history import RandomHistory
 from running_job import empty_topics
 from shared.messaging import topics

@@ -8,13 +8,13 @@ import sys
 from collections.abc import Mapping
 
 from clients import Hometown
-from embedded import figures
-from embedded.errors import Failure
-from embedded.figures import Figure
-from embedded.progress import Tone, complain, tell
-from embedded.run_folder import RunFolder
-from embedded.settings import Settings
+from fetching.errors import Failure
+from fetching.settings import Settings
 from fuzzing import SERVICES, Round, Tally, play, stack_without_spark, tally_of
+from local_stack import figures
+from local_stack.figures import Figure
+from local_stack.progress import Tone, complain, tell
+from local_stack.run_folder import RunFolder
 
 Tallies = Mapping[str, Tally]
 

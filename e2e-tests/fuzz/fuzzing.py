@@ -15,9 +15,9 @@ from shutil import copy
 from typing import Any
 
 from clients import CALLERS, Hometown, Json
-from embedded.composition import Process, Site
-from embedded.hometown import HOMETOWN
-from embedded.testing import throwaway_stack
+from local_stack.composition import Process, Site
+from local_stack.hometown import HOMETOWN
+from local_stack.testing import throwaway_stack
 
 FOLDER = Path(__file__).parent
 LEFT_OUT = frozenset({"jaeger", "analytics-job", "analytics-faust"})

@@ -14,8 +14,8 @@ from aiokafka.errors import (
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from cluster_stack import BROKERS, ClusterStack
-from embedded.run_folder import read_json
 from eventually import eventually
+from local_stack.run_folder import read_json
 from registering import Registration, first_deliveries, register_until, versions_of
 from shared.messaging import kafka
 from shared.messaging.topics import TOPICS

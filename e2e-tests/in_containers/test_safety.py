@@ -17,9 +17,9 @@ from clients import rfc3339
 from container_stack import ContainerStack
 from containers.compose import OUTSIDE, Project
 from containers.up import down
-from embedded import issuer
-from embedded.run_folder import read_json
-from embedded.settings import Settings
+from fetching.settings import Settings
+from local_stack import issuer
+from local_stack.run_folder import read_json
 from stack import CHECKOUT, ORDER_TIMEOUT_SECONDS, RECONCILE_SECONDS, Stack
 
 Inspected = Mapping[str, Any]

@@ -15,8 +15,8 @@ from multiprocessing.sharedctypes import Synchronized
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from embedded.pytest_plugin import new_database
-from embedded.testing import throwaway_postgres
+from local_stack.pytest_plugin import new_database
+from local_stack.testing import throwaway_postgres
 from saga_machine import Saga
 from saga_world import Services, open_services
 from shared.inbox import consumer

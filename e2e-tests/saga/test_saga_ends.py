@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from embedded.pytest_plugin import new_database
+from local_stack.pytest_plugin import new_database
 from saga_world import World, open_services
 from shared.runtime.faults import FaultPoint
 from shared.runtime.identifiers import new_id

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import Phase
 
-from embedded.pytest_plugin import new_database
+from local_stack.pytest_plugin import new_database
 from saga_campaign import play
 from saga_world import Services, open_services
 from shared.inbox import consumer

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from embedded import progress
-from embedded.figures import Figure
+from local_stack import progress
+from local_stack.figures import Figure
 from traffic.actions import NAMES, Repeat
 from traffic.driver import LATE_SECONDS, Outcome
 from traffic.expected import Ledger

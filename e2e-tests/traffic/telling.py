@@ -2,7 +2,7 @@
 
 import time
 
-from embedded import progress
+from local_stack import progress
 from shared.runtime.progress import tell_in_place
 
 LOG_SECONDS = 10.0

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from embedded.composition import Composition, Port, Process, Site
-from embedded.kafka import KAFKA
-from embedded.postgres import POSTGRES, ROLES
-from embedded.readiness import http_probe
-from embedded.run_folder import RunFolder
-from embedded.settings import Settings
-from embedded.testing import throwaway_stack
+from fetching.settings import Settings
+from local_stack.composition import Composition, Port, Process, Site
+from local_stack.kafka import KAFKA
+from local_stack.postgres import POSTGRES, ROLES
+from local_stack.readiness import http_probe
+from local_stack.run_folder import RunFolder
+from local_stack.testing import throwaway_stack
 
 WEB = Process(
     name="web",

@@ -17,8 +17,8 @@ from eventsourcing.postgres import PostgresApplicationRecorder, PostgresDatastor
 import pgbench
 import rows
 import servers
-from embedded.composition import Composition, Site
-from embedded.postgres import POSTGRES
+from local_stack.composition import Composition, Site
+from local_stack.postgres import POSTGRES
 from part import Part
 from series import Samples, Series, series
 from shared.eventsourcing.codec import Codec

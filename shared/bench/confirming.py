@@ -10,12 +10,12 @@ import psutil
 import servers
 import shop
 from arrivals import percentiles
-from embedded import supervision
-from embedded.composition import Site
-from embedded.errors import Failure
-from embedded.hometown import HOMETOWN
-from embedded.jaeger import JAEGER
+from fetching.errors import Failure
 from hops import HOPS, median_hops
+from local_stack import supervision
+from local_stack.composition import Site
+from local_stack.hometown import HOMETOWN
+from local_stack.jaeger import JAEGER
 from ordering import Ordered
 from part import Part
 from series import Samples, Series, series

@@ -16,9 +16,9 @@ from pydantic import PostgresDsn
 import rows
 import servers
 import users_svc.bootstrap
-from embedded.composition import Composition, Site
-from embedded.kafka import KAFKA
-from embedded.postgres import POSTGRES
+from local_stack.composition import Composition, Site
+from local_stack.kafka import KAFKA
+from local_stack.postgres import POSTGRES
 from orders_svc.order import contract
 from orders_svc.order.events import OrderLine, OrderPlaced
 from part import Part

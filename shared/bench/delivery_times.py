@@ -15,10 +15,10 @@ import pgbench
 import rows
 import servers
 from arrivals import RANKS, Arrival, Arrivals, percentiles
-from embedded.composition import Composition, Site
-from embedded.errors import Failure
-from embedded.kafka import KAFKA
-from embedded.postgres import POSTGRES
+from fetching.errors import Failure
+from local_stack.composition import Composition, Site
+from local_stack.kafka import KAFKA
+from local_stack.postgres import POSTGRES
 from part import Part
 from series import Samples, Series, series
 from shared.runtime.progress import tell_in_place

@@ -17,9 +17,9 @@ from aiokafka.structs import RecordMetadata
 
 import rows
 import servers
-from embedded.composition import Composition, Site
-from embedded.kafka import KAFKA
-from embedded.postgres import POSTGRES
+from local_stack.composition import Composition, Site
+from local_stack.kafka import KAFKA
+from local_stack.postgres import POSTGRES
 from part import Part
 from series import Samples, Series, series
 from servers import Running

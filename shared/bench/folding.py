@@ -16,8 +16,8 @@ import orders_svc.bootstrap
 import rows
 import servers
 import users_svc.bootstrap
-from embedded.composition import Composition, Site
-from embedded.postgres import POSTGRES
+from local_stack.composition import Composition, Site
+from local_stack.postgres import POSTGRES
 from orders_svc.order.events import (
     OrderCancelled,
     OrderConfirmed,

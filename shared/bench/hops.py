@@ -6,8 +6,8 @@ from statistics import median
 import asyncpg
 
 import servers
-from embedded import postgres
-from embedded.composition import Site
+from local_stack import postgres
+from local_stack.composition import Site
 from ordering import Ordered
 
 MILLISECONDS = 1_000

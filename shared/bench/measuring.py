@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import uvloop
 
-from embedded import figures, testing
-from embedded.errors import Failure
-from embedded.figures import Figure
-from embedded.progress import complain, tell
-from embedded.run_folder import RunFolder
-from embedded.settings import Settings
+from fetching.errors import Failure
+from fetching.settings import Settings
+from local_stack import figures, testing
+from local_stack.figures import Figure
+from local_stack.progress import complain, tell
+from local_stack.run_folder import RunFolder
 from part import Part, S
 from series import as_figures, as_table
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from embedded.composition import Composition, Site
+from local_stack.composition import Composition, Site
 from series import Series
 
 S = TypeVar("S")

@@ -4,8 +4,8 @@ import asyncio
 import re
 from dataclasses import dataclass
 
-from embedded.errors import Failure
-from embedded.postgres import binaries
+from fetching.errors import Failure
+from local_stack.postgres import binaries
 from servers import bounded
 
 THREADS = 2

@@ -9,9 +9,9 @@ from pathlib import Path
 import bare_route
 import servers
 import shop
-from embedded import issuer, ports, postgres
-from embedded.composition import HOST, Composition, Site
-from embedded.postgres import POSTGRES
+from local_stack import issuer, ports, postgres
+from local_stack.composition import HOST, Composition, Site
+from local_stack.postgres import POSTGRES
 from part import Part
 from series import Samples, Series, series
 from servers import Running

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from embedded import progress
-from embedded.figures import Figure
+from local_stack import progress
+from local_stack.figures import Figure
 
 Samples = defaultdict[str, list[float]]
 """Values by the name of the quantity, one per round."""

@@ -13,9 +13,9 @@ import psutil
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from embedded import ports, postgres
-from embedded.composition import HOST, Site
-from embedded.errors import Failure
+from fetching.errors import Failure
+from local_stack import ports, postgres
+from local_stack.composition import HOST, Site
 from shared.runtime import postgres as service_postgres
 
 PARTITIONS = 4

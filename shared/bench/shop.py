@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import http_client
-from embedded import issuer
-from embedded.run_folder import RunFolder
 from http_client import Connection
+from local_stack import issuer
+from local_stack.run_folder import RunFolder
 from shared.runtime.identifiers import new_id
 
 LINES = 2

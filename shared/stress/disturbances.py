@@ -10,8 +10,8 @@ from enum import Enum
 
 import psutil
 
-from embedded import supervision
-from embedded.run_folder import RunFolder
+from local_stack import supervision
+from local_stack.run_folder import RunFolder
 from relays import Relays
 from shared.runtime.postgres import Connection
 

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from embedded import ports
-from embedded.composition import HOST
+from local_stack import ports
+from local_stack.composition import HOST
 from shared.outbox.relay_process import EXIT_FENCED
 from shared.runtime.doorbell import Doorbell
 

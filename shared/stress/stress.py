@@ -13,19 +13,19 @@ import uvloop
 
 import topic
 import trial as trials
-from embedded import figures
-from embedded.composition import Composition, Site
-from embedded.errors import Failure
-from embedded.figures import Figure
-from embedded.kafka import KAFKA
-from embedded.postgres import POSTGRES, dsn
-from embedded.progress import Tone, complain, tell
-from embedded.pytest_plugin import new_database
-from embedded.readiness import last_lines
-from embedded.run_folder import RunFolder
-from embedded.settings import Settings
-from embedded.testing import throwaway_stack
+from fetching.errors import Failure
+from fetching.settings import Settings
 from ledger import percentile
+from local_stack import figures
+from local_stack.composition import Composition, Site
+from local_stack.figures import Figure
+from local_stack.kafka import KAFKA
+from local_stack.postgres import POSTGRES, dsn
+from local_stack.progress import Tone, complain, tell
+from local_stack.pytest_plugin import new_database
+from local_stack.readiness import last_lines
+from local_stack.run_folder import RunFolder
+from local_stack.testing import throwaway_stack
 from shared.runtime.progress import tell_in_place
 from trial import Outcome, Trial
 

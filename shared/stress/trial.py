@@ -14,8 +14,8 @@ import disturbances
 import ledger
 import topic
 from disturbances import Disturbed
-from embedded.composition import Site
 from ledger import Entry, Memory, Verdict
+from local_stack.composition import Site
 from relays import Relays, relays
 from shared.outbox.lease import LEASE_SECONDS
 from shared.outbox.relay import CHECKPOINT_SECONDS, ROWS_MAX

@@ -9,8 +9,8 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
 
 import running_worker
-from embedded.run_folder import RunFolder
-from embedded.testing import throwaway_kafka
+from local_stack.run_folder import RunFolder
+from local_stack.testing import throwaway_kafka
 from published import Elsewhere
 from running_worker import PATIENT, Kafka, Start, Worker
 from shared.messaging import topics

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from embedded import issuer
-from embedded.run_folder import RunFolder
-from embedded.testing import throwaway_kafka
+from local_stack import issuer
+from local_stack.run_folder import RunFolder
+from local_stack.testing import throwaway_kafka
 from shared.messaging import topics
 from shared.runtime.brokers import Brokers
 

@@ -7,7 +7,6 @@ import pytest
 
 import running_worker
 from analytics_faust.worker import NAME
-from embedded.run_folder import RunFolder
 from histories import (
     HOUR,
     Event,
@@ -21,6 +20,7 @@ from histories import (
     registered,
     sample,
 )
+from local_stack.run_folder import RunFolder
 from published import Elsewhere
 from running_worker import Kafka, Worker, hour_at
 from shared.messaging.topics import TOPICS

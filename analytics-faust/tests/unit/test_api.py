@@ -14,9 +14,9 @@ from analytics_faust.api import Resources, create_app
 from analytics_faust.neighbours import Spark
 from analytics_faust.settings import FaustSettings
 from analytics_faust.worker import Program
-from embedded.run_folder import RunFolder
-from embedded.testing import bearer
 from histories import HOUR
+from local_stack.run_folder import RunFolder
+from local_stack.testing import bearer
 from shared.messaging.wire import OutgoingRecord
 from shared.web.auth import Door
 

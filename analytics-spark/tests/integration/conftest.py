@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from analytics_spark.settings import JobSettings
-from embedded import class_archive, jars
-from embedded.settings import Settings
+from fetching import class_archive, jars
+from fetching.settings import Settings
 from running_job import RunningJob, empty_topics
 from shared.runtime import postgres
 

@@ -20,9 +20,9 @@ from analytics_spark.serving.api import create_app
 from analytics_spark.serving.bootstrap import Resources
 from analytics_spark.serving.stream import Feed
 from analytics_spark.serving.topic_ends import FRESH_SECONDS, TopicEnds
-from embedded.run_folder import RunFolder
-from embedded.testing import bearer
 from histories import HOUR, at, sample
+from local_stack.run_folder import RunFolder
+from local_stack.testing import bearer
 from served import KnownEnds
 from shared.runtime import postgres
 from shared.runtime.brokers import Brokers

@@ -3,10 +3,10 @@
 import asyncio
 
 from crashes import Blow, play
-from embedded.composition import Composition
-from embedded.kafka import KAFKA
-from embedded.postgres import POSTGRES
-from embedded.testing import throwaway_stack
+from local_stack.composition import Composition
+from local_stack.kafka import KAFKA
+from local_stack.postgres import POSTGRES
+from local_stack.testing import throwaway_stack
 from shared.messaging import topics
 from shared.runtime.brokers import Brokers
 

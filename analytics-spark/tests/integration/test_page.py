@@ -18,9 +18,9 @@ from analytics_spark.serving.api import create_app
 from analytics_spark.serving.bootstrap import Resources
 from analytics_spark.serving.stream import Feed
 from analytics_spark.settings import ApiSettings
-from embedded.run_folder import RunFolder
-from embedded.testing import bearer
 from histories import HOUR, at
+from local_stack.run_folder import RunFolder
+from local_stack.testing import bearer
 from served import BUCKETS, TRACE_ID, KnownEnds, Writer, purchase
 from shared.runtime import postgres
 from shared.web.auth import Door

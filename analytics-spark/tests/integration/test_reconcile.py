@@ -7,8 +7,8 @@ import pytest
 
 from analytics_spark.reconciliation import reconcile
 from analytics_spark.reconciliation.reconcile import NotComparable, Reconciliation
-from embedded.pytest_plugin import new_database
 from histories import HOUR, at, cancelled, confirmed, id_of, moved, origin_corrected, sample
+from local_stack.pytest_plugin import new_database
 from reconciled_world import World
 
 

@@ -16,10 +16,10 @@ from analytics_spark.serving.bootstrap import Resources
 from analytics_spark.serving.stream import Feed
 from analytics_spark.serving.topic_ends import TopicEnds
 from analytics_spark.settings import ReconcileSettings
-from embedded.pytest_plugin import new_database
-from embedded.run_folder import RunFolder
-from embedded.testing import bearer
 from histories import sample
+from local_stack.pytest_plugin import new_database
+from local_stack.run_folder import RunFolder
+from local_stack.testing import bearer
 from reconciled_world import World
 from shared.runtime import postgres
 from shared.runtime.brokers import Brokers

@@ -13,8 +13,8 @@ import state_growth
 import streams_peer
 import throughput
 from counting import Batch, steady
-from embedded.errors import Failure
-from embedded.jars import KAFKA_JARS
+from fetching.errors import Failure
+from fetching.jars import KAFKA_JARS
 from histories import Event
 from shared.messaging import messages, wire
 from shared.messaging.wire import OutgoingRecord

@@ -16,7 +16,7 @@ from analytics_spark.job.session import (
     configuration,
 )
 from analytics_spark.settings import JobSettings
-from embedded.java import find_java
+from fetching.java import find_java
 
 
 def settings(master: str) -> JobSettings:

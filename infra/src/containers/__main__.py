@@ -7,12 +7,12 @@ from containers import footprint, status
 from containers.compose import PUBLISHED
 from containers.tools import run
 from containers.up import down, found, up
-from embedded import figures
-from embedded.command_line import CommandLine, Verbs
-from embedded.progress import table, tell
-from embedded.run_folder import RunFolder
-from embedded.settings import Settings
-from embedded.status import show
+from fetching.settings import Settings
+from local_stack import figures
+from local_stack.command_line import CommandLine, Verbs
+from local_stack.progress import table, tell
+from local_stack.run_folder import RunFolder
+from local_stack.status import show
 
 
 def do_up(arguments: argparse.Namespace, settings: Settings) -> int:

@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from embedded.errors import Failure
+from fetching.errors import Failure
 from shared.messaging.topics import INTERNAL_TOPICS, TOPICS
 
 REQUEST_SECONDS_MAX = 30

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from embedded.run_folder import write_atomically
+from local_stack.run_folder import write_atomically
 
 VALID_DAYS = 3_650
 """As long as a volume may live: its passwords do not expire either."""

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from embedded import ports
-from embedded.composition import Port
-from embedded.errors import Failure
-from embedded.hometown import HOMETOWN
-from embedded.settings import CHECKOUT, Settings
+from fetching.errors import Failure
+from fetching.settings import CHECKOUT, Settings
+from local_stack import ports
+from local_stack.composition import Port
+from local_stack.hometown import HOMETOWN
 
 PROFILES = {"analytics-faust": "compare"}
 """The profile of each process that starts when it is asked for."""

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from containers.compose import Project
-from embedded.errors import Failure
-from embedded.figures import Figure
-from embedded.footprint import MEBIBYTE, megabytes
-from embedded.progress import table
+from fetching.errors import Failure
+from local_stack.figures import Figure
+from local_stack.footprint import MEBIBYTE, megabytes
+from local_stack.progress import table
 
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import asyncpg
 
 from containers import access, secrets
-from embedded import issuer
-from embedded.errors import Failure
-from embedded.postgres import establish
-from embedded.progress import complain, tell
+from fetching.errors import Failure
+from local_stack import issuer
+from local_stack.postgres import establish
+from local_stack.progress import complain, tell
 
 FOLDER = Path(os.environ.get("SECRETS_ROOT", "/secrets"))
 BROKERS = "kafka:9094,kafka-2:9094,kafka-3:9094"

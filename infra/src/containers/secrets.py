@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from containers import access, certificates
-from embedded import issuer
-from embedded.postgres import (
+from local_stack import issuer
+from local_stack.postgres import (
     DATABASES,
     READ_BY_RECONCILER,
     RECONCILER,
@@ -19,7 +19,7 @@ from embedded.postgres import (
     owner,
     url,
 )
-from embedded.run_folder import RunFolder, load_passwords, personal_data_key, write_atomically
+from local_stack.run_folder import RunFolder, load_passwords, personal_data_key, write_atomically
 
 POSTGRES = "postgres:5432"
 APIS = {f"{name}-api": f"http://{name}-api:8000" for name in DATABASES}

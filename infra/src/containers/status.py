@@ -1,9 +1,9 @@
 """`status`: what the engine says of each process at this moment."""
 
 from containers.compose import PROFILES, Container, Project
-from embedded.composition import HOST
-from embedded.hometown import HOMETOWN
-from embedded.status import Status
+from local_stack.composition import HOST
+from local_stack.hometown import HOMETOWN
+from local_stack.status import Status
 
 STATES = {"healthy": "ready", "": "ready", "starting": "starting"}
 """What the health of a container that runs means; anything else is not ready."""

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from containers.compose import Project
-from embedded.errors import Failure
-from embedded.run_folder import RunFolder
+from fetching.errors import Failure
+from local_stack.run_folder import RunFolder
 
 TOOLS = ("users", "orders", "analytics")
 

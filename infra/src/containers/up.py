@@ -4,13 +4,13 @@ import time
 from collections.abc import Collection
 
 from containers.compose import PROFILES, PUBLISHED, Project
-from embedded import figures, ports
-from embedded.composition import Site
-from embedded.errors import Failure
-from embedded.figures import Figure
-from embedded.progress import Tone, tell
-from embedded.run_folder import RunFolder, read_json
-from embedded.settings import Settings
+from fetching.errors import Failure
+from fetching.settings import Settings
+from local_stack import figures, ports
+from local_stack.composition import Site
+from local_stack.figures import Figure
+from local_stack.progress import Tone, tell
+from local_stack.run_folder import RunFolder, read_json
 
 UP_SECONDS_MAX = 600
 """Until all is healthy, once the images are there."""

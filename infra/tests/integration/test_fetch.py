@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from embedded import ports
-from embedded.errors import Failure
-from embedded.jars import JarList, fetch
-from embedded.settings import Settings
+from fetching.errors import Failure
+from fetching.jars import JarList, fetch
+from fetching.settings import Settings
+from local_stack import ports
 
 NAMES = ("first", "second")
 

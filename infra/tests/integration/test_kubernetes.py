@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from containers import secrets
-from embedded.hometown import HOMETOWN
-from embedded.settings import INFRA
+from fetching.settings import INFRA
+from local_stack.hometown import HOMETOWN
 
 KUBERNETES = "1.34"
 KUSTOMIZE = "sigs.k8s.io/kustomize/kustomize/v5@v5.7.1"

@@ -11,12 +11,12 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from embedded import leftovers, ports, supervision
-from embedded.composition import Composition, Site
-from embedded.down import down
-from embedded.postgres import dsn, owner
-from embedded.status import status
-from embedded.up import up
+from local_stack import leftovers, ports, supervision
+from local_stack.composition import Composition, Site
+from local_stack.down import down
+from local_stack.postgres import dsn, owner
+from local_stack.status import status
+from local_stack.up import up
 
 DEADLINE_SECONDS = 20
 POLL_SECONDS = 0.1

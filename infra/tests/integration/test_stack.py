@@ -10,15 +10,15 @@ from dataclasses import replace
 import asyncpg
 import pytest
 
-from embedded import figures, footprint, leftovers, ports
-from embedded.__main__ import main
-from embedded.composition import Composition, Preparation, Process, Site
-from embedded.down import down
-from embedded.errors import Failure, NotReady
-from embedded.postgres import DATABASES, dsn, owner
-from embedded.status import status
-from embedded.testing import throwaway_stack
-from embedded.up import up
+from fetching.errors import Failure, NotReady
+from local_stack import figures, footprint, leftovers, ports
+from local_stack.__main__ import main
+from local_stack.composition import Composition, Preparation, Process, Site
+from local_stack.down import down
+from local_stack.postgres import DATABASES, dsn, owner
+from local_stack.status import status
+from local_stack.testing import throwaway_stack
+from local_stack.up import up
 
 COMPLAINT = "no such module as mine"
 
@@ -87,7 +87,7 @@ def test_the_verb_tells_whether_all_is_ready(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("HOMETOWN_RUN_DIR", str(running_web.folder.path))
-    monkeypatch.setattr(sys, "argv", ["embedded", "status"])
+    monkeypatch.setattr(sys, "argv", ["local_stack", "status"])
     assert main(web_only) == 0
     assert running_web.address("web") in capsys.readouterr().out
     down(web_only, running_web.folder)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import psutil
 
-from embedded import leftovers, testing
-from embedded.composition import Composition
-from embedded.run_folder import RunFolder
-from embedded.settings import Settings
-from embedded.up import up
+from fetching.settings import Settings
+from local_stack import leftovers, testing
+from local_stack.composition import Composition
+from local_stack.run_folder import RunFolder
+from local_stack.up import up
 
 PID_OF_NOBODY = 2**22
 """The kernel gives out smaller ones only."""

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from embedded.pytest_plugin import SHARED_BY
+from local_stack.pytest_plugin import SHARED_BY
 
 TEST = """
 import os, pathlib, time
@@ -23,7 +23,7 @@ def test_the_tests_of_a_shared_folder_stay_with_one_worker_and_come_first(tmp_pa
         for number in range(4):
             file = tmp_path / folder / f"test_{number}.py"
             file.write_text(TEST.format(log=str(log), folder=folder))
-    options = ["-p", "embedded.pytest_plugin", "-n2", "--no-loadscope-reorder", "-qq"]
+    options = ["-p", "local_stack.pytest_plugin", "-n2", "--no-loadscope-reorder", "-qq"]
     here = ["--rootdir", str(tmp_path), "-c", "/dev/null", "--import-mode=importlib", str(tmp_path)]
 
     ran = subprocess.run(

@@ -11,9 +11,9 @@ import brotli
 import httpx
 import pytest
 
-from embedded import browser
-from embedded.errors import Failure
-from embedded.settings import Settings
+from fetching import browser
+from fetching.errors import Failure
+from fetching.settings import Settings
 
 PROGRAM = b"a program"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from embedded.cache import WORKSHOP_SECONDS_MAX, disk_failure, publish, workshop
+from fetching.cache import WORKSHOP_SECONDS_MAX, disk_failure, publish, workshop
 
 
 def make(folder: Path, content: str) -> Path:

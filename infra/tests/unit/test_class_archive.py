@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from embedded import class_archive
-from embedded.errors import Failure
-from embedded.java import find_java
-from embedded.settings import Settings
+from fetching import class_archive
+from fetching.errors import Failure
+from fetching.java import find_java
+from fetching.settings import Settings
 
 
 def test_another_java_has_another_archive(tmp_path: Path, settings: Settings) -> None:

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 from containers import access, secrets
-from embedded import issuer
-from embedded.postgres import ROLES
+from local_stack import issuer
+from local_stack.postgres import ROLES
 
 
 def contents(root: Path) -> dict[str, dict[str, str]]:

@@ -4,10 +4,10 @@ import json
 
 import psutil
 
-from embedded import figures, footprint, up
-from embedded.figures import Figure
-from embedded.footprint import Memory
-from embedded.run_folder import RunFolder
+from local_stack import figures, footprint, up
+from local_stack.figures import Figure
+from local_stack.footprint import Memory
+from local_stack.run_folder import RunFolder
 
 
 def test_figures_are_replaced_as_a_list(folder: RunFolder) -> None:

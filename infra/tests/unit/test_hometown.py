@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from embedded.composition import Process, Site
-from embedded.hometown import ANALYTICS_FAUST, HOMETOWN
-from embedded.postgres import DATABASES
-from embedded.settings import CHECKOUT, Settings
+from fetching.settings import CHECKOUT, Settings
+from local_stack.composition import Process, Site
+from local_stack.hometown import ANALYTICS_FAUST, HOMETOWN
+from local_stack.postgres import DATABASES
 
 SERVICES = [process for process in HOMETOWN.processes if process.tier.value == "service"]
 

@@ -8,11 +8,11 @@ from uuid import UUID
 import jwt
 import pytest
 
-from embedded import issuer
-from embedded.__main__ import main
-from embedded.composition import Composition
-from embedded.errors import Failure
-from embedded.run_folder import RunFolder
+from fetching.errors import Failure
+from local_stack import issuer
+from local_stack.__main__ import main
+from local_stack.composition import Composition
+from local_stack.run_folder import RunFolder
 from shared.runtime.settings import DEVELOPMENT_ISSUER
 
 NOTHING = Composition(processes=())
@@ -30,7 +30,7 @@ def claims_of(token: str) -> dict[str, object]:
 
 def run(monkeypatch: pytest.MonkeyPatch, folder: RunFolder, *arguments: str) -> int:
     monkeypatch.setenv("HOMETOWN_RUN_DIR", str(folder.path))
-    monkeypatch.setattr(sys, "argv", ["embedded", "token", *arguments])
+    monkeypatch.setattr(sys, "argv", ["local_stack", "token", *arguments])
     return main(NOTHING)
 
 

@@ -10,11 +10,12 @@ from pathlib import Path
 import httpx
 import pytest
 
-from embedded import jaeger, jaeger_binary, jaeger_launcher
-from embedded.errors import Failure
-from embedded.jaeger_binary import BUILT_VERSION, Release
-from embedded.run_folder import RunFolder
-from embedded.settings import Settings
+from fetching import jaeger_binary
+from fetching.errors import Failure
+from fetching.jaeger_binary import BUILT_VERSION, Release
+from fetching.settings import Settings
+from local_stack import jaeger, jaeger_launcher
+from local_stack.run_folder import RunFolder
 
 
 def install(path: Path, words: str = "") -> Path:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from embedded import jars
-from embedded.errors import Failure
-from embedded.jars import KAFKA_JARS, SPARK_JARS, Jar, JarList
-from embedded.settings import Settings
+from fetching import jars
+from fetching.errors import Failure
+from fetching.jars import KAFKA_JARS, SPARK_JARS, Jar, JarList
+from fetching.settings import Settings
 
 UNREACHABLE = "Server access error at url https://example.org/a.jar (java.net.ConnectException)"
 FULL = "impossible to copy a.jar: java.io.IOException: No space left on device"

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from embedded.errors import Failure
-from embedded.java import find_java, major_version
+from fetching.errors import Failure
+from fetching.java import find_java, major_version
 
 
 def install_java(home: Path, version: str) -> Path:

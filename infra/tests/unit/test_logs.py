@@ -2,9 +2,9 @@
 
 import pytest
 
-from embedded import logs
-from embedded.errors import Failure
-from embedded.run_folder import RunFolder
+from fetching.errors import Failure
+from local_stack import logs
+from local_stack.run_folder import RunFolder
 
 
 @pytest.fixture

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from embedded.__main__ import main
-from embedded.composition import Composition
-from embedded.hometown import HOMETOWN
+from local_stack.__main__ import main
+from local_stack.composition import Composition
+from local_stack.hometown import HOMETOWN
 
 NOTHING = Composition(processes=())
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["embedded", *arguments])
+    monkeypatch.setattr(sys, "argv", ["local_stack", *arguments])
     return main(NOTHING)
 
 
@@ -56,7 +56,7 @@ def test_a_command_of_a_service_needs_a_stack_that_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("HOMETOWN_RUN_DIR", str(tmp_path / "never"))
-    monkeypatch.setattr(sys, "argv", ["embedded", "run", "users", "rebuild", "--check"])
+    monkeypatch.setattr(sys, "argv", ["local_stack", "run", "users", "rebuild", "--check"])
     assert main(HOMETOWN) == 1
     assert capsys.readouterr().err == "hometown: nothing runs here: `make up`, then again\n"
     assert list(tmp_path.iterdir()) == []
@@ -65,7 +65,7 @@ def test_a_command_of_a_service_needs_a_stack_that_runs(
 def test_a_command_of_no_service_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["embedded", "run", "user", "rebuild"])
+    monkeypatch.setattr(sys, "argv", ["local_stack", "run", "user", "rebuild"])
     assert main(HOMETOWN) == 1
     assert capsys.readouterr().err == (
         "hometown: there is no service user here: one of users, orders, analytics\n"
@@ -80,4 +80,4 @@ def test_every_verb_explains_itself(
 ) -> None:
     with pytest.raises(SystemExit, match="0"):
         run(monkeypatch, verb, "--help")
-    assert f"embedded {verb}" in capsys.readouterr().out
+    assert f"local_stack {verb}" in capsys.readouterr().out

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from embedded import ports
-from embedded.composition import Port
-from embedded.errors import Failure
-from embedded.ports import FREE_PORTS
+from fetching.errors import Failure
+from local_stack import ports
+from local_stack.composition import Port
+from local_stack.ports import FREE_PORTS
 
 API = Port(name="users-api", default=0, scheme="http://")
 
@@ -67,7 +67,9 @@ def test_free_means_that_no_usual_port_is_used() -> None:
 
 
 def test_a_port_chosen_by_another_process_is_left_to_it() -> None:
-    chooses = "import sys; from embedded import ports; print(ports.find_free()); sys.stdin.read()"
+    chooses = (
+        "import sys; from local_stack import ports; print(ports.find_free()); sys.stdin.read()"
+    )
     command = [sys.executable, "-u", "-c", chooses]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout

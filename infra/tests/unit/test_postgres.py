@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from embedded import postgres
-from embedded.errors import Failure
+from fetching.errors import Failure
+from local_stack import postgres
 
 
 def test_a_closed_folder_above_the_data_is_one_line(tmp_path: Path) -> None:

@@ -6,10 +6,10 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from embedded import readiness
-from embedded.composition import Process, Site
-from embedded.errors import NotReady
-from embedded.run_folder import RunFolder
+from fetching.errors import NotReady
+from local_stack import readiness
+from local_stack.composition import Process, Site
+from local_stack.run_folder import RunFolder
 
 WEB = Process(name="web", command=lambda _: ["true"])
 

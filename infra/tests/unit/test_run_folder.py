@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from embedded.errors import Failure
-from embedded.run_folder import RunFolder, load_passwords, read_json, write_atomically
+from fetching.errors import Failure
+from local_stack.run_folder import RunFolder, load_passwords, read_json, write_atomically
 
 
 def test_passwords_are_made_once_and_readable_by_their_owner_only(folder: RunFolder) -> None:

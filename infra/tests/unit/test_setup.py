@@ -8,7 +8,7 @@ from importlib.util import cache_from_source, find_spec
 from pathlib import Path
 from shutil import copyfile, copytree
 
-from embedded.settings import CHECKOUT
+from fetching.settings import CHECKOUT
 
 SETUP = CHECKOUT / "scripts" / "setup.py"
 
@@ -38,7 +38,7 @@ def test_an_old_python_is_one_line() -> None:
 
 
 def test_a_registry_out_of_reach_is_one_line_and_leaves_nothing_half_made(tmp_path: Path) -> None:
-    for name in ("scripts/setup.py", "uv.lock", "pyproject.toml", "infra/src/embedded"):
+    for name in ("scripts/setup.py", "uv.lock", "pyproject.toml", "infra/src/fetching"):
         copy = tmp_path / name
         copy.parent.mkdir(parents=True, exist_ok=True)
         (copytree if (CHECKOUT / name).is_dir() else copyfile)(CHECKOUT / name, copy)

@@ -4,11 +4,11 @@ import sys
 
 import pytest
 
-from embedded import status
-from embedded.__main__ import main
-from embedded.composition import Composition, Port, Process
-from embedded.settings import Settings
-from embedded.status import Status
+from fetching.settings import Settings
+from local_stack import status
+from local_stack.__main__ import main
+from local_stack.composition import Composition, Port, Process
+from local_stack.status import Status
 
 WEB = Process(
     name="web",
@@ -66,6 +66,6 @@ def test_the_verb_fails_unless_all_is_ready(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("HOMETOWN_RUN_DIR", str(settings.run_dir))
-    monkeypatch.setattr(sys, "argv", ["embedded", "status", "--json"])
+    monkeypatch.setattr(sys, "argv", ["local_stack", "status", "--json"])
     assert main(Composition(processes=(WEB,))) == 1
     assert '"state": "stopped"' in capsys.readouterr().out

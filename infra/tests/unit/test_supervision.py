@@ -3,8 +3,8 @@
 from configparser import RawConfigParser
 from dataclasses import replace
 
-from embedded import supervision
-from embedded.composition import Process, Site
+from local_stack import supervision
+from local_stack.composition import Process, Site
 
 WEB = Process(
     name="web",

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from embedded.run_folder import RunFolder
-from embedded.testing import bearer
+from local_stack.run_folder import RunFolder
+from local_stack.testing import bearer
 from orders_svc import api
 from orders_svc.bootstrap import Resources, open_resources
 from orders_svc.neighbours import open_neighbours

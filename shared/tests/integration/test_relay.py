@@ -17,7 +17,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from counter import TOPIC, Counted, counted, some_metadata
-from embedded import ports
+from local_stack import ports
 from shared.eventsourcing.event_store import EventStore
 from shared.messaging.topics import TOPICS
 from shared.outbox.lease import LEASE_SECONDS

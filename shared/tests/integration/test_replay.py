@@ -18,8 +18,8 @@ from aiokafka.admin import AIOKafkaAdminClient
 
 import counter
 from counter import CODEC, TOPIC, Counted, counted, some_metadata, store_of
-from embedded import ports
-from embedded.testing import throwaway_kafka
+from local_stack import ports
+from local_stack.testing import throwaway_kafka
 from shared.eventsourcing.event_store import EventStore
 from shared.eventsourcing.history import History
 from shared.inbox.consumer import Consumer

@@ -12,7 +12,7 @@ import pytest
 
 from counted_records import as_read
 from counter import TOPIC, counted, some_metadata, store_of
-from embedded.postgres import create_database, owner
+from local_stack.postgres import create_database, owner
 from shared.inbox.consumer import Consumer
 from shared.messaging.messages import Message
 from shared.messaging.wire import OutgoingRecord

@@ -19,7 +19,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from counted_records import CREATE_EFFECTS, record, records
 from counter import TOPIC
 from desk import NAME, Desk
-from embedded import ports
+from local_stack import ports
 from shared.eventsourcing.event_store import partition_of
 from shared.inbox import parked
 from shared.inbox.parked import Warrant

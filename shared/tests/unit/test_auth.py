@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from fastapi import APIRouter, Depends
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
-from embedded import issuer
-from embedded.run_folder import RunFolder
+from local_stack import issuer
+from local_stack.run_folder import RunFolder
 from shared.runtime.settings import DEVELOPMENT_ISSUER
 from shared.web.auth import REMEMBERED_MAX, Caller, Verifier, may, token_in
 from shared.web.http import OpenRoute, demand_scopes

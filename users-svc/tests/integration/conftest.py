@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from embedded.run_folder import RunFolder
-from embedded.testing import bearer
+from local_stack.run_folder import RunFolder
+from local_stack.testing import bearer
 from shared.runtime import postgres
 from shared.web.auth import Door
 from users_svc import api

@@ -8,8 +8,8 @@ from uuid import UUID
 import httpx
 import pytest
 
-from embedded.run_folder import RunFolder
-from embedded.testing import bearer
+from local_stack.run_folder import RunFolder
+from local_stack.testing import bearer
 from shared.runtime.identifiers import new_id
 
 ME: dict[str, Any] = {

@@ -7,8 +7,8 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from embedded import issuer
-from embedded.run_folder import RunFolder
+from local_stack import issuer
+from local_stack.run_folder import RunFolder
 from shared.web import request_spans
 from users_svc.bootstrap import Resources
 

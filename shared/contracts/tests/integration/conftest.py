@@ -11,9 +11,9 @@ import orders_svc.api
 import orders_svc.bootstrap
 import users_svc.api
 import users_svc.bootstrap
-from embedded.pytest_plugin import new_database
-from embedded.run_folder import RunFolder
-from embedded.testing import bearer
+from local_stack.pytest_plugin import new_database
+from local_stack.run_folder import RunFolder
+from local_stack.testing import bearer
 from orders_svc.neighbours import open_neighbours
 from orders_svc.settings import OrdersSettings
 from shared.runtime import postgres

@@ -1,0 +1,101 @@
+"""The verbs of the stack: `up|down|status|logs|run|token|clean|footprint|fetch`."""
+
+import argparse
+import contextlib
+import itertools
+import sys
+
+from fetching import browser, class_archive
+from fetching.jaeger_binary import obtain
+from fetching.jars import KAFKA_JARS, SPARK_JARS, fetch
+from fetching.java import find_java
+from fetching.settings import Settings
+from local_stack import figures, footprint, logs, status, tools
+from local_stack.command_line import CommandLine, Verbs
+from local_stack.composition import Composition
+from local_stack.down import down
+from local_stack.hometown import HOMETOWN
+from local_stack.progress import tell
+from local_stack.run_folder import RunFolder
+from local_stack.up import address_table, up
+from shared.runtime.progress import tell_in_place
+
+
+def verbs_of(composition: Composition) -> Verbs:
+    """What can be done with a stack of these processes."""
+
+    def do_up(arguments: argparse.Namespace, settings: Settings) -> int:
+        site = up(composition, settings, arguments.asked)
+        tell("\n" + address_table(composition, site))
+        return 0
+
+    def do_down(arguments: argparse.Namespace, settings: Settings) -> int:
+        down(composition, RunFolder(settings.run_dir))
+        return 0
+
+    def do_clean(arguments: argparse.Namespace, settings: Settings) -> int:
+        folder = RunFolder(settings.run_dir)
+        down(composition, folder)
+        folder.remove()
+        return 0
+
+    def do_footprint(arguments: argparse.Namespace, settings: Settings) -> int:
+        folder = RunFolder(settings.run_dir)
+        memories = footprint.footprint(composition, folder)
+        figures.write(folder, "footprint", footprint.as_figures(memories))
+        tell(footprint.as_table(memories))
+        return 0
+
+    def do_status(arguments: argparse.Namespace, settings: Settings) -> int:
+        return status.show(status.status(composition, settings), as_json=arguments.json)
+
+    def do_run(arguments: argparse.Namespace, settings: Settings) -> int:
+        return tools.run(
+            composition, settings, arguments.service, arguments.arguments, arguments.without
+        )
+
+    return Verbs(
+        up=do_up,
+        down=do_down,
+        clean=do_clean,
+        footprint=do_footprint,
+        status=do_status,
+        logs=do_logs,
+        run=do_run,
+    )
+
+
+def do_logs(arguments: argparse.Namespace, settings: Settings) -> int:
+    files = logs.chosen(RunFolder(settings.run_dir), arguments.name)
+    more = logs.follow(files) if arguments.follow else ()
+    with contextlib.suppress(KeyboardInterrupt):
+        for line in itertools.chain(logs.last(files, arguments.lines), more):
+            tell(line)
+    return 0
+
+
+def do_fetch(arguments: argparse.Namespace, settings: Settings) -> int:
+    find_java()
+    for jars in (KAFKA_JARS, SPARK_JARS):
+        tell(f"{jars.name} jars in {fetch(jars, settings, tell_in_place)}")
+    tell(f"{class_archive.WHAT} in {class_archive.make(settings, tell_in_place)}")
+    if arguments.jaeger:
+        tell(f"jaeger in {obtain(settings, tell_in_place)}")
+    if arguments.browser:
+        tell(f"browser in {browser.obtain(settings, tell_in_place).program}")
+    return 0
+
+
+def main(composition: Composition = HOMETOWN) -> int:
+    """0 if all went well, 1 with one line on standard error if not."""
+    command_line = CommandLine("local_stack", __doc__, verbs_of(composition))
+    fetched = command_line.add(
+        "fetch", do_fetch, "download the jars, and make the archive of Spark's classes"
+    )
+    fetched.add_argument("--jaeger", action="store_true", help="and get or build Jaeger")
+    fetched.add_argument("--browser", action="store_true", help="and get one for the page's tests")
+    return command_line.main()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

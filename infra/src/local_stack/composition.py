@@ -1,0 +1,130 @@
+"""What a stack is made of, as values: processes, and the commands that run once before services."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from fetching.settings import Settings
+from local_stack.run_folder import RunFolder
+
+HOST = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """Where one stack runs: all that a process may need to know of the others."""
+
+    settings: Settings
+    folder: RunFolder
+    ports: Mapping[str, int]
+    passwords: Mapping[str, str]
+
+    def address(self, name: str) -> str:
+        """host:port"""
+        return f"{HOST}:{self.ports[name]}"
+
+
+class Tier(Enum):
+    """Foundations start before the preparations, services after them."""
+
+    FOUNDATION = "foundation"
+    SERVICE = "service"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Port:
+    """A port by the name under which addresses.json lists it."""
+
+    name: str
+    default: int
+    scheme: str = ""
+
+    def address(self, site: Site) -> str:
+        return self.scheme + site.address(self.name)
+
+
+Probe = Callable[[Site], Awaitable[None]]
+"""Returns when the process does its work; raises NotReady or an OSError until then."""
+
+
+async def always_ready(site: Site) -> None:
+    """The probe of a process that nobody waits for."""
+
+
+async def nothing_more(site: Site) -> None:
+    """Most processes need nothing once they are ready."""
+
+
+def no_files(site: Site) -> None:
+    """Most processes need no files of their own."""
+
+
+def no_note(folder: RunFolder) -> str:
+    """Most processes have no more to say than what a probe sees."""
+    return ""
+
+
+def no_variables(site: Site) -> Mapping[str, str]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """A long-running program.
+
+    `prepare` writes what the program needs on disk, and `once_ready` what it needs inside; both
+    run at each `up` and must be safe to repeat. An optional process is not waited for, and its
+    `note` tells people why it is not ready. One on request starts when `up` is asked for it.
+    """
+
+    name: str
+    command: Callable[[Site], Sequence[str]]
+    environment: Callable[[Site], Mapping[str, str]] = no_variables
+    ports: tuple[Port, ...] = ()
+    prepare: Callable[[Site], None] = no_files
+    probe: Probe = always_ready
+    once_ready: Callable[[Site], Awaitable[None]] = nothing_more
+    tier: Tier = Tier.SERVICE
+    user: str | None = None
+    ready_seconds_max: float = 60
+    stop_signal: str = "TERM"
+    stop_seconds_max: int = 15
+    stop_as_group: bool = False
+    required: bool = True
+    on_request: bool = False
+    note: Callable[[RunFolder], str] = no_note
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preparation:
+    """A command that must have succeeded before services start; safe to repeat."""
+
+    name: str
+    command: Sequence[str]
+    environment: Callable[[Site], Mapping[str, str]]
+    seconds_max: float = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """What people run beside the processes now and then; it is given its arguments by them."""
+
+    name: str
+    command: Sequence[str]
+    environment: Callable[[Site], Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Composition:
+    """A whole stack; foundations are listed in the order in which they may be relied upon."""
+
+    processes: tuple[Process, ...]
+    preparations: tuple[Preparation, ...] = field(default=())
+    tools: tuple[Tool, ...] = field(default=())
+
+    def of(self, tier: Tier) -> tuple[Process, ...]:
+        return tuple(process for process in self.processes if process.tier is tier)
+
+    @property
+    def ports(self) -> tuple[Port, ...]:
+        return tuple(port for process in self.processes for port in process.ports)

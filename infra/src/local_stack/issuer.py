@@ -1,0 +1,114 @@
+"""The issuer of this checkout's tokens: a key pair in the run folder, for development alone."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
+from jwt.algorithms import OKPAlgorithm
+
+from fetching.errors import Failure
+from local_stack.run_folder import RunFolder, write_atomically, write_json
+from shared.runtime.settings import DEVELOPMENT_ISSUER
+
+AUDIENCE = "hometown"
+ALGORITHM = "EdDSA"
+HOURS_DEFAULT = 12.0
+HOURS_MAX = 24 * 365.0
+
+ROLES: Mapping[str, Sequence[str]] = {
+    "user": ("users:read", "users:write", "items:read", "orders:read", "orders:write"),
+    "clerk": (
+        *("users:read", "users:write", "items:read", "items:write"),
+        *("orders:read", "orders:write", "all"),
+    ),
+    "analyst": ("hours:read", "items:read", "orders:read", "users:read", "all"),
+}
+"""What each may do; without `all`, only with what is their own."""
+PERSONAL = "user"
+"""The role whose subject is somebody's id."""
+
+
+def private_key(folder: RunFolder) -> Path:
+    return folder / "issuer-key.pem"
+
+
+def public_keys(folder: RunFolder) -> Path:
+    return folder / "issuer-jwks.json"
+
+
+def establish(folder: RunFolder) -> None:
+    """Make the key pair unless there is one; the public half follows from the private one."""
+    if not private_key(folder).exists():
+        pem = Ed25519PrivateKey.generate().private_bytes(
+            Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
+        )
+        write_atomically(private_key(folder), pem.decode(), mode=0o600)
+    key = load(folder)
+    jwk = json.loads(OKPAlgorithm.to_jwk(key.public_key()))
+    document = {"keys": [jwk | {"kid": key_id(key), "alg": ALGORITHM, "use": "sig"}]}
+    write_json(public_keys(folder), document)
+
+
+def variables(folder: RunFolder) -> Mapping[str, str]:
+    """What an API must know of the issuer."""
+    return {
+        "AUTH_ISSUER": DEVELOPMENT_ISSUER,
+        "AUTH_AUDIENCE": AUDIENCE,
+        "AUTH_JWKS_URL": public_keys(folder).as_uri(),
+    }
+
+
+def token(
+    folder: RunFolder, role: str, subject: str | None = None, *, hours: float = HOURS_DEFAULT
+) -> str:
+    """A token for `role`, which is its own subject unless another is given.
+
+    Raises:
+        Failure: there is no such role, or no issuer here, or the time is out of bounds.
+    """
+    if role not in ROLES:
+        raise Failure(f"nobody is called {role or 'nothing'} here: as={', as='.join(ROLES)}")
+    if not 0 < hours <= HOURS_MAX:
+        raise Failure(f"a token is valid for more than 0 and at most {HOURS_MAX:.0f} hours")
+    return signed(folder, {"sub": subject or role, "scope": " ".join(ROLES[role])}, hours)
+
+
+def signed(folder: RunFolder, claims: Mapping[str, object], hours: float = HOURS_DEFAULT) -> str:
+    """A token with these claims instead of, or beside, those that every token has."""
+    key, now = load(folder), datetime.now(UTC)
+    usual = {
+        "iss": DEVELOPMENT_ISSUER,
+        "aud": AUDIENCE,
+        "iat": now,
+        "exp": now + timedelta(hours=hours),
+    }
+    return jwt.encode({**usual, **claims}, key, ALGORITHM, headers={"kid": key_id(key)})
+
+
+def load(folder: RunFolder) -> Ed25519PrivateKey:
+    """The key that signs. Raises Failure when there is none, or something else."""
+    try:
+        key = load_pem_private_key(private_key(folder).read_bytes(), None)
+    except FileNotFoundError:
+        raise Failure("nobody issues tokens here yet: `make up`, then again") from None
+    except ValueError:
+        key = None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise Failure(f"{private_key(folder)} is no key of ours: remove it, then `make up`")
+    return key
+
+
+def key_id(key: Ed25519PrivateKey) -> str:
+    public = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+    return hashlib.sha256(public).hexdigest()[:16]

@@ -1,0 +1,191 @@
+"""Fixtures: a real PostgreSQL, a real Kafka and a real browser for the tests of every package.
+
+With several workers (`-n 2`), each has servers of its own. Tests that share something larger, a
+whole stack or a Spark, stay with one worker.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import asyncpg
+import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
+
+from fetching import browser
+from fetching.errors import Failure
+from fetching.settings import Settings
+from local_stack import issuer
+from local_stack.run_folder import RunFolder
+from local_stack.testing import throwaway_kafka, throwaway_postgres
+from shared.messaging import topics
+from shared.runtime import telemetry
+from shared.runtime.brokers import Brokers
+from shared.runtime.settings import DEVELOPMENT_ISSUER
+from shared.web.auth import Door, Verifier
+from shared.web.limits import Rates
+from shared.web.signing_keys import SigningKeys
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser
+
+DROPS_MAX = 6
+
+BROWSER_ARGUMENTS = (
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+)
+"""A browser that asks nobody for anything but what a test asks for."""
+
+SHARED_BY = ("e2e-tests", "analytics-spark/tests/integration")
+"""Folders whose tests share what is too large to have twice. They take longest and come first."""
+
+REQUESTS_PER_SECOND_MAX = 1_000_000
+"""More than a test can ask for."""
+
+
+def shared_by(test: str) -> str:
+    """What a test's file shares its servers with: its folder, or only itself."""
+    path = test.partition("::")[0]
+    folder = path.rpartition("/")[0]
+    return folder if folder in SHARED_BY else path
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: shared_by(item.nodeid) not in SHARED_BY)
+
+
+class Scheduler(LoadScopeScheduling):  # type: ignore[misc]
+    """Gives all tests that share something to one worker.
+
+    `--dist loadgroup` would do it by marks, but not with pytest 9.2 (and pytest-xdist 3.8).
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return shared_by(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduler:
+    return Scheduler(config, log)
+
+
+@pytest.fixture(scope="session")
+def postgres_dsn() -> Iterator[str]:
+    """The superuser's DSN of a server for this run."""
+    with throwaway_postgres() as dsns:
+        yield dsns["postgres"]
+
+
+@pytest.fixture
+def database(postgres_dsn: str) -> Iterator[str]:
+    """The DSN of an empty database of this test alone."""
+    with new_database(postgres_dsn) as dsn:
+        yield dsn
+
+
+@contextmanager
+def new_database(postgres_dsn: str) -> Iterator[str]:
+    name = f"test_{uuid4().hex}"
+    asyncio.run(execute(postgres_dsn, f'CREATE DATABASE "{name}"'))
+    try:
+        yield f"{postgres_dsn.rpartition('/')[0]}/{name}"
+    finally:
+        asyncio.run(drop_database(postgres_dsn, name))
+
+
+async def drop_database(dsn: str, name: str) -> None:
+    """Those who use it are ended first: on a busy machine, not within the server's five seconds."""
+    for attempt in range(DROPS_MAX, 0, -1):
+        try:
+            return await execute(dsn, f'DROP DATABASE "{name}" WITH (FORCE)')
+        except asyncpg.ObjectInUseError:
+            if attempt == 1:
+                raise
+
+
+async def execute(dsn: str, sql: str) -> None:
+    connection = await asyncpg.connect(dsn)
+    try:
+        await connection.execute(sql)
+    finally:
+        await connection.close()
+
+
+@pytest.fixture(scope="session")
+def kafka_servers() -> Iterator[str]:
+    """The bootstrap servers of a broker for this run, with all topics."""
+    with throwaway_kafka() as servers:
+        asyncio.run(topics.create(Brokers(servers)))
+        yield servers
+
+
+@pytest.fixture
+def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
+    """What a process that records every trace would export."""
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(telemetry, "tracer", provider.get_tracer("test"))
+    return exporter
+
+
+@pytest.fixture(scope="session")
+def issuing(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    """The folder of an issuer for this run; see `local_stack.testing.bearer`."""
+    folder = RunFolder(tmp_path_factory.mktemp("issuer"))
+    issuer.establish(folder)
+    return folder
+
+
+@pytest.fixture
+def door(issuing: RunFolder) -> Door:
+    """Lets in whom that issuer knows, as often as they like."""
+    keys = SigningKeys(issuer.public_keys(issuing).as_uri())
+    verifier = Verifier(keys, issuer=DEVELOPMENT_ISSUER, audience=issuer.AUDIENCE)
+    return Door(verifier=verifier, rates=Rates(REQUESTS_PER_SECOND_MAX))
+
+
+@pytest.fixture
+async def chromium() -> AsyncIterator["Browser"]:
+    """A headless browser. Where none is to be had, the test fails and says what to do."""
+    from playwright.async_api import async_playwright  # half a second that most runs can spare
+
+    async with async_playwright() as playwright:
+        found = found_browser(Path(playwright.chromium.executable_path))
+        launched = await playwright.chromium.launch(
+            executable_path=found.program,
+            args=BROWSER_ARGUMENTS,
+            env={**os.environ, **found.variables},
+        )
+        try:
+            yield launched
+        finally:
+            await launched.close()
+
+
+def found_browser(of_playwright: Path) -> browser.Browser:
+    """Any of those that may be there. Raises Failure."""
+    try:
+        return browser.obtain(Settings(), lambda line: None)
+    except Failure:
+        if of_playwright.exists():
+            return browser.Browser(program=of_playwright)
+        raise
+
+
+@pytest.fixture(scope="session")
+def screenshots() -> Path:
+    """The folder for pictures that people look at after the tests."""
+    folder = Settings().run_dir / "screenshots"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

@@ -1,0 +1,155 @@
+"""The run folder: all that one stack writes, in one place that `clean` can remove."""
+
+import base64
+import fcntl
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from fetching.errors import Failure
+
+SOCKET_PATH_CHARACTERS_MAX = 100
+"""The kernel takes 107 on Linux and 103 on macOS; supervisord adds a suffix while it binds."""
+
+PASSWORD_BYTES = 24
+PERSONAL_DATA_KEY = "personal-data-key"
+PERSONAL_DATA_KEY_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """Names the files of a run folder; none of them need exist."""
+
+    path: Path
+
+    def __truediv__(self, name: str) -> Path:
+        return self.path / name
+
+    @property
+    def addresses(self) -> Path:
+        return self.path / "addresses.json"
+
+    @property
+    def secrets(self) -> Path:
+        return self.path / "secrets.json"
+
+    @property
+    def supervisor_config(self) -> Path:
+        return self.path / "supervisord.conf"
+
+    @property
+    def supervisor_socket(self) -> Path:
+        """In the run folder, or in a short folder of this user if the path would be too long."""
+        socket = self.path / "supervisor.sock"
+        if len(os.fsencode(socket)) <= SOCKET_PATH_CHARACTERS_MAX:
+            return socket
+        digest = hashlib.sha256(os.fsencode(self.path)).hexdigest()[:12]
+        return Path(tempfile.gettempdir()) / f"hometown-{os.getuid()}-{digest}" / "s"
+
+    def log_of(self, name: str) -> Path:
+        return self.path / "logs" / f"{name}.log"
+
+    def create(self) -> None:
+        """Make the folder and what every process expects in it.
+
+        Raises:
+            Failure: the folder cannot be written.
+        """
+        try:
+            (self.path / "logs").mkdir(parents=True, exist_ok=True)
+            self.supervisor_socket.parent.mkdir(mode=0o700, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.path):
+                pass
+        except OSError as error:
+            raise unwritable(self.path, error) from error
+
+    def remove(self) -> None:
+        """Remove all of it.
+
+        Raises:
+            Failure: something in it cannot be removed.
+        """
+        if self.supervisor_socket.parent != self.path:
+            shutil.rmtree(self.supervisor_socket.parent, ignore_errors=True)
+        try:
+            shutil.rmtree(self.path)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise Failure(f"cannot remove {self.path} ({error.strerror}): do it by hand") from error
+
+    def open_lock(self) -> IO[str]:
+        try:
+            return (self.path / "lock").open("w")
+        except OSError as error:
+            raise unwritable(self.path, error) from error
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """One verb at a time changes what runs here.
+
+        Raises:
+            Failure: another one is at work.
+        """
+        with self.open_lock() as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise Failure(
+                    f"another command is starting or stopping {self.path}: wait until it has ended"
+                ) from error
+            yield
+
+
+def unwritable(folder: Path, error: OSError) -> Failure:
+    return Failure(
+        f"cannot write to the run folder {folder} ({error.strerror}): "
+        "make it writable or set HOMETOWN_RUN_DIR to another folder"
+    )
+
+
+def write_atomically(path: Path, text: str, *, mode: int = 0o644) -> None:
+    """Readers see the old text or the new one, never a part."""
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
+        file.write(text)
+    os.chmod(file.name, mode)
+    os.replace(file.name, path)
+
+
+def write_json(path: Path, value: Any, *, mode: int = 0o644) -> None:
+    write_atomically(path, json.dumps(value, indent=2) + "\n", mode=mode)
+
+
+def read_json(path: Path) -> Any:
+    """The value, or None if there is no such file."""
+    try:
+        return json.loads(path.read_text())
+    except FileNotFoundError:
+        return None
+
+
+def personal_data_key(folder: RunFolder) -> str:
+    """The key of users-svc, 32 random bytes in base64; made once per run folder and kept."""
+    known: dict[str, str] = read_json(folder.secrets) or {}
+    if PERSONAL_DATA_KEY not in known:
+        key = base64.b64encode(secrets.token_bytes(PERSONAL_DATA_KEY_BYTES)).decode()
+        known |= {PERSONAL_DATA_KEY: key}
+        write_json(folder.secrets, known, mode=0o600)
+    return known[PERSONAL_DATA_KEY]
+
+
+def load_passwords(folder: RunFolder, roles: tuple[str, ...]) -> dict[str, str]:
+    """The password of each role; made once per run folder and kept."""
+    known: dict[str, str] = read_json(folder.secrets) or {}
+    missing = {role: secrets.token_urlsafe(PASSWORD_BYTES) for role in roles if role not in known}
+    if missing:
+        write_json(folder.secrets, known | missing, mode=0o600)
+    return known | missing

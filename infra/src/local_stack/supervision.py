@@ -1,0 +1,214 @@
+"""The supervisor that keeps processes alive: its configuration, its start, and calls to it."""
+
+import os
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.client import HTTPException
+from typing import Any, cast
+from xmlrpc.client import Fault, ServerProxy
+
+from supervisor.xmlrpc import Faults, SupervisorTransport
+
+from fetching.errors import Failure
+from local_stack.composition import Process, Site
+from local_stack.run_folder import RunFolder, write_atomically
+
+MARK = "HOMETOWN_STACK"
+"""Every process of a stack carries its run folder in this variable, also when it is orphaned."""
+
+START_SECONDS_MAX = 20
+STEADY_SECONDS = 1
+"""A process that ends sooner has failed to start, and the next attempt waits longer."""
+
+START_RETRIES_MAX = 100
+LOG_BYTES_MAX = 10_000_000
+LOG_BACKUPS_MAX = 1
+POLL_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """What the supervisor says of one process; `state` is its own word, such as RUNNING."""
+
+    name: str
+    state: str
+    pid: int
+    started_at_seconds: int
+    error: str
+
+    @property
+    def is_alive(self) -> bool:
+        return self.state in ("STARTING", "RUNNING")
+
+    @property
+    def is_at_rest(self) -> bool:
+        """It does not run, and the supervisor will not start it again by itself."""
+        return self.state in ("STOPPED", "EXITED", "FATAL")
+
+
+def config(site: Site, processes: Sequence[Process]) -> str:
+    """The supervisor's configuration; it holds passwords, so its file is for this user only."""
+    folder = site.folder
+    daemon = {
+        "logfile": str(folder.log_of("supervisord")),
+        "logfile_maxbytes": str(LOG_BYTES_MAX),
+        "logfile_backups": str(LOG_BACKUPS_MAX),
+        "pidfile": str(folder / "supervisord.pid"),
+        "childlogdir": str(folder / "logs"),
+        "directory": str(folder.path),
+    }
+    if os.geteuid() == 0:
+        daemon["user"] = "root"  # said out loud, else it warns on each start
+    sections = {
+        "unix_http_server": {"file": str(folder.supervisor_socket), "chmod": "0700"},
+        "rpcinterface:supervisor": {
+            "supervisor.rpcinterface_factory": "supervisor.rpcinterface:make_main_rpcinterface"
+        },
+        "supervisord": daemon,
+    } | {f"program:{process.name}": program(site, process) for process in processes}
+    return "\n".join(
+        f"[{section}]\n" + "".join(f"{key}={escaped(value)}\n" for key, value in values.items())
+        for section, values in sections.items()
+    )
+
+
+def escaped(value: str) -> str:
+    """The supervisor expands `%(name)s` in every value."""
+    return value.replace("%", "%%")
+
+
+def program(site: Site, process: Process) -> dict[str, str]:
+    """One section; `up` starts the programs itself, in its own order."""
+    options = {
+        "command": shlex.join(process.command(site)),
+        "environment": ",".join(
+            f'{name}="{value}"' for name, value in process.environment(site).items()
+        ),
+        "stdout_logfile": str(site.folder.log_of(process.name)),
+        "stdout_logfile_maxbytes": str(LOG_BYTES_MAX),
+        "stdout_logfile_backups": str(LOG_BACKUPS_MAX),
+        "redirect_stderr": "true",
+        "autostart": "false",
+        "autorestart": "true" if process.required else "unexpected",
+        "startsecs": str(STEADY_SECONDS),
+        "startretries": str(START_RETRIES_MAX),
+        "stopsignal": process.stop_signal,
+        "stopwaitsecs": str(process.stop_seconds_max),
+        "stopasgroup": str(process.stop_as_group).lower(),
+        "killasgroup": "true",
+    }
+    return options | ({"user": process.user} if process.user else {})
+
+
+@contextmanager
+def calls(folder: RunFolder) -> Iterator[Any]:
+    """A proxy for the supervisor's calls; it connects at the first one."""
+    transport = SupervisorTransport(None, None, f"unix://{folder.supervisor_socket}")
+    try:
+        yield ServerProxy("http://127.0.0.1", transport=transport).supervisor
+    finally:
+        transport.close()
+
+
+def programs(folder: RunFolder) -> dict[str, Program] | None:
+    """Every program by name, or None when no supervisor runs."""
+    try:
+        with calls(folder) as supervisor:
+            answers: list[dict[str, Any]] = supervisor.getAllProcessInfo()
+    except (OSError, HTTPException, Fault):
+        return None  # a supervisor that is shutting down answers with a fault
+    return {
+        answer["name"]: Program(
+            name=answer["name"],
+            state=answer["statename"],
+            pid=answer["pid"],
+            started_at_seconds=answer["start"],
+            error=answer["spawnerr"],
+        )
+        for answer in answers
+    }
+
+
+def launch(site: Site, processes: Sequence[Process]) -> None:
+    """Start the supervisor, or let a running one take over a changed configuration.
+
+    Raises:
+        Failure: it does not answer within START_SECONDS_MAX.
+    """
+    folder, text = site.folder, config(site, processes)
+    running = programs(folder) is not None
+    if running and folder.supervisor_config.read_text() == text:
+        return
+    write_atomically(folder.supervisor_config, text, mode=0o600)
+    if running:
+        reload(folder)
+        return
+    folder.supervisor_socket.unlink(missing_ok=True)
+    subprocess.run(
+        [sys.executable, "-m", "supervisor.supervisord", "-c", folder.supervisor_config],
+        env=environment(folder),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        timeout=START_SECONDS_MAX,
+    )
+    deadline = time.monotonic() + START_SECONDS_MAX
+    while programs(folder) is None:
+        if time.monotonic() > deadline:
+            log = folder.log_of("supervisord")
+            raise Failure(f"the supervisor does not answer: see {log}")
+        time.sleep(POLL_SECONDS)
+
+
+def environment(folder: RunFolder) -> Mapping[str, str]:
+    """The environment that all processes inherit."""
+    return os.environ | {MARK: str(folder.path), "PYTHONUNBUFFERED": "1"}
+
+
+def reload(folder: RunFolder) -> None:
+    """Replace the programs whose sections have changed; they are stopped until `up` starts them."""
+    with calls(folder) as supervisor:
+        [(added, changed, removed)] = supervisor.reloadConfig()
+        for name in (*changed, *removed):
+            supervisor.stopProcessGroup(name)
+            supervisor.removeProcessGroup(name)
+        for name in (*added, *changed):
+            supervisor.addProcessGroup(name)
+
+
+def start(folder: RunFolder, name: str) -> None:
+    """Start a program unless it runs; a failed start shows in its state, not here."""
+    try:
+        with calls(folder) as supervisor:
+            supervisor.startProcess(name, False)
+    except Fault as fault:
+        if fault.faultCode not in (Faults.ALREADY_STARTED, Faults.SPAWN_ERROR):
+            raise
+
+
+def stop(folder: RunFolder, name: str) -> None:
+    """Ask a program to stop, without waiting for it."""
+    try:
+        with calls(folder) as supervisor:
+            supervisor.stopProcess(name, False)
+    except Fault as fault:
+        if fault.faultCode not in (Faults.NOT_RUNNING, Faults.BAD_NAME):
+            raise
+
+
+def supervisor_pid(folder: RunFolder) -> int:
+    with calls(folder) as supervisor:
+        return cast("int", supervisor.getPID())
+
+
+def shut_down(folder: RunFolder) -> int:
+    """Ask the supervisor to end; its process id."""
+    with calls(folder) as supervisor:
+        pid = cast("int", supervisor.getPID())
+        supervisor.shutdown()
+    return pid

@@ -1,0 +1,198 @@
+"""`up`: from nothing, or from any wreck, to a stack in which every process is ready."""
+
+import asyncio
+import time
+from collections.abc import Collection, Mapping, Sequence
+
+from fetching.errors import Failure
+from fetching.settings import Settings
+from local_stack import figures, issuer, leftovers, ports, supervision
+from local_stack.composition import Composition, Preparation, Process, Site, Tier
+from local_stack.figures import Figure
+from local_stack.postgres import ROLES
+from local_stack.progress import Tone, table, tell
+from local_stack.readiness import LOG_LINES_SHOWN, wait_until_ready
+from local_stack.run_folder import RunFolder, load_passwords
+
+
+def up(composition: Composition, settings: Settings, asked: Collection[str] = ()) -> Site:
+    """Start what does not run yet and wait until all of it is ready, with what is asked for.
+
+    Raises:
+        Failure: something is in the way; what has started is left for inspection.
+    """
+    demand_known(asked, composition)
+    began = time.monotonic()
+    folder = RunFolder(settings.run_dir)
+    folder.create()
+    with folder.locked():
+        site = claim(composition, settings, folder)
+        for process in composition.processes:
+            process.prepare(site)
+        supervision.launch(site, composition.processes)
+        seconds = asyncio.run(start_all(composition, site, asked))
+    figures.write(folder, "up", as_figures(seconds, time.monotonic() - began))
+    return site
+
+
+def demand_known(asked: Collection[str], composition: Composition) -> None:
+    """Raises Failure for a name of no process that is on request."""
+    known = {process.name for process in composition.processes if process.on_request}
+    if unknown := set(asked) - known:
+        raise Failure(
+            f"{', '.join(sorted(unknown))}: only {', '.join(sorted(known))} can be asked for"
+        )
+
+
+def claim(composition: Composition, settings: Settings, folder: RunFolder) -> Site:
+    """Decide on ports and secrets; a stack that runs keeps what it has.
+
+    Raises:
+        Failure: a port that was asked for cannot be had.
+    """
+    kept, wanted = ports.load(folder), composition.ports
+    ports.demand_known(settings.ports_given, wanted)
+    if supervision.programs(folder) is None:
+        if gone := leftovers.end(folder):
+            tell(f"ended what was left without a supervisor: {', '.join(gone)}", Tone.POOR)
+    else:
+        ports.demand_unchanged(settings.ports_given, kept)
+        wanted = tuple(port for port in wanted if port.name not in kept)
+    chosen = ports.choose(
+        wanted,
+        given=settings.ports_given,
+        kept=kept,
+        prefer_default=settings.ports == "default",
+        tell=lambda text: tell(text, Tone.POOR),
+    )
+    site = Site(
+        settings=settings,
+        folder=folder,
+        ports=kept | chosen,
+        passwords=load_passwords(folder, ROLES),
+    )
+    issuer.establish(folder)
+    ports.save(site, composition.ports)
+    return site
+
+
+async def start_all(
+    composition: Composition, site: Site, asked: Collection[str]
+) -> Mapping[str, float]:
+    """Seconds until each process that was waited for was ready."""
+    services = [
+        process
+        for process in composition.of(Tier.SERVICE)
+        if not process.on_request or process.name in asked
+    ]
+    idle = [process for process in services if not runs(site, process)]
+    seconds = await start_tier(site, composition.of(Tier.FOUNDATION))
+    if idle or not services:
+        await asyncio.gather(*(prepare(site, each) for each in composition.preparations))
+    seconds |= await start_tier(site, services)
+    optional = [process for process in composition.processes if is_optional(process)]
+    await asyncio.gather(*(mention(site, process) for process in optional))
+    return seconds
+
+
+def runs(site: Site, process: Process) -> bool:
+    program = (supervision.programs(site.folder) or {}).get(process.name)
+    return program is not None and program.is_alive
+
+
+def is_optional(process: Process) -> bool:
+    """Whether it starts with the others, and nobody waits; what is asked for is waited for."""
+    return not process.required and not process.on_request
+
+
+async def start_tier(site: Site, processes: Sequence[Process]) -> dict[str, float]:
+    """Start the processes side by side; an optional one is not waited for."""
+    for process in processes:
+        supervision.start(site.folder, process.name)
+    awaited = [process for process in processes if not is_optional(process)]
+    seconds = await asyncio.gather(*(make_ready(site, process) for process in awaited))
+    return {process.name: each for process, each in zip(awaited, seconds, strict=True)}
+
+
+async def make_ready(site: Site, process: Process) -> float:
+    seconds = await wait_until_ready(site, process, process.ready_seconds_max)
+    await process.once_ready(site)
+    tell(f"{process.name:<16} ready after {seconds:.1f} s", Tone.GOOD)
+    return seconds
+
+
+async def mention(site: Site, process: Process) -> None:
+    """Say how far an optional process is, after the patience that the settings have for it."""
+    patience = site.settings.jaeger_wait_seconds
+    if patience and process.note(site.folder):
+        tell(f"{process.name:<16} {process.note(site.folder)}; waiting {patience:.0f} s at most")
+    try:
+        await wait_until_ready(site, process, patience)
+    except Failure as failure:
+        tell(f"{process.name:<16} {process.note(site.folder) or failure}", Tone.POOR)
+    else:
+        tell(f"{process.name:<16} ready", Tone.GOOD)
+
+
+async def prepare(site: Site, preparation: Preparation) -> None:
+    """Run the command to its end.
+
+    Raises:
+        Failure: it failed or took too long.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *preparation.command,
+        env={
+            **supervision.environment(site.folder),
+            **preparation.environment(site),
+        },
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    try:
+        async with asyncio.timeout(preparation.seconds_max):
+            output, _ = await process.communicate()
+    except TimeoutError as error:
+        limit = f"{preparation.seconds_max:.0f} s"
+        raise Failure(f"{preparation.name} took longer than {limit}: `make up` again") from error
+    finally:
+        if process.returncode is None:  # too slow, or given up because another one failed
+            process.kill()
+            await process.wait()
+    if process.returncode != 0:
+        lines = output.decode(errors="replace").splitlines()[-LOG_LINES_SHOWN:]
+        raise Failure(
+            f"{preparation.name} failed with status {process.returncode}: "
+            "correct what it says, then `make up`",
+            details=lines,
+        )
+    tell(f"{preparation.name:<16} done", Tone.GOOD)
+
+
+def as_figures(seconds: Mapping[str, float], total: float) -> list[Figure]:
+    """Seconds to ready of each process and in all."""
+    whole = Figure(name="all", value=round(total, 3), unit="s")
+    return [
+        *(
+            Figure(
+                name=name,
+                value=round(value, 3),
+                unit="s",
+                ratio=round(value / total, 3),
+                ratio_to="all",
+            )
+            for name, value in seconds.items()
+        ),
+        whole,
+    ]
+
+
+def address_table(composition: Composition, site: Site) -> str:
+    rows = [
+        (port.name, port.address(site))
+        for process in composition.processes
+        if not process.on_request or runs(site, process)
+        for port in process.ports
+    ]
+    return table(("name", "address"), rows)
