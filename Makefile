@@ -13,8 +13,8 @@ STACK := $(VENV_PYTHON) -m $(patsubst processes,local_stack,$(in:cluster=contain
 ifeq ($(in),cluster)
 export COMPOSE_FILE := docker-compose.cluster.yml
 endif
-PARTS := shared/src shared/contracts shared/tests shared/stress shared/bench \
-	users-svc orders-svc analytics-spark analytics-faust infra e2e-tests scripts
+PARTS := shared users-svc orders-svc analytics-spark analytics-faust infra contracts benchmarks \
+	verification test_support e2e-tests scripts
 DEMO_JAEGER_WAIT_SECONDS ?= 60
 TEST_WORKERS ?= 3
 
@@ -62,10 +62,10 @@ footprint: setup ## resident memory per process and in all
 
 demo: setup ## start everything, load the sample, show the answer
 	@HOMETOWN_JAEGER_WAIT_SECONDS=$(DEMO_JAEGER_WAIT_SECONDS) $(STACK) up
-	@$(VENV_PYTHON) e2e-tests/demo.py
+	@$(VENV_PYTHON) -m scripts.demo
 
 load: setup ## believable load, its totals checked: rate=50 seconds=60 users=200 items=40 seed=1
-	@$(VENV_PYTHON) e2e-tests/load.py $(foreach option,seed rate seconds users items late gap, \
+	@$(VENV_PYTHON) -m verification.load.load $(foreach option,seed rate seconds users items late gap, \
 		$(if $($(option)),--$(option) $($(option)))) $(args)
 
 rebuild-check: setup ## compare the read models with what the events make them
@@ -91,31 +91,31 @@ rescale: setup ## split the state of the job into other shuffle partitions: part
 	@$(STACK) run --without analytics-job analytics rescale $(or $(partitions),$(error partitions=4))
 
 audit: setup ## is all reserved credit what the orders say, to the cent?
-	@$(VENV_PYTHON) e2e-tests/audit.py
+	@$(VENV_PYTHON) -m verification.audit
 
 check-cells: setup ## are the hours what a plain query over all records of the topics says?
-	@PYTHONPATH=analytics-spark/differential $(VENV_PYTHON) analytics-spark/differential/check_cells.py
+	@$(VENV_PYTHON) -m verification.differential.check_cells
 
 saga: setup ## 20,000 random interleavings of the credit saga; args="--interleavings 500"
-	@PYTHONPATH=e2e-tests $(VENV_PYTHON) e2e-tests/saga/saga_campaign.py $(args)
+	@$(VENV_PYTHON) -m verification.saga.campaign $(args)
 
 differential: setup ## random histories through Spark, beside a plain query; args="--seeds 3"
-	@PYTHONPATH=analytics-spark/tests:analytics-spark/differential $(VENV_PYTHON) analytics-spark/differential/campaign.py $(args)
+	@$(VENV_PYTHON) -m verification.differential.campaign $(args)
 
 crashes: setup ## kill -9 around the commits of Spark, are the cells right? args="--seeds 3"
-	@PYTHONPATH=analytics-spark/tests:analytics-spark/differential $(VENV_PYTHON) analytics-spark/differential/crashes.py $(args)
+	@$(VENV_PYTHON) -m verification.crashes.campaign $(args)
 
 stress: setup ## try to make the relay lose or reorder events; args="--seeds 3"
-	@$(VENV_PYTHON) shared/stress/stress.py $(args)
+	@$(VENV_PYTHON) -m verification.stress.campaign $(args)
 
 fuzz: setup ## call the APIs as their documents allow, and not, 10 000 times; args="--seed 2"
-	@PYTHONPATH=e2e-tests $(VENV_PYTHON) e2e-tests/fuzz/fuzz.py $(args)
+	@$(VENV_PYTHON) -m verification.fuzz.campaign $(args)
 
 bench: setup ## measure beside limits and peers, 50 minutes; args="--quick"
-	@$(VENV_PYTHON) shared/bench/delivery.py $(args)
+	@$(VENV_PYTHON) -m benchmarks.delivery.delivery $(args)
 
 bench-analytics: setup ## orders to cells beside Kafka Streams, 30 minutes; args="--quick"
-	@PYTHONPATH=shared/bench:analytics-spark/tests:analytics-spark/differential $(VENV_PYTHON) analytics-spark/bench/bench_analytics.py $(args)
+	@$(VENV_PYTHON) -m benchmarks.analytics.bench_analytics $(args)
 
 fmt: setup ## format the code, and repair what lint can repair
 	@$(VENV_PYTHON) -m ruff format .
@@ -132,20 +132,19 @@ imports: setup ## which room may import which
 	@.venv/bin/lint-imports
 
 contracts: setup ## write the schemas and the AsyncAPI document of what the code says
-	@$(VENV_PYTHON) shared/contracts write
+	$(VENV_PYTHON) -m contracts write@
 
 contracts-check: setup ## does the code keep what was promised, and do the files say it?
-	@$(VENV_PYTHON) shared/contracts check
+	$(VENV_PYTHON) -m contracts check@
 
 contracts-release: setup ## promise what the code says from now on
-	@$(VENV_PYTHON) shared/contracts release
+	$(VENV_PYTHON) -m contracts release@
 
 unit: setup ## tests that need no server
-	@$(VENV_PYTHON) -m pytest $(wildcard */tests/unit shared/contracts/tests/unit)
+	@$(VENV_PYTHON) -m pytest $(wildcard */tests/unit)
 
 integration: setup ## tests on a real PostgreSQL and a real Kafka of their own
-	@$(VENV_PYTHON) -m pytest $(wildcard */tests/integration shared/contracts/tests/integration) \
-		e2e-tests/fuzz e2e-tests/saga
+	@$(VENV_PYTHON) -m pytest $(wildcard */tests/integration)
 
 e2e: setup ## tests on a whole stack of their own
 	@$(VENV_PYTHON) -m pytest $(wildcard e2e-tests/test_*.py)

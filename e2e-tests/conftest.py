@@ -7,19 +7,19 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from clients import Hometown
-from cluster_stack import ClusterStack
-from container_stack import ContainerStack
-from embedded_stack import EmbeddedStack
 from local_stack.run_folder import RunFolder
 from local_stack.testing import new_folder, sweep
-from sample import HOUR, Sample, load
-from stack import Stack
+from test_support.system.clients import Hometown
+from test_support.system.cluster_stack import ClusterStack
+from test_support.system.container_stack import ContainerStack
+from test_support.system.process_stack import ProcessStack
+from test_support.system.sample import HOUR, Sample, load
+from test_support.system.stack import Stack
 
 KINDS: dict[str, type[Stack]] = {
-    kind.way: kind for kind in (EmbeddedStack, ContainerStack, ClusterStack)
+    kind.way: kind for kind in (ProcessStack, ContainerStack, ClusterStack)
 }
-KIND = KINDS[os.environ.get("HOMETOWN_TEST_IN", EmbeddedStack.way)]
+KIND = KINDS[os.environ.get("HOMETOWN_TEST_IN", ProcessStack.way)]
 
 OWN_FOLDERS = {ContainerStack: "in_containers", ClusterStack: "in_cluster"}
 """Tests that are about one kind of stack."""

@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from audit import Books, Holding, Order, findings
-from stack import Stack
+from test_support.system.stack import Stack
+from verification.audit import Books, Holding, Order, findings
 
 USER, ORDER, OTHER = UUID(int=1), UUID(int=2), UUID(int=3)
 AMOUNT = Decimal("30.00")

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from clients import Hometown
-from sample import HOUR, Sample
-from stack import Stack
+from test_support.system.clients import Hometown
+from test_support.system.sample import HOUR, Sample
+from test_support.system.stack import Stack
 
 SHIFT = """
     UPDATE {cells} SET cents = cents + $1

@@ -7,9 +7,9 @@ from datetime import datetime
 import httpx
 import pytest
 
-from clients import Hometown, Json
-from eventually import eventually
-from stack import Stack
+from test_support.system.clients import Hometown, Json
+from test_support.system.eventually import eventually
+from test_support.system.stack import Stack
 
 NAME = "Wolfeschlegelsteinhausenbergerdorff"
 BIRTH_YEAR = 1904

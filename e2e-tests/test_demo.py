@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stack import Stack
+from test_support.system.stack import Stack
 
 HOUR_LINE = "hour 2016-11-11T00:00:00Z"
 TABLE = {

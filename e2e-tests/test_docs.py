@@ -16,7 +16,7 @@ from analytics_spark.settings import ApiSettings, JobSettings, ReconcileSettings
 from fetching.settings import Settings as StackSettings
 from orders_svc.settings import OrdersSettings
 from shared.messaging.topics import TOPICS, TopicSettings
-from stack import CHECKOUT, Stack
+from test_support.system.stack import CHECKOUT, Stack
 from users_svc.api_settings import UsersApiSettings
 
 DOCUMENTS = [

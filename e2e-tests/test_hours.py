@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from clients import Hometown, Json, rfc3339
-from eventually import eventually
-from sample import Sample
+from test_support.system.clients import Hometown, Json, rfc3339
+from test_support.system.eventually import eventually
+from test_support.system.sample import Sample
 
 BEFORE: dict[str, Any] = {"local_buyers": 4, "purchases": 4, "quantity": 12, "amount": "44506.56"}
 

@@ -4,9 +4,9 @@ from datetime import datetime
 
 import pytest
 
-from clients import Hometown, Json
-from eventually import eventually
-from stack import Stack
+from test_support.system.clients import Hometown, Json
+from test_support.system.eventually import eventually
+from test_support.system.stack import Stack
 
 PRICE = "100.00"
 SPARK_SECONDS_MAX = 120

@@ -9,13 +9,13 @@ from datetime import datetime
 
 import pytest
 
-from clients import Hometown, rfc3339
-from eventually import eventually
-from load import Story, load
-from stack import Stack
-from traffic.actions import NAMES, PlaceOrder
-from traffic.compare import differences, observe
-from traffic.plan import Scale
+from test_support.system.clients import Hometown, rfc3339
+from test_support.system.eventually import eventually
+from test_support.system.stack import Stack
+from verification.load.actions import NAMES, PlaceOrder
+from verification.load.compare import differences, observe
+from verification.load.load import Story, load
+from verification.load.plan import Scale
 
 SMALL = ("rate=30", "seconds=10", "users=40", "items=15", "late=10")
 KILLED = ("users-worker", "orders-relay", "orders-api")

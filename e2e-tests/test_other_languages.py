@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from clients import Hometown
 from fetching.jars import KAFKA_JARS
 from fetching.java import find_java
-from sample import Sample
-from stack import CHECKOUT, Stack
+from test_support.system.clients import Hometown
+from test_support.system.sample import Sample
+from test_support.system.stack import CHECKOUT, Stack
 
-CONTRACTS = CHECKOUT / "shared" / "contracts"
+CONTRACTS = CHECKOUT / "contracts"
 TOPIC = "orders.v1"
 READ_SECONDS_MAX = 120
 BUILD_SECONDS_MAX = 600

@@ -12,8 +12,13 @@ from local_stack import figures
 from local_stack.figures import Figure
 from local_stack.progress import tell
 from local_stack.run_folder import RunFolder
-from registering import Registration, first_deliveries, register_until, versions_of
-from stack import Stack
+from test_support.system.registering import (
+    Registration,
+    first_deliveries,
+    register_until,
+    versions_of,
+)
+from test_support.system.stack import Stack
 
 OUTAGE_SECONDS = float(os.environ.get("HOMETOWN_OUTAGE_SECONDS", "10"))
 BESIDE_SECONDS = min(OUTAGE_SECONDS / 4, 10)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from playwright.async_api import Browser, expect
 
-from clients import Hometown
-from sample import Sample
+from test_support.system.clients import Hometown
+from test_support.system.sample import Sample
 
 COUNTED_MILLISECONDS = 90_000
 

@@ -9,11 +9,11 @@ from uuid import uuid4
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
-from clients import Hometown
-from eventually import eventually
 from shared.eventsourcing.event_store import partition_of
 from shared.messaging.topics import TOPICS
-from stack import Stack
+from test_support.system.clients import Hometown
+from test_support.system.eventually import eventually
+from test_support.system.stack import Stack
 
 GARBAGE = b"\x00\xff garbage"
 

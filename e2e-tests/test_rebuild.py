@@ -5,10 +5,10 @@ from decimal import Decimal
 import asyncpg
 import pytest
 
-from clients import Hometown, Json
-from eventually import eventually
-from sample import Sample
-from stack import Stack
+from test_support.system.clients import Hometown, Json
+from test_support.system.eventually import eventually
+from test_support.system.sample import Sample
+from test_support.system.stack import Stack
 
 NOWHERE = "XX"
 

@@ -9,11 +9,11 @@ import pyarrow.compute as pc
 import pytest
 from pyarrow import dataset
 
-from clients import Hometown
-from eventually import eventually
 from local_stack.postgres import RECONCILER
-from sample import HOUR, Sample
-from stack import Stack
+from test_support.system.clients import Hometown
+from test_support.system.eventually import eventually
+from test_support.system.sample import HOUR, Sample
+from test_support.system.stack import Stack
 
 ONLY_HERE = "args=--hours 4"
 """The sample's hour and what came after it: other tests have hours of their own."""

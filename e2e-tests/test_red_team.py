@@ -11,20 +11,20 @@ import httpx
 import pytest
 from pydantic import PostgresDsn
 
-from attacks import AGAINST_OTHERS, MALFORMED, Attack
-from forgeries import FORGERIES, OWN_JWK, Headers, with_own_key
 from local_stack import issuer
 from local_stack.run_folder import RunFolder
 from local_stack.testing import bearer
-from sample import HOUR
-from scene import PROFILE, Scene, new_scene
 from shared.runtime import postgres
 from shared.runtime.identifiers import new_id
 from shared.runtime.settings import DEVELOPMENT_ISSUER
 from shared.web.auth import Door, Verifier
 from shared.web.limits import Rates
 from shared.web.signing_keys import SigningKeys
-from stack import Stack
+from test_support.system.attacks import AGAINST_OTHERS, MALFORMED, Attack
+from test_support.system.forgeries import FORGERIES, OWN_JWK, Headers, with_own_key
+from test_support.system.sample import HOUR
+from test_support.system.scene import PROFILE, Scene, new_scene
+from test_support.system.stack import Stack
 from users_svc import api
 from users_svc.bootstrap import open_resources
 from users_svc.personal_data import KEY_BYTES, Vault

@@ -1,9 +1,9 @@
 """Cells are made anew, shown and taken back, and state is split otherwise, while orders come."""
 
-from clients import Hometown
-from eventually import eventually
-from sample import Sample
-from stack import Stack
+from test_support.system.clients import Hometown
+from test_support.system.eventually import eventually
+from test_support.system.sample import Sample
+from test_support.system.stack import Stack
 
 
 def buy(hometown: Hometown, sample: Sample) -> None:

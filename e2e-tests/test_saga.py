@@ -6,9 +6,9 @@ from datetime import datetime
 
 import pytest
 
-from clients import Hometown, Json
-from eventually import eventually
-from stack import ORDER_TIMEOUT_SECONDS, Stack
+from test_support.system.clients import Hometown, Json
+from test_support.system.eventually import eventually
+from test_support.system.stack import ORDER_TIMEOUT_SECONDS, Stack
 
 LIMIT = "10000.00"
 UNKNOWN_USER = "00000000-0000-7000-8000-000000000000"

@@ -2,13 +2,13 @@
 
 import pytest
 
-from clients import Hometown, Json
-from demo import counted
-from eventually import eventually
-from sample import Sample
-from stack import Stack
-from system import BATCH, COUNTED, EDGES
-from traces import edges_of, spans_of
+from scripts.demo import counted
+from test_support.system.clients import Hometown, Json
+from test_support.system.eventually import eventually
+from test_support.system.sample import Sample
+from test_support.system.stack import Stack
+from test_support.system.topology import BATCH, COUNTED, EDGES
+from test_support.system.traces import edges_of, spans_of
 
 JAEGER_SECONDS_MAX = 900
 """The first time ever, Jaeger may have to be built."""

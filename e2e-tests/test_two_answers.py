@@ -3,10 +3,10 @@
 from datetime import timedelta
 from typing import Any
 
-from clients import Hometown, Json
-from eventually import eventually
-from sample import Sample
-from stack import Stack
+from test_support.system.clients import Hometown, Json
+from test_support.system.eventually import eventually
+from test_support.system.sample import Sample
+from test_support.system.stack import Stack
 
 SAMPLE: dict[str, Any] = {"local_buyers": 4, "purchases": 4, "quantity": 12, "amount": "44506.56"}
 HERE = SAMPLE | {"purchases": 5, "quantity": 13, "amount": "49895.44"}

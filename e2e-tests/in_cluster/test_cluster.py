@@ -13,15 +13,20 @@ from aiokafka.errors import (
 )
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
-from cluster_stack import BROKERS, ClusterStack
-from eventually import eventually
 from local_stack.run_folder import read_json
-from registering import Registration, first_deliveries, register_until, versions_of
 from shared.messaging import kafka
 from shared.messaging.topics import TOPICS
 from shared.messaging.wire import OutgoingRecord, pack
 from shared.runtime.brokers import Brokers, Login
-from stack import Stack
+from test_support.system.cluster_stack import BROKERS, ClusterStack
+from test_support.system.eventually import eventually
+from test_support.system.registering import (
+    Registration,
+    first_deliveries,
+    register_until,
+    versions_of,
+)
+from test_support.system.stack import Stack
 from users_svc.contract import TOPIC
 
 CLIENTS = 2

@@ -3,8 +3,8 @@
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime, timedelta
 
-from clients import rfc3339
-from cluster_stack import ClusterStack
+from test_support.system.clients import rfc3339
+from test_support.system.cluster_stack import ClusterStack
 
 JOB = "analytics-job"
 WORKERS = ("spark-worker-1", "spark-worker-2")

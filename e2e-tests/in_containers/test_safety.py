@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from bytes_on_disk import found_in
-from clients import rfc3339
-from container_stack import ContainerStack
 from containers.compose import OUTSIDE, Project
 from containers.up import down
 from fetching.settings import Settings
 from local_stack import issuer
 from local_stack.run_folder import read_json
-from stack import CHECKOUT, ORDER_TIMEOUT_SECONDS, RECONCILE_SECONDS, Stack
+from test_support.system.bytes_on_disk import found_in
+from test_support.system.clients import rfc3339
+from test_support.system.container_stack import ContainerStack
+from test_support.system.stack import CHECKOUT, ORDER_TIMEOUT_SECONDS, RECONCILE_SECONDS, Stack
 
 Inspected = Mapping[str, Any]
 

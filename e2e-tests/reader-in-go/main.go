@@ -1,6 +1,6 @@
 // Reads a topic from its first record to its present end, by the contract files alone, and prints
 // how many records there are of each type. A record that is not what the contracts promise ends it.
-// Such as: go run . -brokers 127.0.0.1:19092 -topic orders.v1 -contract ../../shared/contracts/asyncapi.json
+// Such as: go run . -brokers 127.0.0.1:19092 -topic orders.v1 -contract ../../contracts/asyncapi.json
 package main
 
 import (

@@ -8,13 +8,13 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
 
-import running_worker
 from local_stack.run_folder import RunFolder
 from local_stack.testing import throwaway_kafka
-from published import Elsewhere
-from running_worker import PATIENT, Kafka, Start, Worker
 from shared.messaging import topics
 from shared.runtime.brokers import Brokers
+from test_support.analytics import running_worker
+from test_support.analytics.published import Elsewhere
+from test_support.analytics.running_worker import PATIENT, Kafka, Start, Worker
 
 DAYS_APART = 7
 

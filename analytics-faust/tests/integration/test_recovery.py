@@ -11,10 +11,18 @@ from pathlib import Path
 import httpx
 import pytest
 
-from histories import HOUR, at, confirmed, listed, registered, sample
-from published import Elsewhere
-from running_worker import DEADLINE_SECONDS, IMPATIENT, PATIENT, Kafka, Start, Worker, hour_at
-from still_histories import Totals, history
+from test_support.analytics.histories import HOUR, at, confirmed, listed, registered, sample
+from test_support.analytics.published import Elsewhere
+from test_support.analytics.running_worker import (
+    DEADLINE_SECONDS,
+    IMPATIENT,
+    PATIENT,
+    Kafka,
+    Start,
+    Worker,
+    hour_at,
+)
+from test_support.analytics.still_histories import Totals, history
 
 ORDERS = 600
 MEANWHILE = 3000

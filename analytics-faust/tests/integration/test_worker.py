@@ -5,9 +5,11 @@ from datetime import datetime
 
 import pytest
 
-import running_worker
 from analytics_faust.worker import NAME
-from histories import (
+from local_stack.run_folder import RunFolder
+from shared.messaging.topics import TOPICS
+from test_support.analytics import running_worker
+from test_support.analytics.histories import (
     HOUR,
     Event,
     at,
@@ -20,12 +22,10 @@ from histories import (
     registered,
     sample,
 )
-from local_stack.run_folder import RunFolder
-from published import Elsewhere
-from running_worker import Kafka, Worker, hour_at
-from shared.messaging.topics import TOPICS
-from small_job import SmallJob
-from still_histories import Totals, history
+from test_support.analytics.published import Elsewhere
+from test_support.analytics.running_worker import Kafka, Worker, hour_at
+from test_support.analytics.small_job import SmallJob
+from test_support.analytics.still_histories import Totals, history
 
 SAMPLE = (4, 4, 12, 44_506_56)
 SEEDS = 5

@@ -14,11 +14,11 @@ from analytics_faust.api import Resources, create_app
 from analytics_faust.neighbours import Spark
 from analytics_faust.settings import FaustSettings
 from analytics_faust.worker import Program
-from histories import HOUR
 from local_stack.run_folder import RunFolder
 from local_stack.testing import bearer
 from shared.messaging.wire import OutgoingRecord
 from shared.web.auth import Door
+from test_support.analytics.histories import HOUR
 
 TOTALS = {"local_buyers": 1, "purchases": 2, "quantity": 4, "amount": "107.75"}
 HOURS = 3

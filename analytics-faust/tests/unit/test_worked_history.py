@@ -14,8 +14,8 @@ from analytics_faust.worked_history import (
     by_arrival,
     by_event_time,
 )
-from histories import HOUR, Event, confirmed, listed, moved, registered
-from small_job import SmallJob
+from test_support.analytics.histories import HOUR, Event, confirmed, listed, moved, registered
+from test_support.analytics.small_job import SmallJob
 
 WITH_THE_IPAD = Totals(local_buyers=1, purchases=2, quantity=2, cents=5_388_88 + 4_888_88)
 WITH_TWO_IPHONES = Totals(local_buyers=1, purchases=2, quantity=2, cents=2 * 5_388_88)

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from analytics_spark.settings import JobSettings
 from fetching import class_archive, jars
 from fetching.settings import Settings
-from running_job import RunningJob, empty_topics
 from shared.runtime import postgres
+from test_support.analytics.running_job import RunningJob, empty_topics
 
 
 @pytest.fixture

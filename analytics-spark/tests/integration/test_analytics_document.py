@@ -4,8 +4,8 @@ import pytest
 from fastapi import FastAPI
 
 from analytics_spark.serving.api import router
-from documents import Json, flaws_of
 from shared.web.openapi import document
+from test_support.documents import Json, flaws_of
 
 
 @pytest.fixture

@@ -20,14 +20,14 @@ from analytics_spark.serving.api import create_app
 from analytics_spark.serving.bootstrap import Resources
 from analytics_spark.serving.stream import Feed
 from analytics_spark.serving.topic_ends import FRESH_SECONDS, TopicEnds
-from histories import HOUR, at, sample
 from local_stack.run_folder import RunFolder
 from local_stack.testing import bearer
-from served import KnownEnds
 from shared.runtime import postgres
 from shared.runtime.brokers import Brokers
 from shared.web.auth import Door
-from small_job import SmallJob
+from test_support.analytics.histories import HOUR, at, sample
+from test_support.analytics.served import KnownEnds
+from test_support.analytics.small_job import SmallJob
 
 QUERY_ID = "5b0a4a0c-1a63-4f5e-9d2c-6a1a1f5d9c11"
 ASKED_MAX = 10

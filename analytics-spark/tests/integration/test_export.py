@@ -17,9 +17,9 @@ from pyarrow import dataset, parquet
 
 from analytics_spark.operations import export as exporting
 from analytics_spark.operations.export import Exported, NotExported, export
-from histories import at, confirmed, id_of, sample
-from small_job import SmallJob
-from stored_cells import store
+from test_support.analytics.histories import at, confirmed, id_of, sample
+from test_support.analytics.small_job import SmallJob
+from test_support.analytics.stored_cells import store
 
 READ_CELLS = """
     SELECT to_char(hour, 'YYYY-MM-DD"T"HH24'), user_id, item_id, item_type, address, gender,

@@ -8,8 +8,8 @@ import pytest
 
 from analytics_spark.job import generations, sink, writer
 from analytics_spark.job.generations import FIRST, Generation, OtherGeneration
-from one_batch import BUCKETS, JACK, one_batch
 from shared.runtime import postgres
+from test_support.analytics.one_batch import BUCKETS, JACK, one_batch
 
 SHOWN = "SELECT user_id, purchases FROM cells ORDER BY user_id"
 VIEWS = ("cells", "epochs", "batches")

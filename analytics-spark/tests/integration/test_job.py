@@ -16,8 +16,8 @@ import psycopg
 import pytest
 
 from analytics_spark.job import generations
-from histories import sample
-from running_job import empty_topics, publish
+from test_support.analytics.histories import sample
+from test_support.analytics.running_job import empty_topics, publish
 
 READY_TIMEOUT_SECONDS = 90
 STOP_TIMEOUT_SECONDS = 30

@@ -18,13 +18,13 @@ from analytics_spark.serving.api import create_app
 from analytics_spark.serving.bootstrap import Resources
 from analytics_spark.serving.stream import Feed
 from analytics_spark.settings import ApiSettings
-from histories import HOUR, at
 from local_stack.run_folder import RunFolder
 from local_stack.testing import bearer
-from served import BUCKETS, TRACE_ID, KnownEnds, Writer, purchase
 from shared.runtime import postgres
 from shared.web.auth import Door
 from shared.web.limits import Rates
+from test_support.analytics.histories import HOUR, at
+from test_support.analytics.served import BUCKETS, TRACE_ID, KnownEnds, Writer, purchase
 
 VENDORED = {
     "htmx.min.js": "a0abb04f2f45a1f89d1d4844023245537e5e6014c87b144553e0607b4cc32130",

@@ -19,10 +19,10 @@ from analytics_spark.serving import stream
 from analytics_spark.serving.api import create_app
 from analytics_spark.serving.bootstrap import Resources
 from analytics_spark.serving.stream import open_feed
-from histories import HOUR, at
-from served import BUCKETS, KnownEnds, Writer, purchase, served
 from shared.runtime import postgres
 from shared.web.auth import Door
+from test_support.analytics.histories import HOUR, at
+from test_support.analytics.served import BUCKETS, KnownEnds, Writer, purchase, served
 
 WAIT_MILLISECONDS = 30_000
 NEVER_SECONDS = 3600

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from analytics_spark.job import dead_letters, query, sink
 from analytics_spark.job.writer import NotTheWriter
 from analytics_spark.settings import JobSettings
-from histories import (
+from test_support.analytics.histories import (
     HOUR,
     USERS,
     Event,
@@ -25,7 +25,7 @@ from histories import (
     registered,
     sample,
 )
-from running_job import RunningJob, Sink
+from test_support.analytics.running_job import RunningJob, Sink
 
 SAMPLE = (4, 4, 12, 44_506_56)
 

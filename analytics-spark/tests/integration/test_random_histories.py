@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from analytics_spark.settings import JobSettings
-from history_trial import Setup, try_history
-from random_history import RandomHistory
+from verification.differential.history_trial import Setup, try_history
+from verification.differential.random_history import RandomHistory
 
 ORDERS = 3_000
 

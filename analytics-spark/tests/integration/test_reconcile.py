@@ -7,9 +7,18 @@ import pytest
 
 from analytics_spark.reconciliation import reconcile
 from analytics_spark.reconciliation.reconcile import NotComparable, Reconciliation
-from histories import HOUR, at, cancelled, confirmed, id_of, moved, origin_corrected, sample
 from local_stack.pytest_plugin import new_database
-from reconciled_world import World
+from test_support.analytics.histories import (
+    HOUR,
+    at,
+    cancelled,
+    confirmed,
+    id_of,
+    moved,
+    origin_corrected,
+    sample,
+)
+from test_support.analytics.reconciled_world import World
 
 
 @pytest.fixture

@@ -16,14 +16,14 @@ from analytics_spark.serving.bootstrap import Resources
 from analytics_spark.serving.stream import Feed
 from analytics_spark.serving.topic_ends import TopicEnds
 from analytics_spark.settings import ReconcileSettings
-from histories import sample
 from local_stack.pytest_plugin import new_database
 from local_stack.run_folder import RunFolder
 from local_stack.testing import bearer
-from reconciled_world import World
 from shared.runtime import postgres
 from shared.runtime.brokers import Brokers
 from shared.web.auth import Door
+from test_support.analytics.histories import sample
+from test_support.analytics.reconciled_world import World
 
 
 @pytest.fixture

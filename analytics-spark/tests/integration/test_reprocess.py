@@ -16,8 +16,17 @@ from analytics_spark.job.job import cause_of
 from analytics_spark.operations import reprocess
 from analytics_spark.operations.generations_compared import content_of
 from analytics_spark.settings import JobSettings
-from histories import HOUR, at, cancelled, confirmed, id_of, moved, registered, sample
-from running_job import Lent, RunningJob
+from test_support.analytics.histories import (
+    HOUR,
+    at,
+    cancelled,
+    confirmed,
+    id_of,
+    moved,
+    registered,
+    sample,
+)
+from test_support.analytics.running_job import Lent, RunningJob
 
 CORRECTED = [
     moved("Jack", "SH", since=at(30)),

@@ -14,8 +14,8 @@ from analytics_spark.job.writer import NotTheWriter
 from analytics_spark.operations import rescale
 from analytics_spark.operations.rescale import NotRescaled
 from analytics_spark.settings import JobSettings
-from histories import HOUR, at, cancelled, confirmed, moved, sample
-from running_job import Lent, RunningJob, Sink
+from test_support.analytics.histories import HOUR, at, cancelled, confirmed, moved, sample
+from test_support.analytics.running_job import Lent, RunningJob, Sink
 
 SAMPLE = (4, 4, 12, 44_506_56)
 

@@ -14,9 +14,9 @@ from analytics_spark.job import sink
 from analytics_spark.job import writer as writing
 from analytics_spark.job.batch import Batch, Tally, instant
 from analytics_spark.job.writer import NotTheWriter, open_writer
-from histories import HOUR
-from one_batch import BUCKETS, JACK, QUERY_ID, one_batch
-from small_job import milliseconds
+from test_support.analytics.histories import HOUR
+from test_support.analytics.one_batch import BUCKETS, JACK, QUERY_ID, one_batch
+from test_support.analytics.small_job import milliseconds
 
 TAKEN_OUT = JACK | {"purchases": -1, "quantity": -3, "cents": -16_166_64}
 

@@ -15,8 +15,8 @@ from analytics_spark.job import query
 from analytics_spark.job.job import cause_of
 from analytics_spark.job.processor import CellDeltas
 from analytics_spark.job.retained import BLOB, CHUNK
-from histories import HOUR, at, confirmed, moved, sample
-from running_job import RunningJob
+from test_support.analytics.histories import HOUR, at, confirmed, moved, sample
+from test_support.analytics.running_job import RunningJob
 
 NOTED = StructType([StructField("blob", BinaryType()), StructField("note", StringType())])
 NOTE = StructType([StructField("note", StringType())])

@@ -24,14 +24,14 @@ from analytics_spark.serving.api import create_app
 from analytics_spark.serving.bootstrap import Resources
 from analytics_spark.serving.changes import Position
 from analytics_spark.serving.stream import Event, open_feed
-from histories import HOUR, at
 from local_stack import issuer
 from local_stack.run_folder import RunFolder
 from local_stack.testing import bearer
-from served import BUCKETS, KnownEnds, Writer, purchase, served
 from shared.runtime import postgres
 from shared.web.auth import Door
 from shared.web.connections import TimedConnection
+from test_support.analytics.histories import HOUR, at
+from test_support.analytics.served import BUCKETS, KnownEnds, Writer, purchase, served
 
 LONG_SECONDS = 60
 SHORT_SECONDS = 0.2

@@ -5,8 +5,8 @@ import pytest
 
 from analytics_spark.job import blobs
 from analytics_spark.job.blobs import OtherForm, from_bytes, to_bytes
-from histories import registered, sample
-from small_job import SmallJob
+from test_support.analytics.histories import registered, sample
+from test_support.analytics.small_job import SmallJob
 
 TABLE = pa.table({"hour": [1, 2], "address": ["BJ", None]})
 

@@ -6,7 +6,7 @@ import pytest
 
 from analytics_spark.serving.chart import Measure, chart, money, scale
 from analytics_spark.serving.hours import Totals
-from histories import HOUR, at
+from test_support.analytics.histories import HOUR, at
 
 FOUR = Totals(local_buyers=4, purchases=5, quantity=12, cents=44_506_56)
 

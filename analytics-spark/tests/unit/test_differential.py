@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from analytics_spark.job.cells import HOUR_MILLISECONDS
-from histories import (
+from test_support.analytics.histories import (
     ORIGINS,
     PRICES,
     TYPES,
@@ -21,7 +21,7 @@ from histories import (
     origin_corrected,
     registered,
 )
-from small_job import Amounts, Cell, SmallJob, milliseconds
+from test_support.analytics.small_job import Amounts, Cell, SmallJob, milliseconds
 
 PLACES = sorted(set(ORIGINS.values()))
 PEOPLE = [f"user {number}" for number in range(12)]

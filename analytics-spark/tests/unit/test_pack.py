@@ -5,8 +5,8 @@ import pytest
 from analytics_spark.job import pack
 from analytics_spark.job.blobs import from_bytes
 from analytics_spark.job.topics import ORDERS, Kind
-from histories import at, confirmed
-from small_job import records
+from test_support.analytics.histories import at, confirmed
+from test_support.analytics.small_job import records
 
 BATCHES = [
     records([confirmed(f"order {number}", "Jack", ("iphone", 1), ordered_at=at())], buckets=4)

@@ -9,8 +9,16 @@ import pytest
 
 from analytics_spark.job.records import FUTURE_MAX_MILLISECONDS, Checked, check
 from analytics_spark.job.topics import ORDERS, USERS
-from histories import Event, at, cancelled, confirmed, deleted, id_of, registered
-from small_job import RECORDED_AT, milliseconds, records
+from test_support.analytics.histories import (
+    Event,
+    at,
+    cancelled,
+    confirmed,
+    deleted,
+    id_of,
+    registered,
+)
+from test_support.analytics.small_job import RECORDED_AT, milliseconds, records
 
 GOOD = confirmed("good", "Jack", ("iphone", 1), ordered_at=at())
 DATA = json.loads(GOOD.value)

@@ -3,8 +3,8 @@
 import pytest
 
 from analytics_spark.job import retained
-from histories import HOUR, at, confirmed, deleted, sample
-from small_job import SmallJob
+from test_support.analytics.histories import HOUR, at, confirmed, deleted, sample
+from test_support.analytics.small_job import SmallJob
 
 
 def test_many_small_batches_make_one_chunk() -> None:

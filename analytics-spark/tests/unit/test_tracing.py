@@ -5,8 +5,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from analytics_spark.job import tracing
 from analytics_spark.job.tracing import SampledOrder
-from histories import HOUR
 from shared.runtime import telemetry
+from test_support.analytics.histories import HOUR
 
 ORDERS = [
     SampledOrder(

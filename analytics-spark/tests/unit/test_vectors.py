@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from analytics_spark.job.cells import KEY, NOBODY
-from histories import (
+from test_support.analytics.histories import (
     HOUR,
     at,
     cancelled,
@@ -16,7 +16,7 @@ from histories import (
     registered,
     sample,
 )
-from small_job import SmallJob, buyer_in
+from test_support.analytics.small_job import SmallJob, buyer_in
 
 SAMPLE = (4, 4, 12, 44_506_56)
 

@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from counted_records import CREATE_EFFECTS
-from counter import Counted, store_of
-from desk import Desk
 from shared.eventsourcing.event_store import EventStore
 from shared.inbox import consumer as consumer_room
 from shared.runtime import postgres
+from test_support.counter.counted_records import CREATE_EFFECTS
+from test_support.counter.counter import Counted, store_of
+from test_support.counter.desk import Desk
 
 
 @pytest.fixture

@@ -3,10 +3,10 @@
 import asyncio
 import sys
 
-from counter import store_of
-from counts import READ_MODELS
 from shared.projections import rebuild
 from shared.runtime import postgres
+from test_support.counter.counter import store_of
+from test_support.counter.counts import READ_MODELS
 
 
 async def work(dsn: str) -> None:

@@ -8,14 +8,14 @@ from dataclasses import replace
 import asyncpg
 import pytest
 
-from counted_records import record, records
-from desk import NAME, Desk
 from shared.eventsourcing.errors import VersionConflict
 from shared.inbox import consumed, parked
 from shared.messaging import wire
 from shared.messaging.records import message_of
 from shared.messaging.wire import OutgoingRecord
 from shared.runtime.identifiers import new_id
+from test_support.counter.counted_records import record, records
+from test_support.counter.desk import NAME, Desk
 
 DEADLINE_SECONDS = 30
 

@@ -6,12 +6,12 @@ import json
 import asyncpg
 import pytest
 
-from counter import Counted, counted, publish, some_metadata, store_of
 from shared.eventsourcing.errors import OtherStreamsChanged, Refused, VersionConflict
 from shared.eventsourcing.event_store import EventStore, KeyUsed, partition_of
 from shared.messaging import wire
 from shared.messaging.messages import Answer, IdempotencyKey
 from shared.runtime.identifiers import new_id
+from test_support.counter.counter import Counted, counted, publish, some_metadata, store_of
 
 
 async def count(pool: asyncpg.Pool, table: str) -> int:

@@ -8,7 +8,6 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from counter import TOPIC, counted, some_metadata, store_of
 from shared.eventsourcing.codec import Codec, UnknownSchemaVersion
 from shared.eventsourcing.event_store import EventStore
 from shared.eventsourcing.history import History, PastEvent
@@ -16,6 +15,7 @@ from shared.messaging import messages, wire
 from shared.messaging.messages import PublicEvent
 from shared.runtime.doorbell import Doorbell
 from shared.runtime.identifiers import new_id
+from test_support.counter.counter import TOPIC, counted, some_metadata, store_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

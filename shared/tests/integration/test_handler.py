@@ -6,11 +6,11 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from counter import Counted, counted, some_metadata, store_of
 from shared.eventsourcing.decider import Decider
 from shared.eventsourcing.errors import VersionConflict
 from shared.eventsourcing.handler import handle
 from shared.runtime.identifiers import new_id
+from test_support.counter.counter import Counted, counted, some_metadata, store_of
 
 
 def decide(command: UUID, number: int) -> Sequence[Counted]:

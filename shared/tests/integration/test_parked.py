@@ -7,8 +7,6 @@ from uuid import UUID
 
 import pytest
 
-from counted_records import record, records
-from desk import NAME, Desk
 from shared.eventsourcing.errors import VersionConflict
 from shared.inbox import parked
 from shared.inbox import redrive as redrive_room
@@ -18,6 +16,8 @@ from shared.inbox.redrive import Redriven, redrive
 from shared.messaging.messages import Message
 from shared.runtime.identifiers import new_id
 from shared.runtime.postgres import Connection
+from test_support.counter.counted_records import record, records
+from test_support.counter.desk import NAME, Desk
 
 DEADLINE_SECONDS = 30
 GARBAGE = b"\x00\xff garbage"

@@ -8,10 +8,10 @@ from uuid import UUID
 
 import pytest
 
-from counted_records import record, records
-from desk import NAME, Desk
 from shared.inbox import parked, parked_command
 from shared.runtime.identifiers import new_id
+from test_support.counter.counted_records import record, records
+from test_support.counter.desk import NAME, Desk
 
 GARBAGE = b"\x00\xff garbage"
 WHY = ("--reason", "a test", "--by", "jack")

@@ -1,7 +1,6 @@
 """A read model is what the events make it; if it is not, a rebuild says so and repairs it."""
 
 import asyncio
-import os
 import random
 import sys
 from pathlib import Path
@@ -10,9 +9,6 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from counted_records import as_read
-from counter import TOPIC, Counted, counted, some_metadata
-from counts import CREATE, READ_MODELS
 from shared.eventsourcing.event_store import EventStore
 from shared.eventsourcing.history import EVENTS_PER_PAGE, History, message_in
 from shared.inbox.consumer import Consumer
@@ -23,11 +19,13 @@ from shared.outbox.outbox import Snapshot
 from shared.projections import rebuild
 from shared.runtime.doorbell import Doorbell
 from shared.runtime.identifiers import new_id
+from test_support.counter.counted_records import as_read
+from test_support.counter.counter import TOPIC, Counted, counted, some_metadata
+from test_support.counter.counts import CREATE, READ_MODELS
 
 DEADLINE_SECONDS = 60
 WRITE_SECONDS = 0.02
 """Between two events of a stream that is written to all the time."""
-TESTS = Path(__file__).parents[1]
 ROWS_MAX = 100_000
 
 TAMPER = "UPDATE sums SET total = total + 1 WHERE counter_id = $1"
@@ -337,9 +335,7 @@ async def test_a_rebuild_that_is_killed_leaves_the_live_tables_as_they_were(
     await pool.execute(STOP_AT_A_ROW)
     async with pool.acquire() as holder:
         await holder.execute("SELECT pg_advisory_lock($1)", HOLD)
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, script, database, env=os.environ | {"PYTHONPATH": str(TESTS)}
-        )
+        process = await asyncio.create_subprocess_exec(sys.executable, script, database)
         try:
             async with asyncio.timeout(DEADLINE_SECONDS):
                 while not await pool.fetchval(IS_STOPPED):

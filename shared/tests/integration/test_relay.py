@@ -16,7 +16,6 @@ import asyncpg
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from counter import TOPIC, Counted, counted, some_metadata
 from local_stack import ports
 from shared.eventsourcing.event_store import EventStore
 from shared.messaging.topics import TOPICS
@@ -25,6 +24,7 @@ from shared.outbox.relay import ROWS_MAX
 from shared.outbox.relay_process import EXIT_FENCED
 from shared.runtime.faults import FaultPoint
 from shared.runtime.identifiers import new_id
+from test_support.counter.counter import TOPIC, Counted, counted, some_metadata
 
 DEADLINE_SECONDS = 60
 LEASE_AND_MORE_SECONDS = 15

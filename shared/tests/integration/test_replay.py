@@ -16,8 +16,6 @@ import pytest
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
-import counter
-from counter import CODEC, TOPIC, Counted, counted, some_metadata, store_of
 from local_stack import ports
 from local_stack.testing import throwaway_kafka
 from shared.eventsourcing.event_store import EventStore
@@ -37,6 +35,8 @@ from shared.runtime.doorbell import Doorbell
 from shared.runtime.identifiers import new_id
 from shared.runtime.postgres import Connection
 from shared.runtime.progress import Progress
+from test_support.counter import counter
+from test_support.counter.counter import CODEC, TOPIC, Counted, counted, some_metadata, store_of
 
 DEADLINE_SECONDS = 60
 ROWS_MAX = 10_000

@@ -10,8 +10,6 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from counted_records import as_read
-from counter import TOPIC, counted, some_metadata, store_of
 from local_stack.postgres import create_database, owner
 from shared.inbox.consumer import Consumer
 from shared.messaging.messages import Message
@@ -24,6 +22,8 @@ from shared.runtime import postgres
 from shared.runtime.doorbell import Doorbell
 from shared.runtime.identifiers import new_id
 from shared.runtime.postgres import Connection
+from test_support.counter.counted_records import as_read
+from test_support.counter.counter import TOPIC, counted, some_metadata, store_of
 
 REFUSED = [
     "UPDATE events SET data = '{}'",

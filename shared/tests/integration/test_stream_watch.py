@@ -5,10 +5,10 @@ import asyncio
 import asyncpg
 import pytest
 
-from counter import Counted, counted, some_metadata
 from shared.eventsourcing.event_store import EventStore
 from shared.eventsourcing.stream_watch import StreamWatch
 from shared.runtime.identifiers import new_id
+from test_support.counter.counter import Counted, counted, some_metadata
 
 
 async def test_a_waiter_is_woken_when_the_stream_grows(

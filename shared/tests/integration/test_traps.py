@@ -27,12 +27,6 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.protocol.produce import ProduceRequest
 from hypothesis import HealthCheck, given, settings
 
-import adversaries
-import ledger
-import topic
-from counter import CODEC, TOPIC, Counted, counted, some_metadata, store_of
-from ledger import Linked, Memory, chain, digest
-from relays import relays
 from shared.eventsourcing.errors import VersionConflict
 from shared.eventsourcing.event_store import EventStore
 from shared.messaging import kafka, wire
@@ -42,7 +36,11 @@ from shared.messaging.wire import OutgoingRecord
 from shared.runtime import postgres
 from shared.runtime.brokers import Brokers
 from shared.runtime.identifiers import new_id
-from trial import relay_is_up
+from test_support.counter.counter import CODEC, TOPIC, Counted, counted, some_metadata, store_of
+from verification.stress import adversaries, ledger, topic
+from verification.stress.ledger import Linked, Memory, chain, digest
+from verification.stress.relays import relays
+from verification.stress.trial import relay_is_up
 
 CHECKOUT = Path(__file__).parents[3]
 DEADLINE_SECONDS = 60

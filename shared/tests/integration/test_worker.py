@@ -16,9 +16,6 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
-from counted_records import CREATE_EFFECTS, record, records
-from counter import TOPIC
-from desk import NAME, Desk
 from local_stack import ports
 from shared.eventsourcing.event_store import partition_of
 from shared.inbox import parked
@@ -28,6 +25,9 @@ from shared.messaging.records import IncomingRecord
 from shared.messaging.topics import TOPICS
 from shared.runtime.faults import FaultPoint
 from shared.runtime.identifiers import new_id
+from test_support.counter.counted_records import CREATE_EFFECTS, record, records
+from test_support.counter.counter import TOPIC
+from test_support.counter.desk import NAME, Desk
 
 DEADLINE_SECONDS = 60
 STOP_SECONDS = 20
@@ -63,7 +63,6 @@ StartWorker = Callable[[], Worker]
 @pytest.fixture
 def start_worker(database: str, kafka_servers: str, tmp_path: Path) -> Iterator[StartWorker]:
     started: list[subprocess.Popen[bytes]] = []
-    tests = Path(__file__).parent.parent
 
     def start() -> Worker:
         port = ports.find_free()
@@ -71,7 +70,6 @@ def start_worker(database: str, kafka_servers: str, tmp_path: Path) -> Iterator[
             "DATABASE_URL": database,
             "KAFKA_BOOTSTRAP_SERVERS": kafka_servers,
             "HTTP_PORT": str(port),
-            "PYTHONPATH": str(tests),
         }
         script = Path(__file__).with_name("worker_main.py")
         process = subprocess.Popen([sys.executable, script, tmp_path], env=environment)

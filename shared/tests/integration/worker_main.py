@@ -9,7 +9,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from counted_records import take_effect
 from shared.inbox.consumer import Consumer
 from shared.inbox.worker import run_worker
 from shared.messaging import kafka
@@ -21,6 +20,7 @@ from shared.runtime.doorbell import Doorbell
 from shared.runtime.faults import FaultPoint
 from shared.runtime.postgres import Connection
 from shared.runtime.settings import Settings
+from test_support.counter.counted_records import take_effect
 
 NAME = "users-worker"
 LONG_SECONDS = 600

@@ -5,13 +5,13 @@ from uuid import UUID
 
 import pytest
 
-from counted_records import record
 from shared.inbox.consumer import REASON_CHARACTERS_MAX, Reaction, reactions_of, reason_of
 from shared.messaging.messages import Message
 from shared.messaging.records import IncomingRecord, Malformed, message_of
 from shared.projections.read_models import ReadModel
 from shared.runtime.identifiers import new_id
 from shared.runtime.postgres import Connection
+from test_support.counter.counted_records import record
 
 COUNTER = UUID(int=1)
 

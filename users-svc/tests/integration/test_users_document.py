@@ -9,7 +9,14 @@ import httpx
 import pytest
 
 import users_svc
-from documents import OF_NO_OPERATION, Json, codes_documented, codes_raised, flaws_of, operations
+from test_support.documents import (
+    OF_NO_OPERATION,
+    Json,
+    codes_documented,
+    codes_raised,
+    flaws_of,
+    operations,
+)
 
 PACKAGE = Path(users_svc.__file__).parent
 

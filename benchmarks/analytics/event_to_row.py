@@ -1,0 +1,150 @@
+"""latency: from an append in Kafka to the row, and from the job's start to its first batch."""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+
+from aiokafka import AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+
+from benchmarks import servers
+from benchmarks.analytics import counting
+from benchmarks.analytics.counting import Batch
+from benchmarks.analytics.job_sizes import Size
+from benchmarks.analytics.shop_history import ORDERS_TOPIC, ShopHistory
+from benchmarks.arrivals import percentiles
+from benchmarks.part import Part
+from benchmarks.series import Samples, Series, series
+from fetching.errors import Failure
+from local_stack.composition import Composition, Site
+from local_stack.kafka import KAFKA
+from local_stack.postgres import POSTGRES
+from shared.messaging import kafka, topics
+from shared.messaging.topics import DOMAIN_TOPIC
+from shared.runtime.brokers import Brokers
+from shared.runtime.progress import tell_in_place
+from test_support.analytics.running_job import empty_topics
+
+TICK_SECONDS = 0.02
+WAITING_ORDERS = 100
+"""They are there when the job starts."""
+START_SECONDS_MAX = 300
+END_SECONDS_MAX = 60
+READ_SECONDS_MAX = 60
+MILLISECONDS = 1_000
+
+COLD = "from the start of the process to the first batch in the tables"
+APPENDED = "from the append in Kafka to the row"
+RANKS = {"p50": "", "p99": "below 2 000"}
+
+
+async def measure(site: Site, size: Size) -> list[Series]:
+    samples = Samples(list)
+    await create_topics(site.address("kafka"))
+    client = kafka.producer(Brokers(site.address("kafka")), "bench")
+    await client.start()
+    try:
+        for number in range(1, size.rounds + 1):
+            tell_in_place(f"latency: round {number} of {size.rounds}")
+            await empty_topics(site.address("kafka"))
+            await one_round(site, client, size, samples)
+    finally:
+        await kafka.close(client)
+    cold = series(samples, COLD, "s", goal="below 15")
+    ranks = [
+        Series(
+            name=f"{APPENDED}, {rank}, {size.rate} orders per second",
+            unit="ms",
+            rounds=tuple(samples[rank]),
+            goal=goal,
+        )
+        for rank, goal in RANKS.items()
+    ]
+    return [cold, *ranks]
+
+
+async def one_round(site: Site, client: AIOKafkaProducer, size: Size, samples: Samples) -> None:
+    """A shop that is open already when the job starts, with its default settings."""
+    history = ShopHistory(1, users=size.users, items=size.items)
+    await kafka.publish(client, [*history.opening(), *history.now(WAITING_ORDERS)])
+    async with counting.counting(site, {}) as job:
+        first = await job.batches(counting.counted(WAITING_ORDERS), START_SECONDS_MAX)
+        samples[COLD].append(first[0].seen_at - job.started_at)
+        seconds = size.warm_up_seconds + size.seconds
+        all_orders = counting.counted(WAITING_ORDERS + size.rate * seconds)
+        watch = asyncio.create_task(job.batches(all_orders, seconds + END_SECONDS_MAX))
+        try:
+            await publish(client, history, size.rate, size.warm_up_seconds)
+            begin = await servers.ends(site, ORDERS_TOPIC)
+            await publish(client, history, size.rate, size.seconds)
+            batches = await watch
+        finally:
+            watch.cancel()
+        await job.demand_totals(history.totals)
+    waited = await milliseconds_to_row(site, begin, batches)
+    for rank, value in percentiles(waited).items():
+        samples[rank].append(value)
+
+
+async def create_topics(bootstrap_servers: str) -> None:
+    """All topics as they are declared, but the broker writes down when it takes an order."""
+    client = AIOKafkaAdminClient(bootstrap_servers=bootstrap_servers)
+    await client.start()
+    try:
+        configs = DOMAIN_TOPIC | dict(servers.LOG_APPEND_TIME)
+        partitions = topics.TOPICS[ORDERS_TOPIC].partitions
+        await client.create_topics([NewTopic(ORDERS_TOPIC, partitions, 1, topic_configs=configs)])
+    finally:
+        await client.close()
+    await topics.create(Brokers(bootstrap_servers))
+
+
+async def publish(client: AIOKafkaProducer, history: ShopHistory, rate: int, seconds: int) -> None:
+    """So many orders per second, each placed when it is sent. Raises Failure if it falls behind."""
+    began_at, sent = time.monotonic(), 0
+    while sent < rate * seconds:
+        due = min(int((time.monotonic() - began_at) * rate), rate * seconds)
+        if due - sent > rate:
+            raise Failure(f"{rate} orders per second are more than this machine can publish")
+        if due > sent:
+            await kafka.publish(client, history.now(due - sent))
+            sent = due
+        await asyncio.sleep(TICK_SECONDS)
+
+
+async def milliseconds_to_row(
+    site: Site, begin: Mapping[TopicPartition, int], batches: Sequence[Batch]
+) -> list[float]:
+    """Of each order since `begin`, from the broker's time to when its batch was seen."""
+    ends = await servers.ends(site, ORDERS_TOPIC)
+    appended: dict[TopicPartition, list[float]] = {each: [] for each in begin}
+    async with (
+        servers.reader(site, begin) as consumer,
+        servers.bounded(READ_SECONDS_MAX, "to read the topic"),
+    ):
+        while any(begin[each] + len(times) < ends[each] for each, times in appended.items()):
+            for partition, records in (await consumer.getmany(timeout_ms=MILLISECONDS)).items():
+                appended[partition] += [record.timestamp / MILLISECONDS for record in records]
+    return list(waits(begin, appended, batches))
+
+
+def waits(
+    begin: Mapping[TopicPartition, int],
+    appended: Mapping[TopicPartition, list[float]],
+    batches: Sequence[Batch],
+) -> Iterator[float]:
+    for batch in batches:
+        read = json.loads(batch.offsets).get(ORDERS_TOPIC, {})
+        for partition, times in appended.items():
+            first, end = (each - begin[partition] for each in read[str(partition.partition)])
+            for time_ in times[max(first, 0) : max(end, 0)]:
+                yield (batch.seen_at - time_) * MILLISECONDS
+
+
+PART = Part(
+    name="latency",
+    summary=__doc__ or "",
+    composition=Composition(processes=(POSTGRES, KAFKA)),
+    measure=measure,
+)

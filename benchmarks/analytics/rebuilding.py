@@ -1,0 +1,59 @@
+"""rebuild: counting all again from the beginning into empty tables, beside the job that lives."""
+
+import time
+from pathlib import Path
+
+from benchmarks import servers
+from benchmarks.analytics import counting, shop_history
+from benchmarks.analytics.job_sizes import Size
+from benchmarks.part import Part
+from benchmarks.series import Samples, Series, series
+from fetching.errors import Failure
+from local_stack.composition import Composition, Site
+from local_stack.kafka import KAFKA
+from local_stack.postgres import POSTGRES
+from shared.messaging import topics
+from shared.runtime.brokers import Brokers
+from shared.runtime.progress import tell_in_place
+
+AGAIN = Path(__file__).with_name("count_again.py")
+AGAIN_SECONDS_MAX = 1_200
+
+LIVE = "counted by the job, from its start to the last commit"
+REBUILT = "counted again, from the start of the process to its end"
+RATE = "orders counted again"
+
+
+async def measure(site: Site, size: Size) -> list[Series]:
+    samples = Samples(list)
+    await topics.create(Brokers(site.address("kafka")))
+    tell_in_place(f"rebuild: publishing {size.orders:,} orders")
+    totals = await shop_history.fill(site.address("kafka"), size)
+    speed = counting.at_full_speed(size.per_batch)
+    for number in range(1, size.rounds + 1):
+        tell_in_place(f"rebuild: round {number} of {size.rounds}")
+        async with counting.counting(site, speed) as job:
+            batches = await job.batches(counting.counted(totals.orders))
+            await job.demand_totals(totals)
+            cells = await counting.cells(job.connection)
+        samples[LIVE].append(batches[-1].seen_at - job.started_at)
+        async with counting.tables(site) as (dsn, connection), counting.folder(site) as own:
+            environment = {**counting.job_variables(site, dsn, own), **speed}
+            began_at = time.perf_counter()
+            async with servers.python(site, [str(AGAIN)], environment) as running:
+                await running.finished(AGAIN_SECONDS_MAX)
+            seconds = time.perf_counter() - began_at
+            if await counting.cells(connection) != cells:
+                raise Failure("counted again, the cells are others than before")
+        samples[REBUILT].append(seconds)
+        samples[RATE].append(totals.orders / seconds)
+    live = series(samples, LIVE, "s")
+    return [live, series(samples, REBUILT, "s", limit=live), series(samples, RATE, "1/s")]
+
+
+PART = Part(
+    name="rebuild",
+    summary=__doc__ or "",
+    composition=Composition(processes=(POSTGRES, KAFKA)),
+    measure=measure,
+)

@@ -1,0 +1,124 @@
+"""state: what the job keeps on disk, batch by batch, while hours become final."""
+
+import asyncio
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+
+from benchmarks.analytics import counting, shop_history
+from benchmarks.analytics.counting import Batch, Job
+from benchmarks.analytics.job_sizes import Size
+from benchmarks.part import Part
+from benchmarks.series import Series
+from local_stack.composition import Composition, Site
+from local_stack.kafka import KAFKA
+from local_stack.postgres import POSTGRES
+from shared.messaging import topics
+from shared.runtime.brokers import Brokers
+from shared.runtime.progress import tell_in_place
+
+MEBIBYTE = 1 << 20
+PIECES = 5
+"""Of the batches. In the first one, the state fills with orders that are not final yet."""
+
+CHECKPOINT = "checkpoint"
+STORES = "state stores (RocksDB)"
+
+
+async def measure(site: Site, size: Size) -> list[Series]:
+    await topics.create(Brokers(site.address("kafka")))
+    tell_in_place(f"state: publishing {size.orders:,} orders")
+    totals = await shop_history.fill(site.address("kafka"), size)
+    tell_in_place("state: counting")
+    async with counting.counting(site, counting.at_full_speed(size.state_per_batch)) as job:
+        looks = Looks(job)
+        batches = await job.batches(lambda seen: looks.done(seen, totals.orders))
+        await job.demand_totals(totals)
+        tell_in_place("state: waiting until Spark has removed what it needs no more")
+        await asyncio.sleep(size.tidy_seconds)
+        looks.look()
+    return [
+        *sizes_of(CHECKPOINT, looks.checkpoint),
+        *sizes_of(STORES, looks.stores),
+        *pace(batches),
+    ]
+
+
+class Looks:
+    """The folders' sizes whenever batches were seen."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._looked = 0
+        self.checkpoint: list[float] = []
+        self.stores: list[float] = []
+
+    def done(self, seen: Sequence[Batch], orders: int) -> bool:
+        if len(seen) > self._looked:
+            self._looked = len(seen)
+            self.look()
+        return counting.counted(orders)(seen)
+
+    def look(self) -> None:
+        self.checkpoint.append(bytes_below(self._job.folder / "checkpoint") / MEBIBYTE)
+        self.stores.append(bytes_below(self._job.folder / "local") / MEBIBYTE)
+
+
+def bytes_below(folder: Path) -> int:
+    """The size of all files; one that goes away meanwhile has none."""
+    size = 0
+    for path, _, names in os.walk(folder):
+        for name in names:
+            try:
+                size += os.lstat(os.path.join(path, name)).st_size
+            except FileNotFoundError:
+                continue
+    return size
+
+
+def pieces(values: Sequence[float]) -> list[Sequence[float]]:
+    """PIECES of about equal length; fewer when there are not as many values."""
+    edges = [len(values) * number // PIECES for number in range(PIECES + 1)]
+    return [values[begin:end] for begin, end in pairwise(edges) if begin < end]
+
+
+def sizes_of(name: str, values: Sequence[float]) -> list[Series]:
+    """The largest of each fifth; the last value is the one after the end."""
+    *during, after = values
+    return beside_the_second(
+        [
+            *(
+                Series(name=f"{name}, largest of fifth {number}", unit="MiB", rounds=(max(piece),))
+                for number, piece in enumerate(pieces(during), start=1)
+            ),
+            Series(name=f"{name}, after the end", unit="MiB", rounds=(after,)),
+        ]
+    )
+
+
+def pace(batches: Sequence[Batch]) -> list[Series]:
+    """Seconds of a batch, by the same fifths."""
+    seconds = [after.seen_at - before.seen_at for before, after in pairwise(batches)]
+    return beside_the_second(
+        [
+            Series(name=f"a batch, median of fifth {number}", unit="s", rounds=(median(piece),))
+            for number, piece in enumerate(pieces(seconds), start=1)
+        ]
+    )
+
+
+def beside_the_second(fifths: Sequence[Series]) -> list[Series]:
+    """The last one has a limit: in the second one, the state is as full as it ever gets."""
+    *before, last = fifths
+    return [*before, replace(last, limit=fifths[min(1, len(before))], goal="about 1")]
+
+
+PART = Part(
+    name="state",
+    summary=__doc__ or "",
+    composition=Composition(processes=(POSTGRES, KAFKA)),
+    measure=measure,
+)

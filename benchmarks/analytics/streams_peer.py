@@ -1,0 +1,109 @@
+"""The peer of the job: the same question in Kafka Streams, compiled here and run as a process."""
+
+import asyncio
+import json
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from aiokafka.admin import AIOKafkaAdminClient
+
+from benchmarks import servers
+from benchmarks.analytics import counting, process_tree
+from fetching.errors import Failure
+from fetching.jars import JarList, fetch
+from fetching.java import find_java
+from local_stack.composition import Site
+from shared.runtime.progress import tell_in_place
+
+SOURCE = Path(__file__).with_name("streams-peer") / "StreamsPeer.java"
+PEER_JARS = JarList(name="streams-peer", path=SOURCE.with_name("jars.txt"))
+COMPILE_SECONDS_MAX = 120
+JOIN_SECONDS_MAX = 1_800
+LOOK_EVERY_SECONDS = 0.25
+THREADS = 2
+INTERNAL_TOPICS = "peer-"
+"""What the names of all topics begin with that it makes for itself."""
+JVM_OPTIONS = ("-Xmx1g", "-XX:+UseParallelGC")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """How far it had come at a moment."""
+
+    at: float
+    joined: int
+    local: int
+    cpu: float
+    committed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeerRun:
+    """From the start of the process to its end; the last mark is after its last commit."""
+
+    started_at: float
+    marks: Sequence[Mark]
+    resident_bytes_max: int
+
+
+async def run(site: Site, lines: int) -> PeerRun:
+    """Let it join all lines. Raises Failure when it does not, or cannot be compiled."""
+    classes = compiled(site)
+    async with counting.folder(site) as own, servers.topic(site) as output:
+        command = [
+            *(str(find_java()), *JVM_OPTIONS, f"-Djava.io.tmpdir={own / 'tmp'}"),
+            *("-cp", f"{classes}:{jars(site)}/*", SOURCE.stem),
+            *(site.address("kafka"), str(THREADS), str(lines), output, str(own / "state")),
+        ]
+        started_at, resident = time.time(), 0
+        async with (
+            servers.process(site, command, {}) as running,
+            servers.bounded(JOIN_SECONDS_MAX, "to join"),
+        ):
+            ended = asyncio.create_task(running.finished(JOIN_SECONDS_MAX))
+            while not ended.done():
+                resident = max(resident, process_tree.resident_bytes(running.pid))
+                await asyncio.wait([ended], timeout=LOOK_EVERY_SECONDS)
+            await ended
+            marks = [Mark(**json.loads(line)) for line in running.words.splitlines()]
+    await forget(site)
+    return PeerRun(started_at=started_at, marks=marks, resident_bytes_max=resident)
+
+
+def compiled(site: Site) -> Path:
+    """The folder with its classes. Raises Failure without a JDK."""
+    classes = site.folder / "streams-peer"
+    command = [str(compiler()), "-d", str(classes), "-cp", f"{jars(site)}/*", str(SOURCE)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_SECONDS_MAX)
+    if done.returncode:
+        raise Failure(f"{SOURCE.name} does not compile", details=done.stderr.splitlines())
+    return classes
+
+
+def compiler() -> Path:
+    """The javac beside our java; a Java that only runs programs has none. Raises Failure."""
+    found = find_java().resolve().with_name("javac")
+    if not found.exists():
+        raise Failure(
+            f"{found.parent} has no javac, which compiles the Kafka Streams peer:"
+            " install a JDK, or set JAVA_HOME to one"
+        )
+    return found
+
+
+def jars(site: Site) -> Path:
+    return fetch(PEER_JARS, site.settings, tell_in_place)
+
+
+async def forget(site: Site) -> None:
+    """Delete the topics that it made for itself: the next run makes its own."""
+    client = AIOKafkaAdminClient(bootstrap_servers=site.address("kafka"))
+    await client.start()
+    try:
+        names = await client.list_topics()
+        await client.delete_topics([name for name in names if name.startswith(INTERNAL_TOPICS)])
+    finally:
+        await client.close()

@@ -1,0 +1,180 @@
+"""throughput: orders per second from Kafka to the cells, beside Kafka Streams."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from statistics import median
+
+from benchmarks.analytics import counting, process_tree, shop_history, streams_peer
+from benchmarks.analytics.counting import Batch, Job
+from benchmarks.analytics.job_sizes import Size
+from benchmarks.analytics.shop_history import Totals
+from benchmarks.analytics.streams_peer import PeerRun
+from benchmarks.part import Part
+from benchmarks.series import Samples, Series, series
+from local_stack.composition import Composition, Site
+from local_stack.kafka import KAFKA
+from local_stack.postgres import POSTGRES
+from shared.messaging import topics
+from shared.runtime.brokers import Brokers
+from shared.runtime.progress import tell_in_place
+
+OURS = "job"
+PEER = "Kafka Streams, exactly_once_v2"
+
+OVERALL = "from the start of the process to the last commit"
+STEADY = "without the first two batches, and as many orders"
+CPU = "CPU per order"
+STEADY_CPU = "CPU per order, without the first two batches"
+MEMORY = "largest resident memory"
+FIRST = "first batch"
+TENTH = "a full batch, around the tenth"
+LAST = "a full batch, the last ones"
+KAFKA_CPU = "CPU of kafka per order"
+POSTGRES_CPU = "CPU of postgres per order"
+LOCAL = "local purchases"
+
+MEBIBYTE = 1 << 20
+MICROSECONDS = 1_000_000
+TENTH_BATCH = 9
+BATCHES_AROUND = 3
+"""So many are looked at together: a single one may have met somebody else."""
+
+
+async def measure(site: Site, size: Size) -> list[Series]:
+    """Who goes first changes from round to round."""
+    samples = Samples(list)
+    await topics.create(Brokers(site.address("kafka")))
+    tell_in_place(f"throughput: publishing {size.orders:,} orders")
+    totals = await shop_history.fill(site.address("kafka"), size)
+    for number in range(1, size.rounds + 1):
+        tell_in_place(f"throughput: round {number} of {size.rounds}")
+        if number % 2:
+            skipped = await one_of_ours(site, size, totals, samples)
+            await one_of_the_peer(site, size, skipped, samples)
+        else:
+            await one_of_the_peer(site, size, size.per_batch * counting.WARMING_BATCHES, samples)
+            await one_of_ours(site, size, totals, samples)
+    for number, part in enumerate(size.parts_of_backlog, start=1):
+        tell_in_place(f"throughput: batches of {part.per_batch:,}, {number}")
+        async with counting.counting(site, counting.at_full_speed(part.per_batch)) as job:
+            batches = await job.batches(counting.counted(part.orders))
+        take_job(f"job, {part.per_batch:,} per batch", job, batches, samples)
+    return as_series(samples, size)
+
+
+async def one_of_ours(site: Site, size: Size, totals: Totals, samples: Samples) -> int:
+    """Count all. The orders that the warm-up had."""
+    before = process_tree.servers_cpu_seconds(site)
+    async with counting.counting(site, counting.at_full_speed(size.per_batch)) as job:
+        batches = await job.batches(counting.counted(totals.orders))
+        take_servers(OURS, site, before, totals.orders, samples)
+        await job.demand_totals(totals)
+    take_job(OURS, job, batches, samples)
+    return sum(batch.counted for batch in batches[: counting.WARMING_BATCHES])
+
+
+async def one_of_the_peer(site: Site, size: Size, skipped: int, samples: Samples) -> None:
+    before = process_tree.servers_cpu_seconds(site)
+    run = await streams_peer.run(site, size.orders)
+    take_servers(PEER, site, before, size.orders, samples)
+    take_peer(run, skipped, samples)
+
+
+def take_job(name: str, job: Job, batches: Sequence[Batch], samples: Samples) -> None:
+    begin, *measured = counting.steady(batches)
+    orders = sum(batch.counted for batch in measured)
+    all_orders = sum(batch.counted for batch in batches)
+    seconds = seconds_of_full(batches)
+    around = slice(min(TENTH_BATCH, len(seconds) - 1), TENTH_BATCH + BATCHES_AROUND)
+    found = {
+        OVERALL: all_orders / (batches[-1].seen_at - job.started_at),
+        STEADY: orders / (measured[-1].seen_at - begin.seen_at),
+        CPU: batches[-1].cpu_seconds / all_orders * MICROSECONDS,
+        STEADY_CPU: (measured[-1].cpu_seconds - begin.cpu_seconds) / orders * MICROSECONDS,
+        MEMORY: max(batch.resident_bytes for batch in batches) / MEBIBYTE,
+        FIRST: batches[0].seen_at - job.started_at,
+        TENTH: median(seconds[around]),
+        LAST: median(seconds[-BATCHES_AROUND:]),
+    }
+    for what, value in found.items():
+        samples[named(name, what)].append(value)
+
+
+def seconds_of_full(batches: Sequence[Batch]) -> list[float]:
+    """How long each full batch took, from the one before it; the first has none before it."""
+    largest = max(batch.counted for batch in batches)
+    return [
+        batch.seen_at - before.seen_at
+        for before, batch in pairwise(batches)
+        if batch.counted >= counting.FULL_SHARE_MIN * largest
+    ]
+
+
+def take_peer(run: PeerRun, skipped: int, samples: Samples) -> None:
+    """Its clock for the steady rate starts after as many orders as ours has in its warm-up."""
+    last = run.marks[-1]
+    begin = next(mark for mark in run.marks if mark.joined >= min(skipped, last.joined // 2))
+    found = {
+        OVERALL: last.joined / (last.at - run.started_at),
+        STEADY: (last.joined - begin.joined) / (last.at - begin.at),
+        CPU: last.cpu / last.joined * MICROSECONDS,
+        STEADY_CPU: (last.cpu - begin.cpu) / (last.joined - begin.joined) * MICROSECONDS,
+        MEMORY: run.resident_bytes_max / MEBIBYTE,
+        LOCAL: last.local,
+    }
+    for what, value in found.items():
+        samples[named(PEER, what)].append(value)
+
+
+def take_servers(
+    name: str, site: Site, before: dict[str, float], orders: int, samples: Samples
+) -> None:
+    """What the servers used for this run, beside the processes that are compared."""
+    after = process_tree.servers_cpu_seconds(site)
+    for server, what in (("kafka", KAFKA_CPU), ("postgres", POSTGRES_CPU)):
+        per_order = (after[server] - before[server]) / orders * MICROSECONDS
+        samples[named(name, what)].append(per_order)
+
+
+def named(name: str, what: str) -> str:
+    return f"{name}: {what}"
+
+
+def as_series(samples: Samples, size: Size) -> list[Series]:
+    found = []
+    for what, unit, goal in (
+        (OVERALL, "1/s", ""),
+        (STEADY, "1/s", "above 1"),
+        (CPU, "µs", ""),
+        (STEADY_CPU, "µs", ""),
+        (MEMORY, "MiB", ""),
+        (KAFKA_CPU, "µs", ""),
+    ):
+        peer = series(samples, named(PEER, what), unit)
+        found += [peer, series(samples, named(OURS, what), unit, limit=peer, goal=goal)]
+    # The peer writes to Kafka alone, so there is nothing to set this beside.
+    found.append(series(samples, named(OURS, POSTGRES_CPU), "µs"))
+    found.append(series(samples, named(PEER, LOCAL), "purchases"))
+    for name in (OURS, *(f"job, {part.per_batch:,} per batch" for part in size.parts_of_backlog)):
+        found += flatness(samples, name)
+    for part in size.parts_of_backlog:
+        name = f"job, {part.per_batch:,} per batch"
+        found += [
+            series(samples, named(name, STEADY), "1/s"),
+            series(samples, named(name, STEADY_CPU), "µs"),
+        ]
+    return found
+
+
+def flatness(samples: Samples, name: str) -> list[Series]:
+    tenth = series(samples, named(name, TENTH), "s")
+    last = series(samples, named(name, LAST), "s", limit=tenth, goal="at most 1.1")
+    return [series(samples, named(name, FIRST), "s"), tenth, last]
+
+
+PART = Part(
+    name="throughput",
+    summary=__doc__ or "",
+    composition=Composition(processes=(POSTGRES, KAFKA)),
+    measure=measure,
+)

@@ -1,0 +1,224 @@
+"""append: what it costs to store an event with its outbox row, beside a bare INSERT."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from threading import Thread
+from urllib.parse import urlsplit
+from uuid import UUID, uuid4
+
+import asyncpg
+from eventsourcing.persistence import StoredEvent
+from eventsourcing.postgres import PostgresApplicationRecorder, PostgresDatastore
+
+from benchmarks import pgbench, rows, servers
+from benchmarks.part import Part
+from benchmarks.series import Samples, Series, series
+from benchmarks.sizes import Size
+from local_stack.composition import Composition, Site
+from local_stack.postgres import POSTGRES
+from shared.eventsourcing.codec import Codec
+from shared.eventsourcing.event_store import EventStore
+from shared.messaging.messages import Metadata, PublicEvent
+from shared.runtime import postgres
+from shared.runtime.doorbell import Doorbell
+from shared.runtime.identifiers import new_id
+from shared.runtime.progress import tell_in_place
+
+TASKS = (1, 8, 32)
+PEER_THREADS = 8
+
+CLIENTS = (8, 32)
+"""What the pool of one api holds, and more than the processors can serve at a time."""
+PLAIN = "INSERT into a plain table"
+EVENT = "append"
+REPEATABLE = "append with an idempotency key"
+PEER = f"pyeventsourcing recorder, {PEER_THREADS} threads, no outbox"
+
+CREATE_PLAIN = """
+    CREATE TABLE plain (
+        id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        payload bytea NOT NULL
+    )
+"""
+INSERT = "INSERT INTO plain (payload) VALUES ($1)"
+
+SCRIPTS = {
+    PLAIN: f"INSERT INTO plain (payload) VALUES ({rows.VALUE_CONSTANT});",
+    EVENT: rows.append("users.v1"),
+    REPEATABLE: rows.append("users.v1", answer=rows.STORED_ANSWER),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted:
+    note_id: UUID
+    at: float
+    note: str
+
+
+CODEC: Codec[Noted] = Codec({"noted": Noted})
+NOTE = rows.filler(rows.VALUE_BYTES - len(CODEC.encode(Noted(note_id=uuid4(), at=0, note=""))))
+METADATA = Metadata(correlation_id=UUID(rows.EVENT_ID), causation_id=UUID(rows.EVENT_ID))
+
+
+def publish(event: Noted) -> PublicEvent:
+    return CODEC.public(event, topic="users.v1", key=str(event.note_id))
+
+
+async def measure(site: Site, size: Size) -> list[Series]:
+    samples = Samples(list)
+    async with servers.database(site, "shared") as dsn, servers.connected(dsn) as connection:
+        await connection.execute(CREATE_PLAIN)
+        for number in range(1, size.rounds + 1):
+            tell_in_place(f"append: round {number} of {size.rounds}")
+            await one_round(dsn, connection, size.append_seconds, samples)
+    return as_series(samples)
+
+
+async def one_round(
+    dsn: str, connection: asyncpg.Connection, seconds: int, samples: Samples
+) -> None:
+    """Each measurement begins after a checkpoint, so that none pays for another one's writes."""
+    for clients in CLIENTS:
+        for name, script in SCRIPTS.items():
+            await connection.execute("CHECKPOINT")
+            outcome = await pgbench.run(dsn, script, seconds=seconds, clients=clients)
+            samples[by_pgbench(name, clients)].append(outcome.per_second)
+    for tasks in TASKS:
+        await connection.execute("CHECKPOINT")
+        samples[bare(tasks)].append(await bare_per_second(dsn, tasks, seconds))
+        await connection.execute("CHECKPOINT")
+        samples[stored(tasks)].append(await stored_per_second(dsn, tasks, seconds))
+    await connection.execute("CHECKPOINT")
+    samples[PEER].append(await asyncio.to_thread(peer_per_second, dsn, seconds))
+
+
+def by_pgbench(name: str, clients: int) -> str:
+    return f"pgbench, {clients} clients: {name}"
+
+
+def bare(tasks: int) -> str:
+    return f"Python, {tasks} tasks: INSERT into a plain table"
+
+
+def stored(tasks: int) -> str:
+    return f"Python, {tasks} tasks: EventStore.append"
+
+
+async def bare_per_second(dsn: str, tasks: int, seconds: int) -> float:
+    """Each task has a connection of its own, and nothing between it and asyncpg."""
+    payload = rows.VALUE.encode()
+    async with AsyncExitStack() as stack:
+        connections = [
+            await stack.enter_async_context(servers.connected(dsn)) for _ in range(tasks)
+        ]
+        return await per_second(
+            [partial(connection.execute, INSERT, payload) for connection in connections], seconds
+        )
+
+
+async def stored_per_second(dsn: str, tasks: int, seconds: int) -> float:
+    """As a service does it: a pool, and one event in a stream of its own."""
+    async with postgres.open_pool(dsn, name="bench", connections_max=tasks) as pool:
+        store = EventStore(
+            pool,
+            category="note",
+            source="bench",
+            codec=CODEC,
+            publish=publish,
+            doorbell=Doorbell(None),
+        )
+
+        async def append() -> None:
+            note = Noted(note_id=new_id(), at=time.time(), note=NOTE)
+            await store.append(note.note_id, 0, [note], metadata=METADATA)
+
+        return await per_second([append] * tasks, seconds)
+
+
+async def per_second(writes: Sequence[Callable[[], Awaitable[object]]], seconds: int) -> float:
+    """How often all of them together get done, each again and again in a task of its own."""
+    await asyncio.gather(*(write() for write in writes))  # opens connections, prepares statements
+    began_at = time.perf_counter()
+
+    async def repeat(write: Callable[[], Awaitable[object]]) -> int:
+        done = 0
+        while time.perf_counter() - began_at < seconds:
+            await write()
+            done += 1
+        return done
+
+    done = await asyncio.gather(*(repeat(write) for write in writes))
+    return sum(done) / (time.perf_counter() - began_at)
+
+
+def peer_per_second(dsn: str, seconds: int) -> float:
+    """The same with pyeventsourcing: an event of the same size in a stream of its own."""
+    with peer_recorder(dsn) as recorder:
+        began_at = time.perf_counter()
+        done: list[int] = []
+
+        def repeat() -> None:
+            count = 0
+            while time.perf_counter() - began_at < seconds:
+                recorder.insert_events([stored_event()])
+                count += 1
+            done.append(count)
+
+        threads = [Thread(target=repeat) for _ in range(PEER_THREADS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return sum(done) / (time.perf_counter() - began_at)
+
+
+@contextmanager
+def peer_recorder(dsn: str) -> Iterator[PostgresApplicationRecorder]:
+    address = urlsplit(dsn)
+    datastore = PostgresDatastore(
+        dbname=address.path.removeprefix("/"),
+        host=address.hostname or "",
+        port=address.port or 0,
+        user=address.username or "",
+        password=address.password or "",
+        pool_size=PEER_THREADS,
+    )
+    with closing(datastore):
+        recorder = PostgresApplicationRecorder(datastore)
+        recorder.create_table()
+        yield recorder
+
+
+def stored_event() -> StoredEvent:
+    return StoredEvent(
+        originator_id=uuid4(), originator_version=1, topic="noted", state=rows.VALUE.encode()
+    )
+
+
+def as_series(samples: Samples) -> list[Series]:
+    found: list[Series] = []
+    for clients in CLIENTS:
+        plain = series(samples, by_pgbench(PLAIN, clients), "1/s")
+        goal = "at least 0.5" if clients == CLIENTS[0] else ""
+        found.append(plain)
+        for name in (EVENT, REPEATABLE):
+            ours = series(samples, by_pgbench(name, clients), "1/s", limit=plain, goal=goal)
+            found.append(ours)
+    for tasks in TASKS:
+        limit = series(samples, bare(tasks), "1/s")
+        found += [limit, series(samples, stored(tasks), "1/s", limit=limit)]
+    ours = series(samples, stored(PEER_THREADS), "1/s")
+    return [*found, series(samples, PEER, "1/s", limit=ours)]
+
+
+PART = Part(
+    name="append",
+    summary=__doc__ or "",
+    composition=Composition(processes=(POSTGRES,)),
+    measure=measure,
+)

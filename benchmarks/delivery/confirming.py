@@ -1,0 +1,184 @@
+"""confirming: from the instant at which an order is due to its confirmation, on the whole stack."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import psutil
+
+from benchmarks import servers
+from benchmarks.arrivals import percentiles
+from benchmarks.delivery import shop
+from benchmarks.delivery.hops import HOPS, median_hops
+from benchmarks.delivery.ordering import Ordered
+from benchmarks.delivery.shop import Shop
+from benchmarks.part import Part
+from benchmarks.series import Samples, Series, series
+from benchmarks.sizes import Size
+from fetching.errors import Failure
+from local_stack import supervision
+from local_stack.composition import Site
+from local_stack.hometown import HOMETOWN
+from local_stack.jaeger import JAEGER
+from shared.runtime.progress import tell_in_place
+
+USERS = 200
+ITEMS = 20
+RATE = 50
+"""Orders per second whose latency is taken."""
+CONFIRMED_SHARE_MIN = 0.95
+"""Of the orders due in a step, by its end: otherwise a backlog grows."""
+LATE_MILLISECONDS_MAX = 2_000
+"""The 99th percentile of a step's last third."""
+CLIENT_SECONDS_MORE_MAX = 120
+"""What is overdue is rejected within 30 s, and answered within 30 s more."""
+MILLISECONDS = 1_000
+
+PLACED = "placed"
+CONFIRMED = "confirmed"
+RANKS = ("p50", "p99")
+GOALS = {"p50": "below 150", "p99": "below 1 000"}
+SUSTAINED = "highest rate without a growing backlog"
+CLIENT = "client"
+CPU_OF = "CPU of "
+WITHOUT_JAEGER = replace(
+    HOMETOWN, processes=tuple(each for each in HOMETOWN.processes if each is not JAEGER)
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """Some seconds of orders at one rate; `cpu` is what each process used, in ms per order."""
+
+    rate: int
+    seconds: int
+    began_at: float
+    orders: Sequence[Ordered]
+    cpu: dict[str, float]
+
+    @property
+    def is_sustained(self) -> bool:
+        """Whether the orders were placed at the rate and confirmed as fast."""
+        ends_at, due = self.began_at + self.seconds, self.rate * self.seconds
+        in_time = [
+            each for each in self.orders if each.status == CONFIRMED and each.decided_at <= ends_at
+        ]
+        begin = self.began_at + self.seconds * 2 / 3
+        late = [milliseconds_to_decision(each) for each in self.orders if each.due_at >= begin]
+        if len(in_time) < CONFIRMED_SHARE_MIN * due or len(late) < 2:
+            return False
+        return percentiles(late)["p99"] <= LATE_MILLISECONDS_MAX
+
+
+def milliseconds_to_decision(order: Ordered) -> float:
+    return (order.decided_at - order.due_at) * MILLISECONDS
+
+
+async def measure(site: Site, size: Size) -> list[Series]:
+    samples = Samples(list)
+    await open_shop(site)
+    tell_in_place("confirming: warming up")
+    await order(site, RATE, size.order_warm_up_seconds)
+    for number in range(1, size.rounds + 1):
+        tell_in_place(f"confirming: round {number} of {size.rounds}, {RATE} orders a second")
+        step = await order(site, RATE, size.order_seconds)
+        take_latency(step, samples)
+        for name, value in (await median_hops(site, step.orders)).items():
+            samples[name].append(value)
+        tell_in_place(f"confirming: round {number} of {size.rounds}, more and more orders a second")
+        take_highest(await climb(site, size), samples)
+    return as_series(samples)
+
+
+async def open_shop(site: Site) -> None:
+    token = shop.clerk(site.folder)
+    items = await shop.list_items(site.address("orders-api"), token, ITEMS)
+    users = await shop.register_users(site.address("users-api"), token, USERS)
+    Shop(token=token, users=users, items=items).save(site.folder / shop.FILE)
+
+
+async def climb(site: Site, size: Size) -> tuple[int, Step]:
+    """The highest rate that was sustained, 0 if none was, and the step to look at: its own."""
+    highest: Step | None = None
+    for rate in size.order_rates:
+        step = await order(site, rate, size.order_step_seconds)
+        if not step.is_sustained:
+            return (highest.rate, highest) if highest else (0, step)
+        highest = step
+    assert highest is not None
+    return highest.rate, highest
+
+
+async def order(site: Site, rate: int, seconds: int) -> Step:
+    arguments = [
+        str(Path(__file__).with_name("ordering.py")),
+        *("--shop", str(site.folder / shop.FILE)),
+        *("--address", site.address("orders-api")),
+        *("--rate", str(rate)),
+        *("--seconds", str(seconds)),
+    ]
+    before = cpu_seconds(site)
+    async with servers.python(site, arguments, {}) as client:
+        await client.finished(seconds + CLIENT_SECONDS_MORE_MAX)
+        found = json.loads(client.words)
+    after = cpu_seconds(site)
+    used = {name: after[name] - before[name] for name in before} | {CLIENT: found["own_cpu"]}
+    count = len(found["orders"])
+    return Step(
+        rate=rate,
+        seconds=seconds,
+        began_at=found["began_at"],
+        orders=[Ordered(*each) for each in found["orders"]],
+        cpu={name: each * MILLISECONDS / count for name, each in used.items()},
+    )
+
+
+def cpu_seconds(site: Site) -> dict[str, float]:
+    """What each process of the stack has used so far, with the processes below it."""
+    programs = supervision.programs(site.folder) or {}
+    return {name: sum(used_below(each.pid)) for name, each in programs.items() if each.is_alive}
+
+
+def used_below(pid: int) -> Iterator[float]:
+    """Seconds of a process and of each that it has started; none of those that have ended."""
+    root = psutil.Process(pid)
+    for process in (root, *root.children(recursive=True)):
+        try:
+            times = process.cpu_times()
+        except psutil.NoSuchProcess:
+            continue
+        yield float(times.user + times.system)
+
+
+def take_latency(step: Step, samples: Samples) -> None:
+    """Raises Failure when an order was not confirmed: there is no latency of it."""
+    others = [each.status for each in step.orders if each.status != CONFIRMED]
+    if others:
+        raise Failure(f"{len(others)} of {len(step.orders)} orders were not confirmed")
+    placed = percentiles([(each.placed_at - each.due_at) * MILLISECONDS for each in step.orders])
+    confirmed = percentiles([milliseconds_to_decision(each) for each in step.orders])
+    for rank in RANKS:
+        samples[f"{PLACED}, {rank}"].append(placed[rank])
+        samples[f"{CONFIRMED}, {rank}"].append(confirmed[rank])
+
+
+def take_highest(found: tuple[int, Step], samples: Samples) -> None:
+    rate, step = found
+    samples[SUSTAINED].append(rate)
+    for name, milliseconds in step.cpu.items():
+        samples[f"{CPU_OF}{name}, per order at that rate"].append(milliseconds)
+
+
+def as_series(samples: Samples) -> list[Series]:
+    found = []
+    for rank in RANKS:
+        placed = series(samples, f"{PLACED}, {rank}", "ms")
+        goal = GOALS[rank]
+        found += [placed, series(samples, f"{CONFIRMED}, {rank}", "ms", limit=placed, goal=goal)]
+    found += [series(samples, name, "ms") for name in HOPS]
+    found.append(series(samples, SUSTAINED, "1/s"))
+    return found + [series(samples, name, "ms") for name in samples if name.startswith(CPU_OF)]
+
+
+PART = Part(name="confirming", summary=__doc__ or "", composition=WITHOUT_JAEGER, measure=measure)

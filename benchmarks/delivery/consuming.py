@@ -1,0 +1,248 @@
+"""consumer: effects per second of a worker, beside the least that any consumer has to do."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from uuid import UUID
+
+import asyncpg
+from aiokafka import AIOKafkaConsumer, ConsumerRecord
+from pydantic import PostgresDsn
+
+import users_svc.bootstrap
+from benchmarks import rows, servers
+from benchmarks.part import Part
+from benchmarks.series import Samples, Series, series
+from benchmarks.servers import Running
+from benchmarks.sizes import Size
+from local_stack.composition import Composition, Site
+from local_stack.kafka import KAFKA
+from local_stack.postgres import POSTGRES
+from orders_svc.order import contract
+from orders_svc.order.events import OrderLine, OrderPlaced
+from shared.eventsourcing.event_store import EventStore, partition_of
+from shared.messaging import kafka, messages, topics, wire
+from shared.messaging.messages import Metadata
+from shared.messaging.wire import OutgoingRecord
+from shared.runtime.brokers import Brokers
+from shared.runtime.identifiers import new_id
+from shared.runtime.progress import tell_in_place
+from users_svc.events import UserEvent, UserRegistered
+from users_svc.settings import UsersSettings
+
+TOPIC = contract.TOPIC
+ORDERS_PER_USER = 10
+PARKED_STREAMS = 100
+PRICE = Decimal("1.00")
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+APPENDS_AT_A_TIME = 50
+
+POLL_MILLISECONDS = 200
+LOOK_EVERY_SECONDS = 0.05
+WORK_SECONDS_MAX = 600
+WORK = "to consume the backlog"
+
+BARE = "bare getmany loop"
+UPSERT = "getmany loop, one upsert per message"
+WORKER = "worker, one decision and append per message"
+PARKED = f"worker, beside {PARKED_STREAMS} parked streams"
+
+CREATE_EFFECTS = "CREATE TABLE effects (key text PRIMARY KEY, count integer NOT NULL)"
+UPSERT_EFFECT = """
+    INSERT INTO effects (key, count) VALUES ($1, 1)
+    ON CONFLICT (key) DO UPDATE SET count = effects.count + 1
+"""
+LAST_POSITION = "SELECT coalesce(max(position), 0) FROM events"
+EVENTS_SINCE = "SELECT count(*) FROM events WHERE position > $1"
+COUNT_PARKED = "SELECT count(*) FROM parked_streams"
+FORGET_PARKED = "TRUNCATE parked_messages, parked_streams"
+
+
+async def measure(site: Site, size: Size) -> list[Series]:
+    samples = Samples(list)
+    await topics.create(Brokers(site.address("kafka")))
+    async with (
+        servers.database(site, "shared", "users_svc") as dsn,
+        users_svc.bootstrap.open_resources(
+            UsersSettings(database_url=PostgresDsn(dsn)), "bench"
+        ) as resources,
+        servers.connected(dsn) as connection,
+    ):
+        await connection.execute(CREATE_EFFECTS)
+        bench = Bench(site, dsn, connection, resources.users)
+        for number in range(1, size.rounds + 1):
+            tell_in_place(f"consumer: round {number} of {size.rounds}")
+            await bench.one_round(size.messages, samples, parked_first=number % 2 == 0)
+    bare = series(samples, BARE, "1/s")
+    upsert = series(samples, UPSERT, "1/s", limit=bare)
+    worker = series(samples, WORKER, "1/s", limit=upsert)
+    parked = series(samples, PARKED, "1/s", limit=worker, goal="at least 0.95")
+    return [bare, upsert, worker, parked]
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A database and a topic that all rounds share; each round adds to both."""
+
+    site: Site
+    dsn: str
+    connection: asyncpg.Connection
+    users: EventStore[UserEvent]
+
+    async def one_round(self, count: int, samples: Samples, *, parked_first: bool) -> None:
+        """Whatever grows or warms up must not always favour the same of the two workers."""
+        begin = await servers.ends(self.site, TOPIC)
+        both = [(WORKER, self.rate_alone), (PARKED, self.rate_beside_parked)]
+        for name, rate_of in reversed(both) if parked_first else both:
+            await self.connection.execute(FORGET_PARKED)
+            samples[name].append(await rate_of(count))
+        async with servers.reader(self.site, begin) as consumer:
+            samples[BARE].append(await read_rate(consumer, count, nothing))
+        async with servers.reader(self.site, begin) as consumer:
+            samples[UPSERT].append(await read_rate(consumer, count, self.upsert))
+
+    async def rate_alone(self, count: int) -> float:
+        await self.publish(await self.orders(count))
+        return await self.worker_rate(count)
+
+    async def rate_beside_parked(self, count: int) -> float:
+        """With more that comes for the parked streams, evenly among the others."""
+        waiting = [new_id() for _ in range(PARKED_STREAMS)]
+        await self.park(waiting)
+        orders = await self.orders(count)
+        await self.publish(spread(orders, [later_record(stream_id) for stream_id in waiting]))
+        return await self.worker_rate(count)
+
+    async def orders(self, count: int) -> list[OutgoingRecord]:
+        """Orders of users who have registered, and none of them two in a row."""
+        user_ids = [new_id() for _ in range(max(1, count // ORDERS_PER_USER))]
+        for begin in range(0, len(user_ids), APPENDS_AT_A_TIME):
+            page = user_ids[begin : begin + APPENDS_AT_A_TIME]
+            await asyncio.gather(*(self.register(user_id) for user_id in page))
+        return [order_record(user_ids[number % len(user_ids)]) for number in range(count)]
+
+    async def register(self, user_id: UUID) -> None:
+        registered = UserRegistered(
+            user_id=user_id,
+            personal_data="sealed",
+            address="DE-BE",
+            gender="female",
+            credit_limit=PRICE * ORDERS_PER_USER * 2,
+            effective_at=NOON,
+        )
+        metadata = Metadata(correlation_id=new_id(), causation_id=new_id())
+        await self.users.append(user_id, 0, [registered], metadata=metadata)
+
+    async def publish(self, records: Sequence[OutgoingRecord]) -> None:
+        client = kafka.producer(Brokers(self.site.address("kafka")), "bench")
+        await client.start()
+        try:
+            await kafka.publish(client, records)
+        finally:
+            await client.stop()
+
+    async def upsert(self, record: ConsumerRecord) -> None:
+        await self.connection.execute(UPSERT_EFFECT, record.key.decode())
+
+    async def park(self, streams: Sequence[UUID]) -> None:
+        """Let a worker meet a first message of each stream that it cannot read."""
+        await self.publish([unreadable_record(stream_id) for stream_id in streams])
+        async with self.worker() as worker, servers.bounded(WORK_SECONDS_MAX, WORK):
+            while await self.connection.fetchval(COUNT_PARKED) < len(streams):
+                worker.demand_alive()
+                await asyncio.sleep(LOOK_EVERY_SECONDS)
+            await worker.stop()
+
+    async def worker_rate(self, count: int) -> float:
+        """Events per second, from the last look that saw none to the first that saw all."""
+        before = await self.connection.fetchval(LAST_POSITION)
+        async with self.worker() as worker, servers.bounded(WORK_SECONDS_MAX, WORK):
+            began_at = time.perf_counter()
+            while (done := await self.connection.fetchval(EVENTS_SINCE, before)) < count:
+                worker.demand_alive()
+                if not done:
+                    began_at = time.perf_counter()
+                await asyncio.sleep(LOOK_EVERY_SECONDS)
+            rate = count / (time.perf_counter() - began_at)
+            await worker.stop()
+            return rate
+
+    def worker(self) -> AbstractAsyncContextManager[Running]:
+        environment = servers.settings_of_process(self.site, self.dsn)
+        return servers.python(self.site, ["-m", "users_svc", "worker"], environment)
+
+
+async def nothing(record: ConsumerRecord) -> None:
+    """What the bare loop does with a record."""
+
+
+async def read_rate(
+    consumer: AIOKafkaConsumer, count: int, take: Callable[[ConsumerRecord], Awaitable[None]]
+) -> float:
+    """Records per second."""
+    done, began_at = 0, time.perf_counter()
+    async with servers.bounded(WORK_SECONDS_MAX, WORK):
+        while done < count:
+            for records in (await consumer.getmany(timeout_ms=POLL_MILLISECONDS)).values():
+                for record in records:
+                    await take(record)
+                done += len(records)
+    return done / (time.perf_counter() - began_at)
+
+
+def order_record(user_id: UUID) -> OutgoingRecord:
+    order_id = new_id()
+    line = OrderLine(item_id=new_id(), quantity=1, unit_price=PRICE)
+    placed = OrderPlaced(
+        order_id=order_id, user_id=user_id, lines=(line,), amount=PRICE, ordered_at=NOON
+    )
+    public = contract.publish(placed)
+    return record_of(order_id, public.value, key=public.key)
+
+
+def unreadable_record(stream_id: UUID) -> OutgoingRecord:
+    return record_of(stream_id, b"{}", key=str(stream_id))
+
+
+def later_record(stream_id: UUID) -> OutgoingRecord:
+    """A message that has to wait, because the first of its stream could not be read."""
+    return record_of(stream_id, b"{}", key=str(stream_id), version=2)
+
+
+def record_of(stream_id: UUID, value: bytes, *, key: str, version: int = 1) -> OutgoingRecord:
+    headers = rows.HEADERS | {
+        messages.ID: str(new_id()),
+        messages.SUBJECT: key,
+        messages.STREAM_ID: str(stream_id),
+        messages.STREAM_VERSION: str(version),
+        messages.PREVIOUS_VERSION: str(version - 1),
+    }
+    return OutgoingRecord(
+        topic=TOPIC,
+        partition=partition_of(TOPIC, key),
+        key=key.encode(),
+        value=value,
+        headers=wire.pack(wire.encoded(headers)),
+        milliseconds=time.time_ns() // 1_000_000,
+    )
+
+
+def spread(many: Sequence[OutgoingRecord], few: Sequence[OutgoingRecord]) -> list[OutgoingRecord]:
+    """The few evenly among the many."""
+    step = max(1, len(many) // len(few))
+    mixed: list[OutgoingRecord] = []
+    for number, each in enumerate(few):
+        mixed += [each, *many[number * step : (number + 1) * step]]
+    return mixed + list(many[len(few) * step :])
+
+
+PART = Part(
+    name="consumer",
+    summary=__doc__ or "",
+    composition=Composition(processes=(POSTGRES, KAFKA)),
+    measure=measure,
+)

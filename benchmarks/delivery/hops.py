@@ -1,0 +1,60 @@
+"""Where the time of an order goes: from one event of its story to the next."""
+
+from collections.abc import Sequence
+from statistics import median
+
+import asyncpg
+
+from benchmarks import servers
+from benchmarks.delivery.ordering import Ordered
+from local_stack import postgres
+from local_stack.composition import Site
+
+MILLISECONDS = 1_000
+HOPS = (
+    "due to recorded",
+    "recorded to credit reserved",
+    "credit reserved to confirmed",
+    "confirmed to answered",
+)
+
+OF_ORDERS = """
+    SELECT stream_id::text AS order_id, extract(epoch FROM recorded_at)::float8 AS at
+    FROM events
+    WHERE type = $1 AND stream_id = ANY($2)
+"""
+OF_CREDIT = """
+    SELECT data ->> 'order_id' AS order_id, extract(epoch FROM recorded_at)::float8 AS at
+    FROM events
+    WHERE type = 'credit-reserved' AND data ->> 'order_id' = ANY($1)
+"""
+
+
+async def median_hops(site: Site, ordered: Sequence[Ordered]) -> dict[str, float]:
+    """Milliseconds of each of HOPS; an event's instant is when its append was called."""
+    ids = [each.order_id for each in ordered]
+    async with (
+        servers.connected(postgres.dsn(site, "orders")) as orders,
+        servers.connected(postgres.dsn(site, "users")) as users,
+    ):
+        recorded = instants_in(await orders.fetch(OF_ORDERS, "order-placed", ids))
+        confirmed = instants_in(await orders.fetch(OF_ORDERS, "order-confirmed", ids))
+        reserved = instants_in(await users.fetch(OF_CREDIT, ids))
+    instants = [
+        (
+            each.due_at,
+            recorded[each.order_id],
+            reserved[each.order_id],
+            confirmed[each.order_id],
+            each.decided_at,
+        )
+        for each in ordered
+    ]
+    return {
+        name: median((one[end] - one[end - 1]) * MILLISECONDS for one in instants)
+        for end, name in enumerate(HOPS, start=1)
+    }
+
+
+def instants_in(rows: Sequence[asyncpg.Record]) -> dict[str, float]:
+    return {row["order_id"]: row["at"] for row in rows}

@@ -1,0 +1,38 @@
+"""The benchmark works: every part of it, as small as it can be. No figure is judged here."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = "benchmarks.delivery.delivery"
+SECONDS_MAX = 180
+
+
+PARTS = (
+    *("append", "drain", "latency", "failover", "consumer", "fold"),
+    *("placing", "confirming"),
+)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_each_part_of_the_benchmark_measures_and_writes_figures(part: str, tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", PROGRAM, "--tiny", "--only", part],
+        env=os.environ | {"HOMETOWN_RUN_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+    )
+
+    assert run.returncode == 0, run.stdout + run.stderr
+    figures = json.loads((tmp_path / "bench" / f"delivery-{part}.json").read_text())
+    assert len(figures) > 2
+    assert any(figure["ratio_to"] for figure in figures), "a figure stands beside its limit"
+    for figure in figures:
+        assert math.isfinite(figure["value"]), figure
+        assert figure["name"] in run.stdout or "load average" in figure["name"]

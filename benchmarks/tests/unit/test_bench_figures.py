@@ -1,0 +1,130 @@
+"""What the benchmark publishes is what the job counts, and what it computes of what it saw."""
+
+import json
+from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
+
+import pytest
+from aiokafka import TopicPartition
+
+from benchmarks.analytics import event_to_row, state_growth, streams_peer, throughput
+from benchmarks.analytics.counting import Batch, steady
+from benchmarks.analytics.shop_history import ORDERS_TOPIC, ShopHistory
+from benchmarks.analytics.streams_peer import PEER_JARS
+from fetching.errors import Failure
+from fetching.jars import KAFKA_JARS
+from shared.messaging import messages, wire
+from shared.messaging.wire import OutgoingRecord
+from test_support.analytics.histories import Event
+from test_support.analytics.small_job import SmallJob
+
+ORDERS = 3_000
+
+
+def test_the_whole_history_is_counted_and_comes_to_its_totals() -> None:
+    history = ShopHistory(1, users=200, items=50)
+    records = [*history.opening(), *chain.from_iterable(history.backlog(ORDERS, hours=2))]
+
+    job = SmallJob().read(*(event_of(number, record) for number, record in enumerate(records)))
+
+    assert history.totals.orders == ORDERS
+    assert job.tally == {"counted": ORDERS} | dict.fromkeys(
+        ("late", "duplicates", "cancellations", "ignored", "bad"), 0
+    )
+    sums = tuple(map(sum, zip(*job.cells().values(), strict=True)))
+    assert sums == (ORDERS, history.totals.quantity, history.totals.cents)
+    local = [amounts for cell, amounts in job.cells().items() if cell[-1]]
+    assert 0 < len(local) < ORDERS // 2
+
+
+def event_of(number: int, record: OutgoingRecord) -> Event:
+    headers = dict(wire.unpack(record.headers))
+    assert record.key is not None
+    assert record.value is not None
+    return Event(
+        topic=record.topic,
+        key=record.key.decode(),
+        type=headers[messages.TYPE].decode(),
+        version=int(headers[messages.STREAM_VERSION]),
+        schema_version=int(headers[messages.SCHEMA_VERSION]),
+        data=record.value,
+        number=number,
+    )
+
+
+def test_a_seed_has_one_history() -> None:
+    values = [record.value for record in orders_of(seed=1)]
+    assert values == [record.value for record in orders_of(seed=1)]
+    assert values != [record.value for record in orders_of(seed=2)]
+
+
+def orders_of(seed: int) -> list[OutgoingRecord]:
+    (page,) = ShopHistory(seed, users=200, items=50).backlog(10, hours=1)
+    return page
+
+
+def test_the_clock_of_the_steady_rate_runs_over_full_batches_only() -> None:
+    seen = batches_of([100, 100, 100, 100, 7])
+    assert [batch.batch_id for batch in steady(seen)] == [1, 2, 3]
+    assert throughput.seconds_of_full(seen) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("counts", [[7, 7], [100, 3], [7, 7, 7]])
+def test_the_smallest_run_has_a_steady_part(counts: list[int]) -> None:
+    assert len(steady(batches_of(counts))) >= 2
+
+
+def batches_of(counts: Sequence[int]) -> list[Batch]:
+    """Each took a second more than the one before."""
+    return [
+        Batch(
+            batch_id=number,
+            counted=counted,
+            offsets="{}",
+            seen_at=number * (number + 1) / 2,
+            cpu_seconds=number,
+            resident_bytes=1,
+        )
+        for number, counted in enumerate(counts)
+    ]
+
+
+def test_an_order_waits_from_its_append_until_its_batch_is_seen() -> None:
+    """Only those that were appended since the begin; a batch may have some of both."""
+    zero, one = TopicPartition(ORDERS_TOPIC, 0), TopicPartition(ORDERS_TOPIC, 1)
+    batch = Batch(
+        batch_id=0,
+        counted=4,
+        offsets=json.dumps({ORDERS_TOPIC: {"0": [3, 6], "1": [0, 1]}}),
+        seen_at=10.0,
+        cpu_seconds=0,
+        resident_bytes=0,
+    )
+
+    waited = event_to_row.waits({zero: 4, one: 0}, {zero: [8.0, 9.0, 9.5], one: [7.0]}, [batch])
+
+    assert list(waited) == [2_000, 1_000, 3_000]
+
+
+def test_sizes_are_told_by_fifths_and_the_one_after_the_end_is_held_against_the_second() -> None:
+    sizes = state_growth.sizes_of("state", [*range(10), 6])
+    assert [each.value for each in sizes] == [1, 3, 5, 7, 9, 6]
+    assert sizes[-1].ratio == 2
+
+
+def test_the_peer_talks_to_the_broker_with_the_client_of_its_version() -> None:
+    ours = {(jar.organisation, jar.name): jar for jar in KAFKA_JARS.read()}
+    both = [jar for jar in PEER_JARS.read() if (jar.organisation, jar.name) in ours]
+    assert [ours[jar.organisation, jar.name] for jar in both] == both
+    assert "kafka-clients" in {jar.name for jar in both}
+
+
+def test_without_a_compiler_the_peer_says_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    java = tmp_path / "java"
+    java.touch()
+    monkeypatch.setattr(streams_peer, "find_java", lambda: java)
+    with pytest.raises(Failure, match=r"has no javac.*install a JDK"):
+        streams_peer.compiler()

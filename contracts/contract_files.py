@@ -1,0 +1,127 @@
+"""The files of the contracts: what the code says, samples of it, and what was released."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from contracts import asyncapi
+from contracts.compatibility import Promise, broken_promises
+from contracts.event_schemas import Schema, example_of, schema_of
+from contracts.promises import CONTRACTS, Contract
+from shared.eventsourcing.codec import FIRST_VERSION
+from shared.messaging.topics import TOPICS
+
+ROOT = Path(__file__).resolve().parent
+RELEASED = ROOT / "released.json"
+
+Promises = dict[str, Promise]
+
+
+def released(path: Path = RELEASED) -> Promises:
+    """What was promised by the last release; nothing before the first one."""
+    promises: Promises = json.loads(path.read_text()) if path.exists() else {}
+    return promises
+
+
+def promises_of_the_code(before: Promises) -> Promises:
+    """What the code promises. Of older versions than it writes, it promises what was released."""
+    return {
+        contract.topic: {
+            "key": contract.key,
+            "partitions": TOPICS[contract.topic].partitions,
+            "types": {name: versions_of(contract, name, before) for name in contract.public.names},
+        }
+        for contract in CONTRACTS
+    }
+
+
+def versions_of(contract: Contract, name: str, before: Promises) -> Schema:
+    """The schemas of a type by version."""
+    newest = contract.public.version_of(name)
+    types = before.get(contract.topic, {"types": {}})["types"]
+    older = {
+        version: schema
+        for version, schema in types.get(name, {}).items()
+        if FIRST_VERSION <= int(version) < newest
+    }
+    return older | {str(newest): schema_of(contract.topic, contract.public, name)}
+
+
+def sample_path(root: Path, topic: str, name: str, version: int | str) -> Path:
+    return root / "samples" / topic / f"{name}.v{version}.json"
+
+
+def private_sample_path(checkout: Path, contract: Contract, name: str) -> Path:
+    """Beside the unit tests of the service, which knows the event alone."""
+    version = contract.private.version_of(name)
+    return checkout / contract.service / "tests/unit/samples" / f"{name}.v{version}.json"
+
+
+def generated(promises: Promises, samples: Path) -> dict[str, str]:
+    """The text of each file that follows from the code, by its path below the root."""
+    files = {
+        f"schemas/{topic}/{name}.v{version}.json": text_of(schema)
+        for topic, name, version, schema in all_schemas(promises)
+    }
+    examples = {
+        (topic, name, version): json.loads(sample_path(samples, topic, name, version).read_text())
+        for topic, name, version, _ in all_schemas(promises)
+    }
+    return files | {"asyncapi.json": text_of(asyncapi.document(promises, examples))}
+
+
+def all_schemas(promises: Promises) -> Iterator[tuple[str, str, str, Schema]]:
+    for topic, promise in promises.items():
+        for name, versions in promise["types"].items():
+            for version, schema in versions.items():
+                yield topic, name, version, schema
+
+
+def stale(root: Path, wanted: Mapping[str, str]) -> list[str]:
+    """Paths below the root whose file is not what it should be, or should not be."""
+    there = {
+        str(path.relative_to(root)): path.read_text()
+        for path in (*(root / "schemas").glob("*/*.json"), *root.glob("asyncapi.json"))
+    }
+    return sorted(path for path in {*wanted, *there} if wanted.get(path) != there.get(path))
+
+
+def write(root: Path, wanted: Mapping[str, str]) -> list[str]:
+    """Make the files what they should be; give the paths of those that were not."""
+    changed = stale(root, wanted)
+    for path in changed:
+        if path in wanted:
+            write_text(root / path, wanted[path])
+        else:
+            (root / path).unlink()
+    return changed
+
+
+def missing_samples(root: Path, promises: Promises) -> dict[Path, object]:
+    """For each event without a sample, the path of one and a value to begin it with."""
+    wanted = {
+        sample_path(root, topic, name, version): example_of(schema)
+        for topic, name, version, schema in all_schemas(promises)
+    }
+    for contract in CONTRACTS:
+        for name in contract.private.names:
+            schema = schema_of(contract.topic, contract.private, name)
+            wanted[private_sample_path(root.parent, contract, name)] = example_of(schema)
+    return {path: example for path, example in wanted.items() if not path.exists()}
+
+
+def release(path: Path, promises: Promises) -> list[str]:
+    """Promise what the code says from now on; if that breaks a promise, only say which."""
+    broken = broken_promises(released(path), promises)
+    if not broken:
+        write_text(path, text_of(promises))
+    return broken
+
+
+def text_of(content: object) -> str:
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+
+def write_text(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)

@@ -1,0 +1,99 @@
+"""Whether each reader asks for what the contract has: its view, compared with the schema."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from analytics_spark.job.topics import SCHEMA_VERSION, Topic
+from contracts.compatibility import NULL, choices, values
+from contracts.event_schemas import MONEY, Schema, schema_of
+from contracts.promises import CONTRACT_ON, SPARK_READER, SPARK_TOPICS, VIEWS, View
+
+ARROW: dict[Any, Schema] = {
+    pa.string(): {"type": "string"},
+    pa.int64(): {"type": "integer"},
+    pa.bool_(): {"type": "boolean"},
+}
+
+
+def misreadings() -> list[str]:
+    """One sentence for each thing that a reader asks for and a contract does not give."""
+    return [
+        *(each for view in VIEWS for name in view.types for each in misread_by(view, name)),
+        *(each for topic in SPARK_TOPICS for each in misread_by_spark(topic)),
+    ]
+
+
+def misread_by(view: View, name: str) -> Iterator[str]:
+    """What a view of one type asks for in vain."""
+    owner = CONTRACT_ON[view.topic].public
+    where = f"{view.reader} reads {view.topic} {name}"
+    if name not in owner.names:
+        yield f"{where}: there is no such type"
+    elif view.codec.version_of(name) != owner.version_of(name):
+        yield (
+            f"{where}: knows version {view.codec.version_of(name)}, and version"
+            f" {owner.version_of(name)} is written: give it an upcast"
+        )
+    else:
+        asked = schema_of(view.topic, view.codec, name)
+        yield from misread(where, asked, schema_of(view.topic, owner, name))
+
+
+def misread_by_spark(topic: Topic) -> Iterator[str]:
+    """Spark has one form for all types of a topic: each field has to be in one of them."""
+    where = f"{SPARK_READER} reads {topic.name}"
+    owner = CONTRACT_ON[topic.name].public
+    wanted = [name for name in owner.names if name in topic.types]
+    for name in wanted:
+        if owner.version_of(name) != SCHEMA_VERSION:
+            yield f"{where} {name}: knows version {SCHEMA_VERSION} only"
+    given = [schema_of(topic.name, owner, name)["properties"] for name in wanted]
+    for field, type_ in topic.form.items():
+        has_it = [fields[field] for fields in given if field in fields]
+        if not has_it:
+            yield f"{where}: `{field}`: no type has such a field"
+        for schema in has_it:
+            yield from misread(f"{where}: `{field}`", schema_of_arrow(type_), schema)
+
+
+def misread(where: str, asked: Schema, given: Schema) -> Iterator[str]:
+    """How a value may be given that is not as asked for."""
+    wanted, offered = choices(asked), choices(given)
+    if NULL in offered and NULL not in wanted:
+        yield f"{where}: it may be null"
+    for form in offered:
+        reasons = [list(misread_form(where, each, form)) for each in wanted]
+        if form != NULL and all(reasons):
+            yield from reasons[0]
+
+
+def misread_form(where: str, asked: Schema, given: Schema) -> Iterator[str]:
+    for keyword in ("type", "format", "pattern"):
+        if keyword in asked and asked[keyword] != given.get(keyword):
+            yield f"{where}: asks for {keyword} {asked[keyword]}, and gets {given.get(keyword)}"
+    known, there = values(asked), values(given)
+    if known is not None and (there is None or not set(there) <= set(known)):
+        yield f"{where}: knows only {known}, and may get {there or 'anything'}"
+    if "items" in asked and "items" in given:
+        yield from misread(f"{where}[]", asked["items"], given["items"])
+    for name, field in asked.get("properties", {}).items():
+        if name not in given.get("properties", {}):
+            yield f"{where}: asks for `{name}`, which is not there"
+        else:
+            if name in asked.get("required", []) and name not in given.get("required", []):
+                yield f"{where}: needs `{name}`, which may be missing"
+            yield from misread(f"{where}: `{name}`", field, given["properties"][name])
+
+
+def schema_of_arrow(type_: Any) -> Schema:
+    """What an Arrow type of analytics asks for; every field may be missing there."""
+    if pa.types.is_list(type_):
+        return {"type": "array", "items": schema_of_arrow(type_.value_type)}
+    if pa.types.is_struct(type_):
+        fields = {field.name: schema_of_arrow(field.type) for field in type_}
+        return {"type": "object", "properties": fields}
+    if pa.types.is_timestamp(type_):
+        return {"type": "string", "format": "date-time"}
+    return MONEY if pa.types.is_decimal(type_) else ARROW[type_]

@@ -1,0 +1,186 @@
+"""The streaming query on real servers, driven by a test."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import psycopg
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
+from aiokafka.structs import ConsumerRecord
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from analytics_spark.job import dead_letters, query, sink, writer
+from analytics_spark.job.generations import FIRST, Generation
+from analytics_spark.settings import JobSettings
+from shared.messaging.topics import TOPICS
+from test_support.analytics.histories import Event
+
+COMMIT_TIMEOUT_SECONDS = 120
+READ_SECONDS_MAX = 10
+POLL_SECONDS = 0.05
+
+PARTITIONS = [
+    TopicPartition(name, partition)
+    for name, topic in TOPICS.items()
+    for partition in range(topic.partitions)
+]
+LETTERS = [
+    TopicPartition(topic.dead_letters_of(dead_letters.READER), partition)
+    for topic in TOPICS.values()
+    if dead_letters.READER in topic.readers
+    for partition in range(topic.partitions)
+]
+
+READ_HOUR = """
+    SELECT count(DISTINCT user_id), coalesce(sum(purchases), 0)::int,
+        coalesce(sum(quantity), 0)::int, coalesce(sum(cents), 0)::int
+    FROM cells
+    WHERE hour = %s AND user_id <> ''
+"""
+
+READ_OFFSETS = "SELECT offsets FROM batches ORDER BY batch_id DESC LIMIT 1"
+
+Sink = Callable[[DataFrame, int], None]
+
+
+class RunningJob:
+    """Starts, stops and feeds the query; `wrap` may put something around its sink."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        settings: JobSettings,
+        reader: psycopg.Connection,
+        generation: Generation = FIRST,
+    ) -> None:
+        checkpoint_dir = generation.checkpoint_in(settings.checkpoint_dir)
+        self._spark = spark
+        self._settings = settings.model_copy(update={"checkpoint_dir": checkpoint_dir})
+        self._reader = reader
+        self._generation = generation
+        self._running: StreamingQuery | None = None
+
+    def read(self, *events: Event, wrap: Callable[[Sink], Sink] = lambda plain: plain) -> None:
+        """Publish the events, and run the query until they are committed, if it does not run.
+
+        A sink that fails is waited for, so that it has failed even after its commit.
+        """
+        sent = publish(self._settings.kafka_bootstrap_servers, events)
+        if self._running is not None:
+            self._wait_for(sent, self._running)
+            return
+        with self.running(wrap) as running:
+            self._wait_for(sent, running)
+
+    @contextmanager
+    def running(
+        self, wrap: Callable[[Sink], Sink] = lambda plain: plain
+    ) -> Iterator[StreamingQuery]:
+        """All that is read inside, one and the same query reads: a start takes seconds."""
+        dsn, checkpoint_dir = self._settings.database_dsn, self._settings.checkpoint_dir
+        buckets, generation = self._settings.buckets, self._generation
+        with writer.open_writer(dsn, checkpoint_dir, buckets, generation) as connection:
+            frame = query.outcomes(self._spark, self._settings)
+            set_aside = partial(dead_letters.set_aside, self._settings.brokers)
+            write = wrap(sink.sink_into(connection, checkpoint_dir, buckets, set_aside, generation))
+            self._running = query.start(frame, write, self._settings)
+            try:
+                yield self._running
+            finally:
+                self._running.stop()
+                self._running = None
+
+    def hour(self, hour: datetime) -> tuple[Any, ...]:
+        """Local buyers, purchases, quantity and cents of an hour."""
+        row = self._reader.execute(READ_HOUR, [hour]).fetchone()
+        assert row is not None
+        return row
+
+    def dead_letters(self) -> list[ConsumerRecord]:
+        """What the job has set aside of the records that the topics have now."""
+        return asyncio.run(read_dead_letters(self._settings.kafka_bootstrap_servers))
+
+    def epoch(self, column: str) -> Any:
+        row = self._reader.execute(f"SELECT {column} FROM epochs").fetchone()
+        assert row is not None
+        return row[0]
+
+    def _wait_for(self, sent: dict[TopicPartition, int], running: StreamingQuery) -> None:
+        deadline = time.monotonic() + COMMIT_TIMEOUT_SECONDS
+        while not self._committed(sent):
+            error = running.exception()
+            if error is not None:
+                raise error
+            assert time.monotonic() < deadline, f"{sent} was not committed"
+            time.sleep(POLL_SECONDS)
+        running.processAllAvailable()
+
+    def _committed(self, sent: dict[TopicPartition, int]) -> bool:
+        row = self._reader.execute(READ_OFFSETS).fetchone()
+        offsets = row[0] if row else {}
+        return all(
+            offsets.get(topic, {}).get(str(partition), [0, 0])[1] > offset
+            for (topic, partition), offset in sent.items()
+        )
+
+
+class Lent:
+    """A session that is lent to a command, which stops it in the end: it goes on."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._spark, name)
+
+    def stop(self) -> None:
+        pass
+
+
+def publish(servers: str, events: Sequence[Event]) -> dict[TopicPartition, int]:
+    """Send the events in their order; give the last offset of each partition."""
+    return asyncio.run(publish_all(servers, events))
+
+
+async def publish_all(servers: str, events: Sequence[Event]) -> dict[TopicPartition, int]:
+    sent: dict[TopicPartition, int] = {}
+    async with AIOKafkaProducer(bootstrap_servers=servers) as producer:
+        for event in events:
+            record = await producer.send_and_wait(
+                event.topic, event.value, key=event.key.encode(), headers=event.headers
+            )
+            sent[TopicPartition(record.topic, record.partition)] = record.offset
+    return sent
+
+
+async def read_dead_letters(servers: str) -> list[ConsumerRecord]:
+    async with AIOKafkaConsumer(bootstrap_servers=servers, auto_offset_reset="earliest") as letters:
+        letters.assign(LETTERS)
+        ends = await letters.end_offsets(LETTERS)
+        found: list[ConsumerRecord] = []
+        for partition, end in ends.items():
+            while await letters.position(partition) < end:
+                found.append(await asyncio.wait_for(letters.getone(partition), READ_SECONDS_MAX))
+        return found
+
+
+async def empty_topics(servers: str) -> None:
+    """Delete all records, so that a new query begins with what a test publishes."""
+    consumer = AIOKafkaConsumer(bootstrap_servers=servers)
+    admin = AIOKafkaAdminClient(bootstrap_servers=servers)
+    await consumer.start()
+    await admin.start()
+    try:
+        ends = await consumer.end_offsets(PARTITIONS + LETTERS)
+        await admin.delete_records(
+            {partition: RecordsToDelete(before_offset=end) for partition, end in ends.items()}
+        )
+    finally:
+        await admin.close()
+        await consumer.stop()

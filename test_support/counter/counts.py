@@ -1,0 +1,53 @@
+"""Two read models of counters, to test what keeps read models right."""
+
+from shared.messaging.messages import Message
+from shared.projections.read_models import ReadModel
+from shared.runtime.postgres import Connection
+from test_support.counter.counter import CODEC, TOPIC
+
+CREATE = """
+    CREATE TABLE counts (
+        counter_id uuid PRIMARY KEY,
+        number integer NOT NULL,
+        version integer NOT NULL
+    );
+    CREATE INDEX counts_by_number ON counts (number);
+    CREATE TABLE sums (
+        counter_id uuid PRIMARY KEY,
+        total integer NOT NULL,
+        version integer NOT NULL
+    )
+"""
+
+COUNT = """
+    INSERT INTO counts AS known (counter_id, number, version)
+    VALUES ($1, $2, $3)
+    ON CONFLICT (counter_id) DO UPDATE
+    SET number = excluded.number, version = excluded.version
+    WHERE known.version < excluded.version
+"""
+
+ADD = """
+    INSERT INTO sums AS known (counter_id, total, version)
+    VALUES ($1, $2, $3)
+    ON CONFLICT (counter_id) DO UPDATE
+    SET total = known.total + excluded.total, version = excluded.version
+    WHERE known.version < excluded.version
+"""
+
+
+async def count(connection: Connection, message: Message) -> None:
+    event = CODEC.read(message)
+    await connection.execute(COUNT, event.counter_id, event.number, message.stream_version)
+
+
+async def add(connection: Connection, message: Message) -> None:
+    """An event that is missing, repeated or out of its order makes the total wrong for ever."""
+    event = CODEC.read(message)
+    await connection.execute(ADD, event.counter_id, event.number, message.stream_version)
+
+
+READ_MODELS = (
+    ReadModel(table="counts", topic=TOPIC, types=("counted",), project=count),
+    ReadModel(table="sums", topic=TOPIC, types=("counted",), project=add),
+)

@@ -1,0 +1,78 @@
+"""A consumer of counters over a database, without a broker, and what came of it."""
+
+from uuid import UUID
+
+import asyncpg
+
+from shared.inbox import parked
+from shared.inbox.consumer import Consumer
+from shared.messaging import wire
+from shared.messaging.messages import Message
+from shared.messaging.wire import OutgoingRecord
+from shared.runtime.doorbell import Doorbell
+from shared.runtime.postgres import Connection
+from test_support.counter.counted_records import effects_of, take_effect
+from test_support.counter.counter import TOPIC
+
+NAME = "users-worker"
+
+
+class Bell(Doorbell):
+    """Counts its rings."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.rings = 0
+
+    def ring(self) -> None:
+        self.rings += 1
+
+
+class Desk:
+    """A consumer of counters, and what came of it."""
+
+    def __init__(self, pool: asyncpg.Pool) -> None:
+        self.pool = pool
+        self.errors: list[Exception] = []
+        self.poison: set[UUID] = set()
+        self.letters: list[OutgoingRecord] = []
+        self.letter_errors: list[Exception] = []
+        self.attempts = 0
+        self.bell = Bell()
+        reactions = {TOPIC: {"counted": [self.react]}}
+        self.consumer = Consumer(NAME, pool, reactions, self.put_aside, self.bell)
+
+    async def react(self, connection: Connection, message: Message) -> None:
+        self.attempts += 1
+        await take_effect(connection, message)
+        if self.errors:
+            raise self.errors.pop(0)
+        if message.stream_id in self.poison:
+            raise ValueError("cannot be")
+
+    async def put_aside(self, letter: OutgoingRecord) -> None:
+        if self.letter_errors:
+            raise self.letter_errors.pop(0)
+        self.letters.append(letter)
+
+    async def effects(self, counter: UUID) -> list[int]:
+        return await effects_of(self.pool, counter)
+
+    async def version(self, counter: UUID) -> int | None:
+        version: int | None = await self.pool.fetchval(
+            "SELECT version FROM consumed_versions WHERE consumer = $1 AND stream_id = $2",
+            NAME,
+            counter,
+        )
+        return version
+
+    async def reasons(self) -> dict[UUID, str]:
+        streams = await parked.list_streams(self.pool, NAME)
+        return {stream.stream_id: stream.reason for stream in streams}
+
+    async def waiting(self, counter: UUID) -> list[int]:
+        messages = await parked.list_messages(self.pool, NAME, counter, 100)
+        return [message.version for message in messages]
+
+    def letter_reasons(self) -> list[str]:
+        return [dict(wire.unpack(letter.headers))["dlq_reason"].decode() for letter in self.letters]

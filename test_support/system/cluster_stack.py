@@ -1,0 +1,41 @@
+"""A stack of containers in which Kafka, the services and Spark are there more than once."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from containers.access import VISITOR
+from fetching.settings import Settings
+from local_stack.run_folder import read_json
+from shared.runtime.brokers import Brokers, Login
+from test_support.system.container_stack import ContainerStack
+
+BROKERS = {1: "kafka", 2: "kafka-2", 3: "kafka-3"}
+"""By their numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStack(ContainerStack):
+    way: ClassVar[str] = "cluster"
+
+    @property
+    def settings(self) -> Settings:
+        return Settings(
+            run_dir=self.folder.path,
+            ports="free",
+            ports_given={},
+            COMPOSE_FILE="docker-compose.cluster.yml",
+        )
+
+    def brokers_of(self, username: str) -> Brokers:
+        """All brokers, as they are reached from outside by one who may come."""
+        addresses = self.hometown.addresses
+        login = Login(
+            username=username,
+            password=read_json(self.folder.secrets)[username],
+            ca_file=self.folder / "authority.pem",
+        )
+        return Brokers(",".join(addresses[name] for name in BROKERS.values()), login)
+
+    @property
+    def brokers(self) -> Brokers:
+        return self.brokers_of(VISITOR)

@@ -1,0 +1,102 @@
+"""A stack of containers."""
+
+import base64
+import json
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from containers.compose import Project
+from containers.footprint import footprint
+from containers.up import found
+from test_support.system.bytes_on_disk import files_with
+from test_support.system.stack import CHECKOUT, Stack
+
+SCAN_SECONDS_MAX = 120
+KILL = "kill -9 -1"
+"""For all in a container but its init, which ends with them. `docker kill` would be a stop that
+somebody wanted, so that nothing starts again."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerStack(Stack):
+    way: ClassVar[str] = "containers"
+
+    @property
+    def project(self) -> Project:
+        return found(self.settings)
+
+    def stop(self, names: Sequence[str]) -> None:
+        self.project.output("stop", *names)
+
+    def start(self, names: Sequence[str]) -> None:
+        self.project.start(names)
+
+    def told_inside(self, name: str, script: str) -> str:
+        """What a script for bash prints in a container."""
+        return self.project.output("exec", "--no-TTY", name, "bash", "-c", script)
+
+    def kill(self, name: str) -> None:
+        self.project.call("exec", "--no-TTY", name, "bash", "-c", KILL)
+
+    def kill_everything(self) -> None:
+        self.project.output("kill")
+
+    def lives(self) -> Mapping[str, str]:
+        inspected = self._inspected()
+        return {
+            each["Config"]["Labels"]["com.docker.compose.service"]: each["State"]["StartedAt"]
+            for each in inspected
+            if each["State"]["Running"]
+        }
+
+    def bytes_of(self, name: str) -> int:
+        return next(each.used for each in footprint(self.project) if each.name == name)
+
+    def logs(self) -> Mapping[str, str]:
+        names = self.project.containers()
+        return {name: self.project.output("logs", "--no-log-prefix", name) for name in names}
+
+    def told_by_the_system(self) -> str:
+        return json.dumps(self._inspected()) + self.project.output("top")
+
+    def files_with(self, wanted: Sequence[bytes]) -> set[str]:
+        """Those of the volumes, looked through beside the servers that use them."""
+        containers = self.project.containers()
+        volumes = [f"--volumes-from={containers[name].id}:ro" for name in ("postgres", "kafka")]
+        script = "/bytes_on_disk.py"
+        ended = subprocess.run(
+            [
+                *("docker", "run", "--rm", "--interactive", "--user=0", "--network=none"),
+                *volumes,
+                f"--volumes-from={containers['analytics-job'].id}:ro",
+                f"--volume={CHECKOUT / 'test_support/system' / script[1:]}:{script}:ro",
+                *("--entrypoint=python", "hometown/infra", script, "/var/lib"),
+            ],
+            input="\n".join(base64.b64encode(each).decode() for each in wanted),
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=SCAN_SECONDS_MAX,
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in self.logs().items():
+                (Path(folder) / f"{name}.log").write_text(text)
+            return {*ended.stdout.splitlines(), *files_with(Path(folder), wanted)}
+
+    def exported(self) -> Path:
+        self.project.output("cp", "analytics-job:/var/lib/hometown/export", str(self.folder.path))
+        return self.folder / "export"
+
+    def demand_jaeger(self) -> None:
+        assert self.project.containers()["jaeger"].state == "running"
+
+    def _inspected(self) -> list[dict[str, Any]]:
+        ids = [container.id for container in self.project.containers().values()]
+        inspected: list[dict[str, Any]] = (
+            json.loads(self.project.docker("inspect", *ids)) if ids else []
+        )
+        return inspected

@@ -1,0 +1,73 @@
+"""A trace as Jaeger answers it: spans with their service, parent and links."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from test_support.system.clients import Json
+from test_support.system.topology import Step
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    span_id: str
+    step: Step
+    parent_id: str | None
+    links: tuple[tuple[str, str], ...]
+    """(trace id, span id) of other traces."""
+    start_microseconds: int
+    duration_microseconds: int
+
+
+def spans_of(trace: Json) -> list[Span]:
+    """The spans, in the order of their start."""
+    services = {name: process["serviceName"] for name, process in trace["processes"].items()}
+    spans = [
+        span_of(each, services[each["processID"]], trace["traceID"]) for each in trace["spans"]
+    ]
+    return sorted(spans, key=lambda span: span.start_microseconds)
+
+
+def span_of(span: Json, service: str, trace_id: str) -> Span:
+    parents, links = [], []
+    for reference in span.get("references", []):
+        if reference["refType"] == "CHILD_OF" and reference["traceID"] == trace_id:
+            parents.append(reference["spanID"])
+        else:
+            links.append((reference["traceID"], reference["spanID"]))
+    return Span(
+        span_id=span["spanID"],
+        step=Step(service, span["operationName"]),
+        parent_id=parents[0] if parents else None,
+        links=tuple(links),
+        start_microseconds=span["startTime"],
+        duration_microseconds=span["duration"],
+    )
+
+
+def edges_of(spans: list[Span]) -> set[tuple[Step, Step]]:
+    """(parent, child) of all spans whose parent is in the trace."""
+    by_id = {span.span_id: span for span in spans}
+    return {(by_id[span.parent_id].step, span.step) for span in spans if span.parent_id in by_id}
+
+
+def waterfall(spans: list[Span]) -> list[str]:
+    """The trace as lines of text: when, how long, where, what; children are indented."""
+    children: dict[str | None, list[Span]] = defaultdict(list)
+    known = {span.span_id for span in spans}
+    for span in spans:
+        children[span.parent_id if span.parent_id in known else None].append(span)
+    start = spans[0].start_microseconds
+    lines: list[str] = []
+
+    def add(parent: str | None, depth: int) -> None:
+        for span in children[parent]:
+            at = (span.start_microseconds - start) / 1000
+            took = span.duration_microseconds / 1000
+            where = f"{span.step.service:13}"
+            lines.append(
+                f"{at:9.1f} ms {took:8.1f} ms  {where} {'  ' * depth}{span.step.operation}"
+            )
+            add(span.span_id, depth + 1)
+
+    add(None, 0)
+    return lines

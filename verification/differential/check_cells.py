@@ -1,0 +1,119 @@
+"""Are the cells what one plain query over all records of the topics says?
+
+make check-cells
+
+Reads the topics from their beginning up to the last committed batch, into memory.
+"""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Mapping
+
+import psycopg
+import pyarrow as pa
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError
+from aiokafka.structs import ConsumerRecord
+
+from fetching.settings import Settings
+from local_stack.postgres import dsn
+from local_stack.progress import tell
+from local_stack.status import as_found
+from shared.runtime.progress import tell_in_place
+from verification.differential import oracle
+from verification.differential.history_trial import READ_BATCHES, READ_CELLS, table
+from verification.differential.oracle import BATCHES, CELLS, NEVER_MILLISECONDS, RECORDS
+
+FETCH_MILLISECONDS_MAX = 5_000
+SCHEMA_VERSION = "1"
+WRONG_SHOWN_MAX = 20
+
+Ends = Mapping[TopicPartition, int]
+
+
+class Forgotten(Exception):
+    """The first batches are not remembered: what was late then is unknown."""
+
+
+def read_tables(database: str) -> tuple[pa.Table, pa.Table]:
+    """The cells and the batches (rows of CELLS and BATCHES) of one moment."""
+    with psycopg.connect(database) as connection:
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        cells = table(connection.execute(READ_CELLS).fetchall(), CELLS)
+        batches = table(connection.execute(READ_BATCHES, [NEVER_MILLISECONDS]).fetchall(), BATCHES)
+    return cells, batches
+
+
+async def read_topics(bootstrap_servers: str, ends: Ends) -> pa.Table:
+    """All records (RECORDS) before these ends. Raises KafkaError, TimeoutError."""
+    rows: list[tuple[object, ...]] = []
+    async with AIOKafkaConsumer(
+        bootstrap_servers=bootstrap_servers, auto_offset_reset="earliest"
+    ) as consumer:
+        for partition, end in ends.items():
+            consumer.assign([partition])
+            while await consumer.position(partition) < end:
+                found = await consumer.getmany(partition, timeout_ms=FETCH_MILLISECONDS_MAX)
+                if not found:
+                    raise TimeoutError(f"{partition} gives nothing")
+                rows += [
+                    row_of(record) for record in found.get(partition, ()) if record.offset < end
+                ]
+                tell_in_place(f"{len(rows)} records read")
+    return table(rows, RECORDS)
+
+
+def row_of(record: ConsumerRecord) -> tuple[object, ...]:
+    headers = {name: value.decode(errors="replace") for name, value in reversed(record.headers)}
+    understood = headers.get("ce_schemaversion") == SCHEMA_VERSION
+    seq = headers.get("ce_streamversion", "")
+    return (
+        record.topic,
+        record.partition,
+        record.offset,
+        record.key,
+        record.value,
+        headers.get("ce_type") if understood else None,
+        int(seq) if seq.isdecimal() else None,
+        record.timestamp,
+    )
+
+
+def ends_of(batches: pa.Table) -> Ends:
+    """Where the last batch ended in each partition. Raises Forgotten."""
+    grouped = batches.group_by(["topic", "partition"]).aggregate([("first", "min"), ("end", "max")])
+    if any(row["first_min"] for row in grouped.to_pylist()):
+        raise Forgotten
+    return {
+        TopicPartition(row["topic"], row["partition"]): row["end_max"]
+        for row in grouped.to_pylist()
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.parse_args()
+    site = as_found(Settings())
+    try:
+        cells, batches = read_tables(dsn(site, "analytics"))
+        records = asyncio.run(read_topics(site.address("kafka"), ends_of(batches)))
+    except (OSError, KeyError, KafkaError, psycopg.Error) as error:
+        sys.exit(f"hometown: the tables or topics cannot be read: {error} (start them: make up)")
+    except Forgotten:
+        sys.exit("hometown: the first batches are forgotten, so what was late then is unknown")
+    right = oracle.answer(records, batches)
+    wrong = oracle.differences(right.cells, cells)
+    for line in wrong[:WRONG_SHOWN_MAX]:
+        tell(line)
+    tell(
+        f"{records.num_rows} records, {right.counted} orders counted and {right.late} late,"
+        f" {cells.num_rows} cells: {f'{len(wrong)} are wrong' if wrong else 'all are right'}"
+    )
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()

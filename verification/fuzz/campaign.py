@@ -1,0 +1,105 @@
+"""Call the APIs as their OpenAPI documents allow, and as they do not, on a stack of its own.
+
+make fuzz
+"""
+
+import argparse
+import sys
+from collections.abc import Mapping
+
+from fetching.errors import Failure
+from fetching.settings import Settings
+from local_stack import figures
+from local_stack.figures import Figure
+from local_stack.progress import Tone, complain, tell
+from local_stack.run_folder import RunFolder
+from test_support.system.clients import Hometown
+from verification.fuzz.fuzzing import SERVICES, Round, Tally, play, stack_without_spark, tally_of
+
+Tallies = Mapping[str, Tally]
+
+
+def main() -> int:
+    """0 if nothing was found, 1 otherwise."""
+    arguments = parser().parse_args()
+    try:
+        with stack_without_spark() as hometown:
+            tallies = campaign(hometown, arguments)
+    except Failure as failure:
+        complain(str(failure))
+        return 1
+    for service, tally in tallies.items():
+        tell(line_of(service, tally), Tone.BAD if complaints_about(tally) else Tone.GOOD)
+    folder = RunFolder(Settings().run_dir)
+    folder.create()
+    tell(f"figures in {figures.write(folder, 'fuzz', as_figures(tallies))}")
+    complaints = [each for tally in tallies.values() for each in complaints_about(tally)]
+    for complaint in complaints:
+        complain(complaint)
+    return 1 if complaints else 0
+
+
+def parser() -> argparse.ArgumentParser:
+    root = argparse.ArgumentParser(prog="fuzz", description=__doc__)
+    root.add_argument("--cases", type=int, default=10_000, help="at least so many, of all APIs")
+    root.add_argument("--seed", type=int, default=1, help="of the first round; then one more each")
+    root.add_argument(
+        "--examples", type=int, default=40, help="drawn at most for an operation in a round"
+    )
+    root.add_argument("--service", choices=SERVICES, action="append", help="only this one")
+    return root
+
+
+def campaign(hometown: Hometown, arguments: argparse.Namespace) -> Tallies:
+    """Each API has a part of the cases that fits the number of its operations."""
+    tallies = {each: tally_of(hometown, each) for each in arguments.service or SERVICES}
+    operations = sum(len(tally.operations) for tally in tallies.values())
+    for service, tally in tallies.items():
+        wanted = arguments.cases * len(tally.operations) / operations
+        seed = arguments.seed
+        while tally.cases < wanted and not tally.failures:
+            play(
+                hometown,
+                Round(service=service, seed=seed, examples_max=arguments.examples),
+                tally,
+            )
+            tell(f"{service:<14} seed {seed}: {tally.cases} of {wanted:.0f} cases")
+            seed += 1
+    return tallies
+
+
+def line_of(service: str, tally: Tally) -> str:
+    return (
+        f"{service:<14} {tally.cases} cases, {len(tally.operations)} operations,"
+        f" {tally.checks.total()} checks of {len(tally.checks)} kinds,"
+        f" {tally.successes} successes, {tally.server_errors} server errors,"
+        f" {len(tally.failures)} failed rounds"
+    )
+
+
+def complaints_about(tally: Tally) -> list[str]:
+    unseen = [
+        f"{name} never succeeded, so nothing is known of it" for name in tally.never_succeeded
+    ]
+    return [*tally.failures, *unseen]
+
+
+def as_figures(tallies: Tallies) -> list[Figure]:
+    return [
+        Figure(name=f"{service} {name}", value=value, unit="1")
+        for service, tally in tallies.items()
+        for name, value in {
+            "cases": tally.cases,
+            "operations": len(tally.operations),
+            "checks": tally.checks.total(),
+            "kinds of checks": len(tally.checks),
+            "successes": tally.successes,
+            "server errors": tally.server_errors,
+            "operations that never succeeded": len(tally.never_succeeded),
+            "failed rounds": len(tally.failures),
+        }.items()
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,252 @@
+"""Believable load at a given rate, and at the end the comparison of all totals with those expected.
+
+make load rate=50 seconds=60
+"""
+
+import argparse
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import httpx
+import uvloop
+
+from fetching.errors import Failure
+from fetching.settings import Settings
+from local_stack import figures, progress
+from local_stack.figures import Figure
+from local_stack.run_folder import RunFolder
+from shared.runtime.identifiers import new_id
+from test_support.system.clients import Hometown, Json
+from verification.load import compare, report
+from verification.load.actions import Planned
+from verification.load.driver import Run, drive
+from verification.load.free_hours import free_window
+from verification.load.ledger import ledger_of
+from verification.load.plan import Plan, Scale, plan_of
+from verification.load.sender import open_sender
+from verification.load.settle import (
+    NotSettled,
+    Settled,
+    is_late,
+    wait_until_idle,
+    wait_until_settled,
+)
+from verification.load.telling import Line
+from verification.load.window import HOUR, NoWindow, Window
+
+SHOWN_MAX = 40
+"""Differences that are listed; the others are only counted."""
+LOOK_SECONDS = 0.5
+LATENESS_SECONDS = 7200
+ENOUGH = Scale(seed=1, rate=50, seconds=60, users=200, items=40, late=20)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """A run, what was true before it, and what was seen when all was quiet."""
+
+    plan: Plan
+    window: Window
+    run: Run
+    before: Json
+    settled: Settled
+    quiet_seconds: float
+
+    @property
+    def too_late(self) -> int:
+        """Orders that analytics did not count, because they came too late."""
+        after = self.settled.observation.status
+        return int(after["late_orders"] - self.before["late_orders"])
+
+
+def main() -> None:
+    arguments = parser().parse_args()
+    scale = scale_of(arguments)
+    folder = Settings().run_dir
+    try:
+        hometown = Hometown.of_run_folder(folder)
+        story = load(hometown, scale, gap=arguments.gap, lateness=arguments.lateness)
+    except FileNotFoundError:
+        sys.exit("hometown: nothing runs here; start it with: make up")
+    except (Failure, NoWindow, NotSettled) as failure:
+        sys.exit(f"hometown: {failure}")
+    except httpx.HTTPError as error:
+        sys.exit(f"hometown: the load did not begin: {error} (see: make status, make logs)")
+    except KeyboardInterrupt:
+        sys.exit("hometown: stopped; what was sent stays, and nothing was compared")
+    show(story, scale, folder)
+    sys.exit(1 if story.settled.differences else 0)
+
+
+def load(
+    hometown: Hometown,
+    scale: Scale,
+    *,
+    gap: datetime | None = None,
+    lateness: timedelta = timedelta(seconds=LATENESS_SECONDS),
+) -> Story:
+    """Run a plan and wait until all of it is counted.
+
+    Raises:
+        NoWindow: there is no past hour left in which nobody has ordered yet.
+        NotSettled: the system does not come to rest.
+        httpx.HTTPError: it was not there at the beginning.
+    """
+    before = wait_until_idle(hometown)
+    window = Window(gap=gap, lateness=lateness) if gap else free_window(hometown, before, lateness)
+    plan = plan_of(scale, window)
+    progress.tell(
+        f"{len(plan.actions)} actions, {scale.rate} a second, seed {scale.seed};"
+        f" orders of {window.begins_at:%Y-%m-%d %H:%M} to {window.ends_at:%H:%M}"
+    )
+    run = Run(keys=f"load/{new_id()}")
+    uvloop.run(drive_shown(hometown, run, plan.actions))
+    if plan.late:
+        pass_by(hometown, run, plan, window)
+        uvloop.run(drive_shown(hometown, run, plan.late))
+    answered_at = time.monotonic()
+    settled = wait_until_settled(hometown, run, window, before, Line().tell)
+    return Story(
+        plan=plan,
+        window=window,
+        run=run,
+        before=before,
+        settled=settled,
+        quiet_seconds=settled.quiet_at - answered_at,
+    )
+
+
+def pass_by(hometown: Hometown, run: Run, plan: Plan, window: Window) -> None:
+    """Until orders of the gap are late. The watermark moves with the batch after its orders, so
+    something may have to happen still.
+
+    Raises:
+        NotSettled: the watermark stays where it is.
+    """
+    for nudge in plan.nudges:
+        if is_late(wait_until_idle(hometown), window.late_before):
+            return
+        uvloop.run(drive_shown(hometown, run, [nudge]))
+    raise NotSettled(f"the watermark does not move on to {window.late_before}")
+
+
+async def drive_shown(hometown: Hometown, run: Run, planned: Sequence[Planned]) -> None:
+    """`drive`, with a line now and then."""
+    async with open_sender(hometown) as sender:
+        showing = asyncio.create_task(show_progress(run, len(run.outcomes) + len(planned)))
+        try:
+            await drive(run, sender, planned)
+        finally:
+            showing.cancel()
+
+
+async def show_progress(run: Run, count: int) -> None:
+    line = Line()
+    while True:
+        await asyncio.sleep(LOOK_SECONDS)
+        begun, answered = len(run.requests), len(run.outcomes)
+        late = sum(outcome.was_begun_late for outcome in run.outcomes)
+        text = f"{begun} of {count} begun, {answered} answered, {begun - answered} under way"
+        line.tell(f"{text}, {late} begun late" if late else text)
+
+
+def show(story: Story, scale: Scale, folder: Path) -> None:
+    """The tables, the differences if there are any, and the figures in the run folder."""
+    outcomes, wrong = story.run.outcomes, story.settled.differences
+    planned = {action.number for action in story.plan.actions}
+    kinds = report.kinds_of(outcomes)
+    pace = report.pace_of([each for each in outcomes if each.planned.number in planned], scale.rate)
+    progress.tell("")
+    progress.tell(report.table(kinds))
+    progress.tell("")
+    progress.tell(pace.words, progress.Tone.PLAIN if pace.was_kept else progress.Tone.BAD)
+    for line in summary(story):
+        progress.tell(line)
+    for difference in wrong[:SHOWN_MAX]:
+        progress.tell(f"  {difference}", progress.Tone.BAD)
+    figures.write(
+        RunFolder(folder),
+        "load",
+        [
+            *report.figures_of(kinds, pace),
+            Figure(name="last answer until quiet", value=round(story.quiet_seconds, 2), unit="s"),
+            Figure(name="orders too late", value=story.too_late, unit="1"),
+            Figure(name="differences", value=len(wrong), unit="1"),
+        ],
+    )
+
+
+def summary(story: Story) -> list[str]:
+    seen = story.settled.observation
+    ledger = ledger_of(story.run, seen.orders, story.window.begins_at)
+    ended = report.endings(ledger)
+    alike, repeated = report.repeats(story.run.outcomes)
+    hours = compare.concerned(story.window.hours, ledger)
+    wrong = len(story.settled.differences)
+    return [
+        f"orders: {', '.join(f'{count} {status}' for status, count in sorted(ended.items()))};"
+        f" {story.too_late} came too late to be counted",
+        f"repeats: {alike} of {repeated} answered as the first time",
+        f"quiet {story.quiet_seconds:.1f} s after the last answer",
+        f"compared: {hours} hours with purchases in 5 splits, credit of {len(seen.users)} users,"
+        f" {len(seen.orders)} orders; differences: {wrong}",
+    ]
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    for name, what in {
+        "seed": "the same seed makes the same plan",
+        "rate": "actions a second",
+        "seconds": "how long they go on",
+        "users": "how many there are at the beginning",
+        "items": "how many there are at the beginning",
+        "late": "orders placed at the end that must not be counted",
+    }.items():
+        least = 0 if name in ("seed", "late") else 1
+        value = getattr(ENOUGH, name)
+        made.add_argument(
+            f"--{name}", type=at_least(least), default=value, help=f"{what} ({value})"
+        )
+    made.add_argument("--gap", type=whole_hour, help="the unused hour before those of the orders")
+    made.set_defaults(
+        lateness=timedelta(seconds=float(os.environ.get("LATENESS_SECONDS", LATENESS_SECONDS)))
+    )
+    return made
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        if int(text) < least:
+            raise argparse.ArgumentTypeError(f"is less than {least}")
+        return int(text)
+
+    return number
+
+
+def whole_hour(text: str) -> datetime:
+    instant = datetime.fromisoformat(text)
+    if instant.tzinfo is None or instant.timestamp() % HOUR.total_seconds():
+        raise argparse.ArgumentTypeError("is not an hour such as 2016-11-12T00:00Z")
+    return instant.astimezone(UTC)
+
+
+def scale_of(arguments: argparse.Namespace) -> Scale:
+    return Scale(
+        seed=arguments.seed,
+        rate=arguments.rate,
+        seconds=arguments.seconds,
+        users=arguments.users,
+        items=arguments.items,
+        late=arguments.late,
+    )
+
+
+if __name__ == "__main__":
+    main()

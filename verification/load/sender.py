@@ -1,0 +1,108 @@
+"""Sends a call until it is answered, with one Idempotency-Key: processes may die meanwhile."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
+
+import aiohttp
+
+from test_support.system.clients import Hometown, Json
+from verification.load.calls import Call
+from verification.load.names import Unanswered
+
+CONNECTIONS_MAX = 64
+"""To all processes together; who finds none free waits, which counts as latency."""
+ATTEMPT_SECONDS_MAX = 20
+"""For one answer, from the moment at which there is a connection."""
+RETRY_SECONDS_MAX = 90
+"""A killed process is back long before; who waits longer is counted as unanswered."""
+PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.1, 1.6
+
+AGAIN = frozenset({"request-in-progress", "version-conflict"})
+"""Refusals of this moment: nothing was recorded, or the same request is being recorded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """`version` is that of the resource, from its entity tag; None when it was refused."""
+
+    status: int
+    body: Json
+    version: int | None
+    replayed: bool
+    attempts: int
+
+    @property
+    def is_accepted(self) -> bool:
+        return self.status < HTTPStatus.BAD_REQUEST
+
+    @property
+    def code(self) -> str:
+        return str(self.body.get("code", ""))
+
+
+class Sender:
+    """Connections to the processes of one system."""
+
+    def __init__(self, session: aiohttp.ClientSession, hometown: Hometown) -> None:
+        self._session = session
+        self._hometown = hometown
+
+    async def send(self, call: Call, key: str) -> Answer:
+        """The first answer that is not of this moment only.
+
+        Raises:
+            Unanswered: there was none within RETRY_SECONDS_MAX.
+        """
+        deadline = time.monotonic() + RETRY_SECONDS_MAX
+        attempts, pause = 0, PAUSE_SECONDS_MIN
+        while True:
+            attempts += 1
+            answer = await self._attempt(call, key, attempts)
+            if answer is not None and not is_of_this_moment(answer):
+                return answer
+            if time.monotonic() >= deadline:
+                raise Unanswered(f"{call.path}: {answer or 'no connection'}")
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, PAUSE_SECONDS_MAX)
+
+    async def _attempt(self, call: Call, key: str, attempts: int) -> Answer | None:
+        """None when the process was not there, or went away before it answered."""
+        url = self._hometown.addresses[call.process] + call.path
+        headers = self._hometown.headers(call.process) | {"Idempotency-Key": key}
+        try:
+            async with self._session.post(url, json=call.body, headers=headers) as response:
+                return Answer(
+                    status=response.status,
+                    body=await response.json(content_type=None),
+                    version=version_in(response.headers.get("ETag")),
+                    replayed="Idempotency-Replayed" in response.headers,
+                    attempts=attempts,
+                )
+        except (aiohttp.ClientError, TimeoutError, ValueError):
+            return None
+
+
+def version_in(entity_tag: str | None) -> int | None:
+    return int(entity_tag.strip('"')) if entity_tag else None
+
+
+def is_of_this_moment(answer: Answer) -> bool:
+    """Whether the same request may be answered otherwise a moment later."""
+    if answer.status == HTTPStatus.CONFLICT:
+        return answer.code in AGAIN
+    too_many = answer.status == HTTPStatus.TOO_MANY_REQUESTS
+    return too_many or answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+
+
+@asynccontextmanager
+async def open_sender(hometown: Hometown) -> AsyncIterator[Sender]:
+    timeout = aiohttp.ClientTimeout(
+        total=None, sock_connect=ATTEMPT_SECONDS_MAX, sock_read=ATTEMPT_SECONDS_MAX
+    )
+    connector = aiohttp.TCPConnector(limit=CONNECTIONS_MAX)
+    async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
+        yield Sender(session, hometown)

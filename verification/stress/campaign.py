@@ -1,0 +1,230 @@
+"""Try to make the relay lose, invent or reorder events: see the README beside this file.
+
+make stress
+"""
+
+import argparse
+import logging
+import math
+import sys
+from collections.abc import Sequence
+
+import uvloop
+
+from fetching.errors import Failure
+from fetching.settings import Settings
+from local_stack import figures
+from local_stack.composition import Composition, Site
+from local_stack.figures import Figure
+from local_stack.kafka import KAFKA
+from local_stack.postgres import POSTGRES, dsn
+from local_stack.progress import Tone, complain, tell
+from local_stack.pytest_plugin import new_database
+from local_stack.readiness import last_lines
+from local_stack.run_folder import RunFolder
+from local_stack.testing import throwaway_stack
+from shared.runtime.progress import tell_in_place
+from verification.stress import topic
+from verification.stress import trial as trials
+from verification.stress.ledger import percentile
+from verification.stress.trial import Outcome, Trial
+
+WRITERS_MAX = 80
+"""The server takes 100 connections, and the relays and the reader need some."""
+LOG_LINES_SHOWN = 20
+
+
+def main() -> int:
+    """0 if every run was good and every control was bad, 1 otherwise."""
+    arguments = parser().parse_args()
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # the broker is away on purpose
+    try:
+        with throwaway_stack(Composition(processes=(POSTGRES, KAFKA))) as site:
+            uvloop.run(topic.create_topic(site.address("kafka")))
+            outcomes = [run(each, site) for each in asked_for(arguments)]
+            controls = [run(each, site) for each in controls_of(arguments)]
+    except Failure as failure:
+        complain(str(failure))
+        return 1
+    folder = RunFolder(Settings().run_dir)
+    folder.create()
+    written = figures.write(folder, "stress", as_figures(outcomes, controls))
+    tell(f"figures in {written}")
+    complaints = complaints_about(outcomes, controls)
+    for complaint in complaints:
+        complain(complaint)
+    return 1 if complaints else 0
+
+
+def parser() -> argparse.ArgumentParser:
+    root = argparse.ArgumentParser(prog="stress", description=__doc__)
+    root.add_argument("--seeds", type=int, default=20, help="how many runs, one seed each")
+    root.add_argument("--first", type=int, default=1, help="the first seed, to repeat one run")
+    root.add_argument("--seconds", type=float, default=30, help="how long each run writes")
+    root.add_argument(
+        "--writers",
+        type=int,
+        default=64,
+        choices=range(1, WRITERS_MAX + 1),
+        metavar=f"1..{WRITERS_MAX}",
+        help="connections that write at once",
+    )
+    root.add_argument("--streams", type=int, default=200, help="how many they write to")
+    root.add_argument(
+        "--relay",
+        choices=("ours", "position", "horizon"),
+        default="ours",
+        help="which relay; the others are simpler designs",
+    )
+    root.add_argument(
+        "--calm",
+        action="store_true",
+        help="kill and freeze nothing; so it is always with the simpler relays, whose losses are"
+        " their own",
+    )
+    root.add_argument(
+        "--no-controls",
+        action="store_true",
+        help="leave out the runs of the simpler relays that follow those of ours",
+    )
+    return root
+
+
+def asked_for(arguments: argparse.Namespace) -> list[Trial]:
+    return [
+        Trial(
+            seed=seed,
+            relay=arguments.relay,
+            seconds=arguments.seconds,
+            writers=arguments.writers,
+            streams=arguments.streams,
+            is_calm=arguments.calm or arguments.relay != "ours",
+        )
+        for seed in range(arguments.first, arguments.first + arguments.seeds)
+    ]
+
+
+def controls_of(arguments: argparse.Namespace) -> list[Trial]:
+    """One run of each simpler relay: a harness that sees no flaw in them is blind."""
+    if arguments.no_controls or arguments.relay != "ours":
+        return []
+    return [
+        Trial(
+            seed=arguments.first,
+            relay=relay,
+            seconds=arguments.seconds,
+            writers=arguments.writers,
+            streams=arguments.streams,
+            is_calm=True,
+        )
+        for relay in ("position", "horizon")
+    ]
+
+
+def complaints_about(outcomes: Sequence[Outcome], controls: Sequence[Outcome]) -> list[str]:
+    """Bad runs, and controls that are not bad in the way they should be."""
+    flaws = {"position": "lost", "horizon": "inversions"}
+    bad = [
+        f"seed {each.trial.seed} of relay {each.trial.relay} is bad"
+        for each in outcomes
+        if not each.is_good
+    ]
+    blind = [
+        f"relay {each.trial.relay} shows no flaw here, so these runs prove nothing"
+        for each in controls
+        if not getattr(each.verdict, flaws[each.trial.relay])
+    ]
+    return bad + blind
+
+
+def run(trial: Trial, site: Site) -> Outcome:
+    """Run one trial in a database of its own, and tell of it in one line."""
+    tell_in_place(f"{trial.relay:<8} seed {trial.seed}: {trial.seconds:.0f} s of writing")
+    with new_database(dsn(site, "postgres")) as database:
+        outcome = uvloop.run(trials.run(trial, site, database))
+    tell(line_of(outcome), Tone.GOOD if outcome.is_good else Tone.BAD)
+    if outcome.exit_codes:
+        complain(f"relays ended with {outcome.exit_codes}:")
+        for line in last_lines(site.folder.log_of("stress-relay"), LOG_LINES_SHOWN):
+            complain(f"  {line}")
+    return outcome
+
+
+def line_of(outcome: Outcome) -> str:
+    verdict, trial = outcome.verdict, outcome.trial
+    return (
+        f"{trial.relay:<8} seed {trial.seed}: {verdict.committed} committed,"
+        f" {verdict.delivered} delivered, {verdict.lost} lost, {verdict.phantom} phantom,"
+        f" {verdict.inversions} inverted, {verdict.broken_links} broken links,"
+        f" {verdict.misremembered} misremembered; {verdict.duplicates} duplicates after"
+        f" {outcome.blows} blows (at most {outcome.duplicates_bound}),"
+        f" {verdict.duplicates_without_cause} without a cause;"
+        f" delay p50 {milliseconds(outcome.delays, 0.5):.1f}"
+        f" p99 {milliseconds(outcome.delays, 0.99):.1f}"
+        f" max {milliseconds(outcome.delays, 1):.1f} ms" + at_rest(outcome)
+    )
+
+
+def at_rest(outcome: Outcome) -> str:
+    """Nothing when the run was too short to come to rest."""
+    if not outcome.delays_at_rest:
+        return ""
+    most = milliseconds(outcome.delays_at_rest, 1)
+    return f", at rest beside a long transaction max {most:.1f} ms"
+
+
+def milliseconds(delays: Sequence[float], part: float) -> float:
+    return 1_000 * percentile(delays, part)
+
+
+def as_figures(outcomes: Sequence[Outcome], controls: Sequence[Outcome]) -> list[Figure]:
+    """The sums over all seeds, the delays of all seeds together, and what the controls show."""
+    names = sorted({each.trial.relay for each in (*outcomes, *controls)})
+    return [
+        figure
+        for name in names
+        for figure in figures_of(
+            name, [each for each in (*outcomes, *controls) if each.trial.relay == name]
+        )
+    ]
+
+
+def figures_of(relay: str, outcomes: Sequence[Outcome]) -> list[Figure]:
+    counts = {
+        "seeds": len(outcomes),
+        "committed": sum(each.verdict.committed for each in outcomes),
+        "delivered": sum(each.verdict.delivered for each in outcomes),
+        "lost": sum(each.verdict.lost for each in outcomes),
+        "phantom": sum(each.verdict.phantom for each in outcomes),
+        "inversions": sum(each.verdict.inversions for each in outcomes),
+        "broken links": sum(each.verdict.broken_links for each in outcomes),
+        "misremembered": sum(each.verdict.misremembered for each in outcomes),
+        "duplicates": sum(each.verdict.duplicates for each in outcomes),
+        "duplicates without a cause": sum(
+            each.verdict.duplicates_without_cause for each in outcomes
+        ),
+        "duplicates at most": sum(each.duplicates_bound for each in outcomes),
+        "blows": sum(each.blows for each in outcomes),
+        "races lost": sum(each.races_lost for each in outcomes),
+    }
+    delays = sorted(delay for each in outcomes for delay in each.delays)
+    at_rest = sorted(delay for each in outcomes for delay in each.delays_at_rest)
+    times = {
+        "delay p50": milliseconds(delays, 0.5),
+        "delay p99": milliseconds(delays, 0.99),
+        "delay max": milliseconds(delays, 1),
+        "delay p99 at rest beside a long transaction": milliseconds(at_rest, 0.99),
+        "delay max at rest beside a long transaction": milliseconds(at_rest, 1),
+    }
+    return [
+        *(Figure(name=f"{relay} {name}", value=value, unit="1") for name, value in counts.items()),
+        *(
+            Figure(name=f"{relay} {name}", value=round(value, 1), unit="ms")
+            for name, value in times.items()
+            if not math.isnan(value)
+        ),
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

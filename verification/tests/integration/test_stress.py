@@ -1,0 +1,63 @@
+"""A short `make stress`: ours stands it, and the harness sees the flaws of simpler relays."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+
+import pytest
+
+PROGRAM = "verification.stress.campaign"
+OPTIONS = ("--seeds", "1", "--seconds", "4", "--writers", "32", "--streams", "20")
+SECONDS_MAX = 300
+
+Figures = Mapping[str, float]
+
+
+@pytest.fixture(scope="module")
+def figures(tmp_path_factory: pytest.TempPathFactory) -> Figures:
+    """What a seed and both controls came to; the command must have ended well."""
+    folder = tmp_path_factory.mktemp("stress")
+    ended = subprocess.run(
+        [sys.executable, "-m", PROGRAM, *OPTIONS],
+        env=os.environ | {"HOMETOWN_RUN_DIR": str(folder)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
+    )
+    assert ended.returncode == 0, f"{ended.stdout}\n{ended.stderr}"
+    content = json.loads((folder / "bench" / "stress.json").read_text())
+    return {figure["name"]: figure["value"] for figure in content}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "lost",
+        "phantom",
+        "inversions",
+        "broken links",
+        "misremembered",
+        "duplicates without a cause",
+    ],
+)
+def test_killed_relays_and_brokers_leave_nothing(figures: Figures, wrong: str) -> None:
+    assert figures[f"ours {wrong}"] == 0
+
+
+def test_the_run_was_no_walk_in_the_park(figures: Figures) -> None:
+    assert figures["ours committed"] > 0
+    assert figures["ours races lost"] > 0
+    assert figures["ours blows"] >= 4
+
+
+def test_a_cursor_on_the_position_loses_events_under_the_same_writers(figures: Figures) -> None:
+    assert figures["position lost"] > 0
+
+
+def test_a_horizon_inverts_events_under_the_same_writers(figures: Figures) -> None:
+    assert figures["horizon lost"] == 0
+    assert figures["horizon inversions"] > 0
