@@ -132,13 +132,13 @@ imports: setup ## which room may import which
 	@.venv/bin/lint-imports
 
 contracts: setup ## write the schemas and the AsyncAPI document of what the code says
-	$(VENV_PYTHON) -m contracts write
+	@$(VENV_PYTHON) -m contracts write
 
 contracts-check: setup ## does the code keep what was promised, and do the files say it?
-	$(VENV_PYTHON) -m contracts check
+	@$(VENV_PYTHON) -m contracts check
 
 contracts-release: setup ## promise what the code says from now on
-	$(VENV_PYTHON) -m contracts release
+	@$(VENV_PYTHON) -m contracts release
 
 unit: setup ## tests that need no server
 	@$(VENV_PYTHON) -m pytest $(wildcard */tests/unit)

@@ -74,8 +74,8 @@ def run(part: Part[S], size: S) -> Sequence[Figure]:
     """Measure one part on servers of its own, and show what was found."""
     load = os.getloadavg()[0]
     tell(f"\n{part.summary.splitlines()[0]}\nload average of the last minute: {load:.2f}")
-    with testing.throwaway_stack(part.composition) as site:
-        measured = uvloop.run(part.measure(site, size))
+    with testing.throwaway_stack(part.spec) as context:
+        measured = uvloop.run(part.measure(context, size))
     tell(as_table(measured))
     return [
         Figure(name=f"{part.name}: load average before", value=load, unit="processes"),

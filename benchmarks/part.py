@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from benchmarks.series import Series
-from local_stack.composition import Composition, Site
+from local_stack.stack_spec import StackContext, StackSpec
 
 S = TypeVar("S")
 """What says how much is measured; each benchmark has its own."""
@@ -13,9 +13,9 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part(Generic[S]):
-    """`measure` finds what `composition` says ready and empty, for itself alone."""
+    """`measure` finds the processes of `spec` ready and empty, for itself alone."""
 
     name: str
     summary: str
-    composition: Composition
-    measure: Callable[[Site, S], Coroutine[object, object, Sequence[Series]]]
+    spec: StackSpec
+    measure: Callable[[StackContext, S], Coroutine[object, object, Sequence[Series]]]

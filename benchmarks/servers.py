@@ -15,7 +15,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from fetching.errors import Failure
 from local_stack import ports, postgres
-from local_stack.composition import HOST, Site
+from local_stack.stack_spec import HOST, StackContext
 from shared.runtime import postgres as service_postgres
 
 PARTITIONS = 4
@@ -32,20 +32,20 @@ LOG_APPEND_TIME: Mapping[str, str] = {"message.timestamp.type": "LogAppendTime"}
 
 
 @asynccontextmanager
-async def database(site: Site, *packages: str) -> AsyncIterator[str]:
+async def database(context: StackContext, *packages: str) -> AsyncIterator[str]:
     """The DSN of a new database with the tables of the packages; gone afterwards."""
     name = f"bench_{uuid4().hex}"
-    await administer(site, f"CREATE DATABASE {name}")
+    await administer(context, f"CREATE DATABASE {name}")
     try:
-        dsn = postgres.dsn(site, postgres.SUPERUSER, name)
+        dsn = postgres.dsn(context, postgres.SUPERUSER, name)
         await service_postgres.migrate(dsn, *packages)
         yield dsn
     finally:
-        await administer(site, f"DROP DATABASE {name} WITH (FORCE)")
+        await administer(context, f"DROP DATABASE {name} WITH (FORCE)")
 
 
-async def administer(site: Site, sql: str) -> None:
-    connection = await asyncpg.connect(postgres.dsn(site, postgres.SUPERUSER))
+async def administer(context: StackContext, sql: str) -> None:
+    connection = await asyncpg.connect(postgres.dsn(context, postgres.SUPERUSER))
     try:
         await connection.execute(sql)
     finally:
@@ -62,10 +62,12 @@ async def connected(dsn: str) -> AsyncIterator[asyncpg.Connection]:
 
 
 @asynccontextmanager
-async def topic(site: Site, timestamps: Mapping[str, str] = CREATE_TIME) -> AsyncIterator[str]:
+async def topic(
+    context: StackContext, timestamps: Mapping[str, str] = CREATE_TIME
+) -> AsyncIterator[str]:
     """The name of a new topic with PARTITIONS partitions; gone afterwards, with its disk space."""
     name = f"bench-{uuid4().hex}"
-    client = AIOKafkaAdminClient(bootstrap_servers=site.address("kafka"))
+    client = AIOKafkaAdminClient(bootstrap_servers=context.address("kafka"))
     await client.start()
     try:
         await client.create_topics([NewTopic(name, PARTITIONS, 1, topic_configs=dict(timestamps))])
@@ -76,19 +78,19 @@ async def topic(site: Site, timestamps: Mapping[str, str] = CREATE_TIME) -> Asyn
 
 
 @asynccontextmanager
-async def tail(site: Site, name: str) -> AsyncIterator[AIOKafkaConsumer]:
+async def tail(context: StackContext, name: str) -> AsyncIterator[AIOKafkaConsumer]:
     """A consumer of all partitions of a topic, from its present end."""
-    async with reader(site, await ends(site, name)) as consumer:
+    async with reader(context, await ends(context, name)) as consumer:
         yield consumer
 
 
 @asynccontextmanager
 async def reader(
-    site: Site, offsets: Mapping[TopicPartition, int]
+    context: StackContext, offsets: Mapping[TopicPartition, int]
 ) -> AsyncIterator[AIOKafkaConsumer]:
     """A consumer of these partitions from these offsets on."""
     consumer = AIOKafkaConsumer(
-        bootstrap_servers=site.address("kafka"),
+        bootstrap_servers=context.address("kafka"),
         fetch_max_wait_ms=FETCH_WAIT_MILLISECONDS,
         fetch_min_bytes=1,
     )
@@ -102,9 +104,9 @@ async def reader(
         await consumer.stop()
 
 
-async def ends(site: Site, name: str) -> Mapping[TopicPartition, int]:
+async def ends(context: StackContext, name: str) -> Mapping[TopicPartition, int]:
     """Where the next record of each partition will be."""
-    async with reader(site, {}) as consumer:
+    async with reader(context, {}) as consumer:
         found: Mapping[TopicPartition, int] = await consumer.end_offsets(partitions_of(name))
         return found
 
@@ -183,20 +185,20 @@ class Running:
 
 @asynccontextmanager
 async def python(
-    site: Site, arguments: Sequence[str], environment: Mapping[str, str]
+    context: StackContext, arguments: Sequence[str], environment: Mapping[str, str]
 ) -> AsyncIterator[Running]:
     """`python arguments` as a process; killed in the end, unless it was stopped before."""
-    async with process(site, [sys.executable, *arguments], environment) as running:
+    async with process(context, [sys.executable, *arguments], environment) as running:
         yield running
 
 
 @asynccontextmanager
 async def process(
-    site: Site, command: Sequence[str], environment: Mapping[str, str]
+    context: StackContext, command: Sequence[str], environment: Mapping[str, str]
 ) -> AsyncIterator[Running]:
     """Any command as a process; killed in the end, unless it was stopped before."""
     what = " ".join(command[1:])
-    with (site.folder / "logs" / f"bench-{uuid4().hex}.log").open("w+b") as output:
+    with (context.folder / "logs" / f"bench-{uuid4().hex}.log").open("w+b") as output:
         started = await asyncio.create_subprocess_exec(
             *command,
             env=os.environ | environment,
@@ -211,20 +213,20 @@ async def process(
             await running.kill()
 
 
-def settings_of_process(site: Site, dsn: str) -> dict[str, str]:
-    """The environment of a process of a service. Its HTTP_PORT is also that of its doorbell."""
+def settings_of_process(context: StackContext, dsn: str) -> dict[str, str]:
+    """The environment of a process of a service. A relay is notified on its HTTP_PORT, too."""
     return {
         "DATABASE_URL": dsn,
-        "KAFKA_BOOTSTRAP_SERVERS": site.address("kafka"),
+        "KAFKA_BOOTSTRAP_SERVERS": context.address("kafka"),
         "HTTP_HOST": HOST,
         "HTTP_PORT": str(ports.find_free()),
     }
 
 
 @asynccontextmanager
-async def relay(site: Site, environment: Mapping[str, str]) -> AsyncIterator[Running]:
+async def relay(context: StackContext, environment: Mapping[str, str]) -> AsyncIterator[Running]:
     """The relay of a service, as the stack runs it."""
-    async with python(site, ["-m", "users_svc", "relay"], environment) as running:
+    async with python(context, ["-m", "users_svc", "relay"], environment) as running:
         yield running
 
 

@@ -9,7 +9,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import core_schema
 
 from shared.eventsourcing.codec import Codec
-from shared.web.forms import MONEY_FORM
+from shared.web.field_types import MONEY_FORM
 
 Schema = dict[str, Any]
 

@@ -60,7 +60,7 @@ SET_BY_THE_STACK = {
     "http_host",
     "http_port",
     "otel_exporter_otlp_endpoint",
-    "relay_doorbell",
+    "relay_address",
     "personal_data_key",
     "users_url",
     "analytics_url",

@@ -17,7 +17,7 @@ from local_stack.testing import bearer
 from shared.runtime import postgres
 from shared.runtime.identifiers import new_id
 from shared.runtime.settings import DEVELOPMENT_ISSUER
-from shared.web.auth import Door, Verifier
+from shared.web.auth import RequestAuthenticator, Verifier
 from shared.web.limits import Rates
 from shared.web.signing_keys import SigningKeys
 from test_support.system.attacks import AGAINST_OTHERS, MALFORMED, Attack
@@ -357,10 +357,10 @@ async def test_with_the_attackers_key_the_same_attack_succeeds(
     verifier = Verifier(
         SigningKeys(keys.as_uri()), issuer=DEVELOPMENT_ISSUER, audience=issuer.AUDIENCE
     )
-    door = Door(verifier=verifier, rates=Rates(ATTACKS_MIN))
+    authenticator = RequestAuthenticator(verifier=verifier, rates=Rates(ATTACKS_MIN))
     await postgres.migrate(database, "shared", "users_svc")
     async with open_resources(UsersSettings(database_url=PostgresDsn(database)), "test") as opened:
-        app = api.create_app(opened, Vault(opened.pool, os.urandom(KEY_BYTES)), door)
+        app = api.create_app(opened, Vault(opened.pool, os.urandom(KEY_BYTES)), authenticator)
         async with httpx.AsyncClient(
             transport=httpx.ASGITransport(app),
             base_url="http://users",

@@ -185,9 +185,9 @@ async def audit(users_dsn: str, orders_dsn: str) -> Books:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.parse_args()
-    site = as_found(Settings())
+    context = as_found(Settings())
     try:
-        books = asyncio.run(audit(dsn(site, "users"), dsn(site, "orders")))
+        books = asyncio.run(audit(dsn(context, "users"), dsn(context, "orders")))
     except (OSError, KeyError, asyncpg.PostgresError) as error:
         sys.exit(f"hometown: the databases cannot be asked: {error} (start them: make up)")
     wrong = list(findings(books))

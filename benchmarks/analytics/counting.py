@@ -18,8 +18,8 @@ from benchmarks.servers import Running
 from fetching import class_archive
 from fetching.errors import Failure
 from fetching.jars import SPARK_JARS, fetch
-from local_stack.composition import Site
 from local_stack.hometown import spark_variables
+from local_stack.stack_spec import StackContext
 from shared.runtime.progress import tell_in_place
 
 POLL_SECONDS = 0.02
@@ -116,33 +116,35 @@ def counted(orders: int) -> Callable[[Sequence[Batch]], bool]:
 
 
 @asynccontextmanager
-async def counting(site: Site, settings: Mapping[str, str]) -> AsyncIterator[Job]:
+async def counting(context: StackContext, settings: Mapping[str, str]) -> AsyncIterator[Job]:
     """The job on empty tables with a new checkpoint, from the beginning of the topics.
 
     `settings` are environment variables beside those that the stack gives it.
     """
-    async with tables(site) as (dsn, connection), folder(site) as own:
-        environment = {**job_variables(site, dsn, own), **settings}
+    async with tables(context) as (dsn, connection), folder(context) as own:
+        environment = {**job_variables(context, dsn, own), **settings}
         started_at = time.time()
-        async with servers.python(site, ["-m", "analytics_spark", "job"], environment) as running:
+        async with servers.python(
+            context, ["-m", "analytics_spark", "job"], environment
+        ) as running:
             yield Job(running=running, started_at=started_at, folder=own, connection=connection)
             await running.stop()
 
 
 @asynccontextmanager
-async def tables(site: Site) -> AsyncIterator[tuple[str, asyncpg.Connection]]:
+async def tables(context: StackContext) -> AsyncIterator[tuple[str, asyncpg.Connection]]:
     """The DSN of empty tables, and a connection to them."""
     async with (
-        servers.database(site, "analytics_spark") as dsn,
+        servers.database(context, "analytics_spark") as dsn,
         servers.connected(dsn) as connection,
     ):
         yield dsn, connection
 
 
 @asynccontextmanager
-async def folder(site: Site) -> AsyncIterator[Path]:
+async def folder(context: StackContext) -> AsyncIterator[Path]:
     """A new folder; gone afterwards, with its disk space."""
-    own = site.folder / f"bench-{uuid4().hex}"
+    own = context.folder / f"bench-{uuid4().hex}"
     (own / "tmp").mkdir(parents=True)
     try:
         yield own
@@ -150,14 +152,14 @@ async def folder(site: Site) -> AsyncIterator[Path]:
         shutil.rmtree(own, ignore_errors=True)
 
 
-def job_variables(site: Site, dsn: str, own: Path) -> dict[str, str]:
+def job_variables(context: StackContext, dsn: str, own: Path) -> dict[str, str]:
     """What the stack tells the job, but with tables and a folder for one run."""
-    fetch(SPARK_JARS, site.settings, tell_in_place)
-    class_archive.make(site.settings, tell_in_place)
+    fetch(SPARK_JARS, context.settings, tell_in_place)
+    class_archive.make(context.settings, tell_in_place)
     return {
         "ENVIRONMENT": "development",
-        **servers.settings_of_process(site, dsn),
-        **spark_variables(site),
+        **servers.settings_of_process(context, dsn),
+        **spark_variables(context),
         "CHECKPOINT_DIR": str(own / "checkpoint"),
         "SPARK_LOCAL_DIRS": str(own / "local"),
         "TMPDIR": str(own / "tmp"),

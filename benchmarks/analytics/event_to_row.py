@@ -17,9 +17,9 @@ from benchmarks.arrivals import percentiles
 from benchmarks.part import Part
 from benchmarks.series import Samples, Series, series
 from fetching.errors import Failure
-from local_stack.composition import Composition, Site
 from local_stack.kafka import KAFKA
 from local_stack.postgres import POSTGRES
+from local_stack.stack_spec import StackContext, StackSpec
 from shared.messaging import kafka, topics
 from shared.messaging.topics import DOMAIN_TOPIC
 from shared.runtime.brokers import Brokers
@@ -39,16 +39,16 @@ APPENDED = "from the append in Kafka to the row"
 RANKS = {"p50": "", "p99": "below 2 000"}
 
 
-async def measure(site: Site, size: Size) -> list[Series]:
+async def measure(context: StackContext, size: Size) -> list[Series]:
     samples = Samples(list)
-    await create_topics(site.address("kafka"))
-    client = kafka.producer(Brokers(site.address("kafka")), "bench")
+    await create_topics(context.address("kafka"))
+    client = kafka.producer(Brokers(context.address("kafka")), "bench")
     await client.start()
     try:
         for number in range(1, size.rounds + 1):
             tell_in_place(f"latency: round {number} of {size.rounds}")
-            await empty_topics(site.address("kafka"))
-            await one_round(site, client, size, samples)
+            await empty_topics(context.address("kafka"))
+            await one_round(context, client, size, samples)
     finally:
         await kafka.close(client)
     cold = series(samples, COLD, "s", goal="below 15")
@@ -64,11 +64,13 @@ async def measure(site: Site, size: Size) -> list[Series]:
     return [cold, *ranks]
 
 
-async def one_round(site: Site, client: AIOKafkaProducer, size: Size, samples: Samples) -> None:
+async def one_round(
+    context: StackContext, client: AIOKafkaProducer, size: Size, samples: Samples
+) -> None:
     """A shop that is open already when the job starts, with its default settings."""
     history = ShopHistory(1, users=size.users, items=size.items)
     await kafka.publish(client, [*history.opening(), *history.now(WAITING_ORDERS)])
-    async with counting.counting(site, {}) as job:
+    async with counting.counting(context, {}) as job:
         first = await job.batches(counting.counted(WAITING_ORDERS), START_SECONDS_MAX)
         samples[COLD].append(first[0].seen_at - job.started_at)
         seconds = size.warm_up_seconds + size.seconds
@@ -76,13 +78,13 @@ async def one_round(site: Site, client: AIOKafkaProducer, size: Size, samples: S
         watch = asyncio.create_task(job.batches(all_orders, seconds + END_SECONDS_MAX))
         try:
             await publish(client, history, size.rate, size.warm_up_seconds)
-            begin = await servers.ends(site, ORDERS_TOPIC)
+            begin = await servers.ends(context, ORDERS_TOPIC)
             await publish(client, history, size.rate, size.seconds)
             batches = await watch
         finally:
             watch.cancel()
         await job.demand_totals(history.totals)
-    waited = await milliseconds_to_row(site, begin, batches)
+    waited = await milliseconds_to_row(context, begin, batches)
     for rank, value in percentiles(waited).items():
         samples[rank].append(value)
 
@@ -114,13 +116,13 @@ async def publish(client: AIOKafkaProducer, history: ShopHistory, rate: int, sec
 
 
 async def milliseconds_to_row(
-    site: Site, begin: Mapping[TopicPartition, int], batches: Sequence[Batch]
+    context: StackContext, begin: Mapping[TopicPartition, int], batches: Sequence[Batch]
 ) -> list[float]:
     """Of each order since `begin`, from the broker's time to when its batch was seen."""
-    ends = await servers.ends(site, ORDERS_TOPIC)
+    ends = await servers.ends(context, ORDERS_TOPIC)
     appended: dict[TopicPartition, list[float]] = {each: [] for each in begin}
     async with (
-        servers.reader(site, begin) as consumer,
+        servers.reader(context, begin) as consumer,
         servers.bounded(READ_SECONDS_MAX, "to read the topic"),
     ):
         while any(begin[each] + len(times) < ends[each] for each, times in appended.items()):
@@ -145,6 +147,6 @@ def waits(
 PART = Part(
     name="latency",
     summary=__doc__ or "",
-    composition=Composition(processes=(POSTGRES, KAFKA)),
+    spec=StackSpec(processes=(POSTGRES, KAFKA)),
     measure=measure,
 )

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import psutil
 
 from local_stack import supervision
-from local_stack.composition import Site
+from local_stack.stack_spec import StackContext
 
 
 def family(pid: int) -> Iterator[psutil.Process]:
@@ -40,7 +40,7 @@ def resident_bytes(pid: int) -> int:
     return resident
 
 
-def servers_cpu_seconds(site: Site) -> dict[str, float]:
+def servers_cpu_seconds(context: StackContext) -> dict[str, float]:
     """What PostgreSQL and Kafka have used so far, by name."""
-    programs = supervision.programs(site.folder) or {}
+    programs = supervision.programs(context.folder) or {}
     return {name: cpu_seconds(each.pid) for name, each in programs.items()}

@@ -9,9 +9,9 @@ from benchmarks.analytics.job_sizes import Size
 from benchmarks.part import Part
 from benchmarks.series import Samples, Series, series
 from fetching.errors import Failure
-from local_stack.composition import Composition, Site
 from local_stack.kafka import KAFKA
 from local_stack.postgres import POSTGRES
+from local_stack.stack_spec import StackContext, StackSpec
 from shared.messaging import topics
 from shared.runtime.brokers import Brokers
 from shared.runtime.progress import tell_in_place
@@ -24,23 +24,23 @@ REBUILT = "counted again, from the start of the process to its end"
 RATE = "orders counted again"
 
 
-async def measure(site: Site, size: Size) -> list[Series]:
+async def measure(context: StackContext, size: Size) -> list[Series]:
     samples = Samples(list)
-    await topics.create(Brokers(site.address("kafka")))
+    await topics.create(Brokers(context.address("kafka")))
     tell_in_place(f"rebuild: publishing {size.orders:,} orders")
-    totals = await shop_history.fill(site.address("kafka"), size)
+    totals = await shop_history.fill(context.address("kafka"), size)
     speed = counting.at_full_speed(size.per_batch)
     for number in range(1, size.rounds + 1):
         tell_in_place(f"rebuild: round {number} of {size.rounds}")
-        async with counting.counting(site, speed) as job:
+        async with counting.counting(context, speed) as job:
             batches = await job.batches(counting.counted(totals.orders))
             await job.demand_totals(totals)
             cells = await counting.cells(job.connection)
         samples[LIVE].append(batches[-1].seen_at - job.started_at)
-        async with counting.tables(site) as (dsn, connection), counting.folder(site) as own:
-            environment = {**counting.job_variables(site, dsn, own), **speed}
+        async with counting.tables(context) as (dsn, connection), counting.folder(context) as own:
+            environment = {**counting.job_variables(context, dsn, own), **speed}
             began_at = time.perf_counter()
-            async with servers.python(site, [str(AGAIN)], environment) as running:
+            async with servers.python(context, [str(AGAIN)], environment) as running:
                 await running.finished(AGAIN_SECONDS_MAX)
             seconds = time.perf_counter() - began_at
             if await counting.cells(connection) != cells:
@@ -54,6 +54,6 @@ async def measure(site: Site, size: Size) -> list[Series]:
 PART = Part(
     name="rebuild",
     summary=__doc__ or "",
-    composition=Composition(processes=(POSTGRES, KAFKA)),
+    spec=StackSpec(processes=(POSTGRES, KAFKA)),
     measure=measure,
 )

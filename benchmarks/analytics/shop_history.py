@@ -24,7 +24,7 @@ ORDERS_OF_A_MOVE = 50
 ORDERS_OF_A_CORRECTION = 500
 LATE_SHARE = 0.2
 LATE_MILLISECONDS_MAX = 600_000
-"""So much earlier than its neighbours in the topic is the time of a late order, at most."""
+"""So much earlier than the records around it in the topic is the time of a late order, at most."""
 QUANTITY_MAX = 4
 CENTS_MIN, CENTS_MAX = 100, 10_000
 

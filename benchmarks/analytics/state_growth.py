@@ -13,9 +13,9 @@ from benchmarks.analytics.counting import Batch, Job
 from benchmarks.analytics.job_sizes import Size
 from benchmarks.part import Part
 from benchmarks.series import Series
-from local_stack.composition import Composition, Site
 from local_stack.kafka import KAFKA
 from local_stack.postgres import POSTGRES
+from local_stack.stack_spec import StackContext, StackSpec
 from shared.messaging import topics
 from shared.runtime.brokers import Brokers
 from shared.runtime.progress import tell_in_place
@@ -28,12 +28,12 @@ CHECKPOINT = "checkpoint"
 STORES = "state stores (RocksDB)"
 
 
-async def measure(site: Site, size: Size) -> list[Series]:
-    await topics.create(Brokers(site.address("kafka")))
+async def measure(context: StackContext, size: Size) -> list[Series]:
+    await topics.create(Brokers(context.address("kafka")))
     tell_in_place(f"state: publishing {size.orders:,} orders")
-    totals = await shop_history.fill(site.address("kafka"), size)
+    totals = await shop_history.fill(context.address("kafka"), size)
     tell_in_place("state: counting")
-    async with counting.counting(site, counting.at_full_speed(size.state_per_batch)) as job:
+    async with counting.counting(context, counting.at_full_speed(size.state_per_batch)) as job:
         looks = Looks(job)
         batches = await job.batches(lambda seen: looks.done(seen, totals.orders))
         await job.demand_totals(totals)
@@ -119,6 +119,6 @@ def beside_the_second(fifths: Sequence[Series]) -> list[Series]:
 PART = Part(
     name="state",
     summary=__doc__ or "",
-    composition=Composition(processes=(POSTGRES, KAFKA)),
+    spec=StackSpec(processes=(POSTGRES, KAFKA)),
     measure=measure,
 )

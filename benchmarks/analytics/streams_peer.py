@@ -15,7 +15,7 @@ from benchmarks.analytics import counting, process_tree
 from fetching.errors import Failure
 from fetching.jars import JarList, fetch
 from fetching.java import find_java
-from local_stack.composition import Site
+from local_stack.stack_spec import StackContext
 from shared.runtime.progress import tell_in_place
 
 SOURCE = Path(__file__).with_name("streams-peer") / "StreamsPeer.java"
@@ -49,18 +49,18 @@ class PeerRun:
     resident_bytes_max: int
 
 
-async def run(site: Site, lines: int) -> PeerRun:
+async def run(context: StackContext, lines: int) -> PeerRun:
     """Let it join all lines. Raises Failure when it does not, or cannot be compiled."""
-    classes = compiled(site)
-    async with counting.folder(site) as own, servers.topic(site) as output:
+    classes = compiled(context)
+    async with counting.folder(context) as own, servers.topic(context) as output:
         command = [
             *(str(find_java()), *JVM_OPTIONS, f"-Djava.io.tmpdir={own / 'tmp'}"),
-            *("-cp", f"{classes}:{jars(site)}/*", SOURCE.stem),
-            *(site.address("kafka"), str(THREADS), str(lines), output, str(own / "state")),
+            *("-cp", f"{classes}:{jars(context)}/*", SOURCE.stem),
+            *(context.address("kafka"), str(THREADS), str(lines), output, str(own / "state")),
         ]
         started_at, resident = time.time(), 0
         async with (
-            servers.process(site, command, {}) as running,
+            servers.process(context, command, {}) as running,
             servers.bounded(JOIN_SECONDS_MAX, "to join"),
         ):
             ended = asyncio.create_task(running.finished(JOIN_SECONDS_MAX))
@@ -69,14 +69,14 @@ async def run(site: Site, lines: int) -> PeerRun:
                 await asyncio.wait([ended], timeout=LOOK_EVERY_SECONDS)
             await ended
             marks = [Mark(**json.loads(line)) for line in running.words.splitlines()]
-    await forget(site)
+    await forget(context)
     return PeerRun(started_at=started_at, marks=marks, resident_bytes_max=resident)
 
 
-def compiled(site: Site) -> Path:
+def compiled(context: StackContext) -> Path:
     """The folder with its classes. Raises Failure without a JDK."""
-    classes = site.folder / "streams-peer"
-    command = [str(compiler()), "-d", str(classes), "-cp", f"{jars(site)}/*", str(SOURCE)]
+    classes = context.folder / "streams-peer"
+    command = [str(compiler()), "-d", str(classes), "-cp", f"{jars(context)}/*", str(SOURCE)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_SECONDS_MAX)
     if done.returncode:
         raise Failure(f"{SOURCE.name} does not compile", details=done.stderr.splitlines())
@@ -94,13 +94,13 @@ def compiler() -> Path:
     return found
 
 
-def jars(site: Site) -> Path:
-    return fetch(PEER_JARS, site.settings, tell_in_place)
+def jars(context: StackContext) -> Path:
+    return fetch(PEER_JARS, context.settings, tell_in_place)
 
 
-async def forget(site: Site) -> None:
+async def forget(context: StackContext) -> None:
     """Delete the topics that it made for itself: the next run makes its own."""
-    client = AIOKafkaAdminClient(bootstrap_servers=site.address("kafka"))
+    client = AIOKafkaAdminClient(bootstrap_servers=context.address("kafka"))
     await client.start()
     try:
         names = await client.list_topics()

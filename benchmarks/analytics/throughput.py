@@ -11,9 +11,9 @@ from benchmarks.analytics.shop_history import Totals
 from benchmarks.analytics.streams_peer import PeerRun
 from benchmarks.part import Part
 from benchmarks.series import Samples, Series, series
-from local_stack.composition import Composition, Site
 from local_stack.kafka import KAFKA
 from local_stack.postgres import POSTGRES
+from local_stack.stack_spec import StackContext, StackSpec
 from shared.messaging import topics
 from shared.runtime.brokers import Brokers
 from shared.runtime.progress import tell_in_place
@@ -40,43 +40,45 @@ BATCHES_AROUND = 3
 """So many are looked at together: a single one may have met somebody else."""
 
 
-async def measure(site: Site, size: Size) -> list[Series]:
+async def measure(context: StackContext, size: Size) -> list[Series]:
     """Who goes first changes from round to round."""
     samples = Samples(list)
-    await topics.create(Brokers(site.address("kafka")))
+    await topics.create(Brokers(context.address("kafka")))
     tell_in_place(f"throughput: publishing {size.orders:,} orders")
-    totals = await shop_history.fill(site.address("kafka"), size)
+    totals = await shop_history.fill(context.address("kafka"), size)
     for number in range(1, size.rounds + 1):
         tell_in_place(f"throughput: round {number} of {size.rounds}")
         if number % 2:
-            skipped = await one_of_ours(site, size, totals, samples)
-            await one_of_the_peer(site, size, skipped, samples)
+            skipped = await one_of_ours(context, size, totals, samples)
+            await one_of_the_peer(context, size, skipped, samples)
         else:
-            await one_of_the_peer(site, size, size.per_batch * counting.WARMING_BATCHES, samples)
-            await one_of_ours(site, size, totals, samples)
+            await one_of_the_peer(context, size, size.per_batch * counting.WARMING_BATCHES, samples)
+            await one_of_ours(context, size, totals, samples)
     for number, part in enumerate(size.parts_of_backlog, start=1):
         tell_in_place(f"throughput: batches of {part.per_batch:,}, {number}")
-        async with counting.counting(site, counting.at_full_speed(part.per_batch)) as job:
+        async with counting.counting(context, counting.at_full_speed(part.per_batch)) as job:
             batches = await job.batches(counting.counted(part.orders))
         take_job(f"job, {part.per_batch:,} per batch", job, batches, samples)
     return as_series(samples, size)
 
 
-async def one_of_ours(site: Site, size: Size, totals: Totals, samples: Samples) -> int:
+async def one_of_ours(context: StackContext, size: Size, totals: Totals, samples: Samples) -> int:
     """Count all. The orders that the warm-up had."""
-    before = process_tree.servers_cpu_seconds(site)
-    async with counting.counting(site, counting.at_full_speed(size.per_batch)) as job:
+    before = process_tree.servers_cpu_seconds(context)
+    async with counting.counting(context, counting.at_full_speed(size.per_batch)) as job:
         batches = await job.batches(counting.counted(totals.orders))
-        take_servers(OURS, site, before, totals.orders, samples)
+        take_servers(OURS, context, before, totals.orders, samples)
         await job.demand_totals(totals)
     take_job(OURS, job, batches, samples)
     return sum(batch.counted for batch in batches[: counting.WARMING_BATCHES])
 
 
-async def one_of_the_peer(site: Site, size: Size, skipped: int, samples: Samples) -> None:
-    before = process_tree.servers_cpu_seconds(site)
-    run = await streams_peer.run(site, size.orders)
-    take_servers(PEER, site, before, size.orders, samples)
+async def one_of_the_peer(
+    context: StackContext, size: Size, skipped: int, samples: Samples
+) -> None:
+    before = process_tree.servers_cpu_seconds(context)
+    run = await streams_peer.run(context, size.orders)
+    take_servers(PEER, context, before, size.orders, samples)
     take_peer(run, skipped, samples)
 
 
@@ -127,10 +129,10 @@ def take_peer(run: PeerRun, skipped: int, samples: Samples) -> None:
 
 
 def take_servers(
-    name: str, site: Site, before: dict[str, float], orders: int, samples: Samples
+    name: str, context: StackContext, before: dict[str, float], orders: int, samples: Samples
 ) -> None:
     """What the servers used for this run, beside the processes that are compared."""
-    after = process_tree.servers_cpu_seconds(site)
+    after = process_tree.servers_cpu_seconds(context)
     for server, what in (("kafka", KAFKA_CPU), ("postgres", POSTGRES_CPU)):
         per_order = (after[server] - before[server]) / orders * MICROSECONDS
         samples[named(name, what)].append(per_order)
@@ -175,6 +177,6 @@ def flatness(samples: Samples, name: str) -> list[Series]:
 PART = Part(
     name="throughput",
     summary=__doc__ or "",
-    composition=Composition(processes=(POSTGRES, KAFKA)),
+    spec=StackSpec(processes=(POSTGRES, KAFKA)),
     measure=measure,
 )

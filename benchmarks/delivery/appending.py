@@ -18,15 +18,15 @@ from benchmarks import pgbench, rows, servers
 from benchmarks.part import Part
 from benchmarks.series import Samples, Series, series
 from benchmarks.sizes import Size
-from local_stack.composition import Composition, Site
 from local_stack.postgres import POSTGRES
+from local_stack.stack_spec import StackContext, StackSpec
 from shared.eventsourcing.codec import Codec
 from shared.eventsourcing.event_store import EventStore
 from shared.messaging.messages import Metadata, PublicEvent
 from shared.runtime import postgres
-from shared.runtime.doorbell import Doorbell
 from shared.runtime.identifiers import new_id
 from shared.runtime.progress import tell_in_place
+from shared.runtime.relay_notifier import RelayNotifier
 
 TASKS = (1, 8, 32)
 PEER_THREADS = 8
@@ -69,9 +69,9 @@ def publish(event: Noted) -> PublicEvent:
     return CODEC.public(event, topic="users.v1", key=str(event.note_id))
 
 
-async def measure(site: Site, size: Size) -> list[Series]:
+async def measure(context: StackContext, size: Size) -> list[Series]:
     samples = Samples(list)
-    async with servers.database(site, "shared") as dsn, servers.connected(dsn) as connection:
+    async with servers.database(context, "shared") as dsn, servers.connected(dsn) as connection:
         await connection.execute(CREATE_PLAIN)
         for number in range(1, size.rounds + 1):
             tell_in_place(f"append: round {number} of {size.rounds}")
@@ -130,7 +130,7 @@ async def stored_per_second(dsn: str, tasks: int, seconds: int) -> float:
             source="bench",
             codec=CODEC,
             publish=publish,
-            doorbell=Doorbell(None),
+            relay_notifier=RelayNotifier(None),
         )
 
         async def append() -> None:
@@ -219,6 +219,6 @@ def as_series(samples: Samples) -> list[Series]:
 PART = Part(
     name="append",
     summary=__doc__ or "",
-    composition=Composition(processes=(POSTGRES,)),
+    spec=StackSpec(processes=(POSTGRES,)),
     measure=measure,
 )

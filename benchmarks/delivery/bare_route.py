@@ -6,7 +6,7 @@ from decimal import Decimal
 import asyncpg
 from fastapi import FastAPI, Response
 
-from orders_svc.order.forms import OrderLineResponse, OrderResponse, PlaceOrderRequest
+from orders_svc.order.schemas import OrderLineResponse, OrderResponse, PlaceOrderRequest
 from shared.runtime import postgres, processes
 from shared.runtime.identifiers import new_id
 from shared.runtime.settings import Settings

@@ -18,9 +18,9 @@ from benchmarks.series import Samples, Series, series
 from benchmarks.sizes import Size
 from fetching.errors import Failure
 from local_stack import supervision
-from local_stack.composition import Site
 from local_stack.hometown import HOMETOWN
 from local_stack.jaeger import JAEGER
+from local_stack.stack_spec import StackContext
 from shared.runtime.progress import tell_in_place
 
 USERS = 200
@@ -75,34 +75,34 @@ def milliseconds_to_decision(order: Ordered) -> float:
     return (order.decided_at - order.due_at) * MILLISECONDS
 
 
-async def measure(site: Site, size: Size) -> list[Series]:
+async def measure(context: StackContext, size: Size) -> list[Series]:
     samples = Samples(list)
-    await open_shop(site)
+    await open_shop(context)
     tell_in_place("confirming: warming up")
-    await order(site, RATE, size.order_warm_up_seconds)
+    await order(context, RATE, size.order_warm_up_seconds)
     for number in range(1, size.rounds + 1):
         tell_in_place(f"confirming: round {number} of {size.rounds}, {RATE} orders a second")
-        step = await order(site, RATE, size.order_seconds)
+        step = await order(context, RATE, size.order_seconds)
         take_latency(step, samples)
-        for name, value in (await median_hops(site, step.orders)).items():
+        for name, value in (await median_hops(context, step.orders)).items():
             samples[name].append(value)
         tell_in_place(f"confirming: round {number} of {size.rounds}, more and more orders a second")
-        take_highest(await climb(site, size), samples)
+        take_highest(await climb(context, size), samples)
     return as_series(samples)
 
 
-async def open_shop(site: Site) -> None:
-    token = shop.clerk(site.folder)
-    items = await shop.list_items(site.address("orders-api"), token, ITEMS)
-    users = await shop.register_users(site.address("users-api"), token, USERS)
-    Shop(token=token, users=users, items=items).save(site.folder / shop.FILE)
+async def open_shop(context: StackContext) -> None:
+    token = shop.clerk(context.folder)
+    items = await shop.list_items(context.address("orders-api"), token, ITEMS)
+    users = await shop.register_users(context.address("users-api"), token, USERS)
+    Shop(token=token, users=users, items=items).save(context.folder / shop.FILE)
 
 
-async def climb(site: Site, size: Size) -> tuple[int, Step]:
+async def climb(context: StackContext, size: Size) -> tuple[int, Step]:
     """The highest rate that was sustained, 0 if none was, and the step to look at: its own."""
     highest: Step | None = None
     for rate in size.order_rates:
-        step = await order(site, rate, size.order_step_seconds)
+        step = await order(context, rate, size.order_step_seconds)
         if not step.is_sustained:
             return (highest.rate, highest) if highest else (0, step)
         highest = step
@@ -110,19 +110,19 @@ async def climb(site: Site, size: Size) -> tuple[int, Step]:
     return highest.rate, highest
 
 
-async def order(site: Site, rate: int, seconds: int) -> Step:
+async def order(context: StackContext, rate: int, seconds: int) -> Step:
     arguments = [
         str(Path(__file__).with_name("ordering.py")),
-        *("--shop", str(site.folder / shop.FILE)),
-        *("--address", site.address("orders-api")),
+        *("--shop", str(context.folder / shop.FILE)),
+        *("--address", context.address("orders-api")),
         *("--rate", str(rate)),
         *("--seconds", str(seconds)),
     ]
-    before = cpu_seconds(site)
-    async with servers.python(site, arguments, {}) as client:
+    before = cpu_seconds(context)
+    async with servers.python(context, arguments, {}) as client:
         await client.finished(seconds + CLIENT_SECONDS_MORE_MAX)
         found = json.loads(client.words)
-    after = cpu_seconds(site)
+    after = cpu_seconds(context)
     used = {name: after[name] - before[name] for name in before} | {CLIENT: found["own_cpu"]}
     count = len(found["orders"])
     return Step(
@@ -134,9 +134,9 @@ async def order(site: Site, rate: int, seconds: int) -> Step:
     )
 
 
-def cpu_seconds(site: Site) -> dict[str, float]:
+def cpu_seconds(context: StackContext) -> dict[str, float]:
     """What each process of the stack has used so far, with the processes below it."""
-    programs = supervision.programs(site.folder) or {}
+    programs = supervision.programs(context.folder) or {}
     return {name: sum(used_below(each.pid)) for name, each in programs.items() if each.is_alive}
 
 
@@ -181,4 +181,4 @@ def as_series(samples: Samples) -> list[Series]:
     return found + [series(samples, name, "ms") for name in samples if name.startswith(CPU_OF)]
 
 
-PART = Part(name="confirming", summary=__doc__ or "", composition=WITHOUT_JAEGER, measure=measure)
+PART = Part(name="confirming", summary=__doc__ or "", spec=WITHOUT_JAEGER, measure=measure)

@@ -19,9 +19,9 @@ from benchmarks.part import Part
 from benchmarks.series import Samples, Series, series
 from benchmarks.servers import Running
 from benchmarks.sizes import Size
-from local_stack.composition import Composition, Site
 from local_stack.kafka import KAFKA
 from local_stack.postgres import POSTGRES
+from local_stack.stack_spec import StackContext, StackSpec
 from orders_svc.order import contract
 from orders_svc.order.events import OrderLine, OrderPlaced
 from shared.eventsourcing.event_store import EventStore, partition_of
@@ -62,18 +62,18 @@ COUNT_PARKED = "SELECT count(*) FROM parked_streams"
 FORGET_PARKED = "TRUNCATE parked_messages, parked_streams"
 
 
-async def measure(site: Site, size: Size) -> list[Series]:
+async def measure(context: StackContext, size: Size) -> list[Series]:
     samples = Samples(list)
-    await topics.create(Brokers(site.address("kafka")))
+    await topics.create(Brokers(context.address("kafka")))
     async with (
-        servers.database(site, "shared", "users_svc") as dsn,
+        servers.database(context, "shared", "users_svc") as dsn,
         users_svc.bootstrap.open_resources(
             UsersSettings(database_url=PostgresDsn(dsn)), "bench"
         ) as resources,
         servers.connected(dsn) as connection,
     ):
         await connection.execute(CREATE_EFFECTS)
-        bench = Bench(site, dsn, connection, resources.users)
+        bench = Bench(context, dsn, connection, resources.users)
         for number in range(1, size.rounds + 1):
             tell_in_place(f"consumer: round {number} of {size.rounds}")
             await bench.one_round(size.messages, samples, parked_first=number % 2 == 0)
@@ -88,21 +88,21 @@ async def measure(site: Site, size: Size) -> list[Series]:
 class Bench:
     """A database and a topic that all rounds share; each round adds to both."""
 
-    site: Site
+    context: StackContext
     dsn: str
     connection: asyncpg.Connection
     users: EventStore[UserEvent]
 
     async def one_round(self, count: int, samples: Samples, *, parked_first: bool) -> None:
         """Whatever grows or warms up must not always favour the same of the two workers."""
-        begin = await servers.ends(self.site, TOPIC)
+        begin = await servers.ends(self.context, TOPIC)
         both = [(WORKER, self.rate_alone), (PARKED, self.rate_beside_parked)]
         for name, rate_of in reversed(both) if parked_first else both:
             await self.connection.execute(FORGET_PARKED)
             samples[name].append(await rate_of(count))
-        async with servers.reader(self.site, begin) as consumer:
+        async with servers.reader(self.context, begin) as consumer:
             samples[BARE].append(await read_rate(consumer, count, nothing))
-        async with servers.reader(self.site, begin) as consumer:
+        async with servers.reader(self.context, begin) as consumer:
             samples[UPSERT].append(await read_rate(consumer, count, self.upsert))
 
     async def rate_alone(self, count: int) -> float:
@@ -138,7 +138,7 @@ class Bench:
         await self.users.append(user_id, 0, [registered], metadata=metadata)
 
     async def publish(self, records: Sequence[OutgoingRecord]) -> None:
-        client = kafka.producer(Brokers(self.site.address("kafka")), "bench")
+        client = kafka.producer(Brokers(self.context.address("kafka")), "bench")
         await client.start()
         try:
             await kafka.publish(client, records)
@@ -172,8 +172,8 @@ class Bench:
             return rate
 
     def worker(self) -> AbstractAsyncContextManager[Running]:
-        environment = servers.settings_of_process(self.site, self.dsn)
-        return servers.python(self.site, ["-m", "users_svc", "worker"], environment)
+        environment = servers.settings_of_process(self.context, self.dsn)
+        return servers.python(self.context, ["-m", "users_svc", "worker"], environment)
 
 
 async def nothing(record: ConsumerRecord) -> None:
@@ -243,6 +243,6 @@ def spread(many: Sequence[OutgoingRecord], few: Sequence[OutgoingRecord]) -> lis
 PART = Part(
     name="consumer",
     summary=__doc__ or "",
-    composition=Composition(processes=(POSTGRES, KAFKA)),
+    spec=StackSpec(processes=(POSTGRES, KAFKA)),
     measure=measure,
 )

@@ -16,9 +16,9 @@ from benchmarks.part import Part
 from benchmarks.series import Samples, Series, series
 from benchmarks.sizes import Size
 from fetching.errors import Failure
-from local_stack.composition import Composition, Site
 from local_stack.kafka import KAFKA
 from local_stack.postgres import POSTGRES
+from local_stack.stack_spec import StackContext, StackSpec
 from shared.runtime.progress import tell_in_place
 
 CLIENTS = 16
@@ -47,55 +47,55 @@ WRITE = "INSERT INTO written VALUES (1)"
 class Way:
     """One database, one topic, and who brings records from the one to the other."""
 
-    site: Site
+    context: StackContext
     dsn: str
     topic: str
     environment: dict[str, str]
     arrived: Arrivals
 
     @property
-    def doorbell(self) -> str:
+    def relay_address(self) -> str:
         return f"{self.environment['HTTP_HOST']}:{self.environment['HTTP_PORT']}"
 
 
-async def measure(site: Site, size: Size) -> list[Series]:
+async def measure(context: StackContext, size: Size) -> list[Series]:
     samples = Samples(list)
     for number in range(1, size.rounds + 1):
         for rate in size.rates:
             tell_in_place(f"latency: round {number} of {size.rounds}, {rate} transactions a second")
-            await one_rate(site, size, rate, samples)
+            await one_rate(context, size, rate, samples)
         tell_in_place(f"latency: round {number} of {size.rounds}, beside an open transaction")
-        await beside_open_writer(site, size, samples)
+        await beside_open_writer(context, size, samples)
         for rate, how in product(size.pair_rates, (RELAY, DIRECT)):
             tell_in_place(f"latency: round {number} of {size.rounds}, {pair(rate, how)}")
-            await python_client(site, size, rate, how, samples)
+            await python_client(context, size, rate, how, samples)
     return as_series(samples, size)
 
 
 @asynccontextmanager
-async def way(site: Site) -> AsyncIterator[Way]:
+async def way(context: StackContext) -> AsyncIterator[Way]:
     """A way on which records can be timed; without a relay yet."""
     async with (
-        servers.database(site, "shared") as dsn,
-        servers.topic(site, servers.LOG_APPEND_TIME) as topic,
-        servers.tail(site, topic) as consumer,
+        servers.database(context, "shared") as dsn,
+        servers.topic(context, servers.LOG_APPEND_TIME) as topic,
+        servers.tail(context, topic) as consumer,
         arrivals.collecting(consumer) as arrived,
     ):
         yield Way(
-            site=site,
+            context=context,
             dsn=dsn,
             topic=topic,
-            environment=servers.settings_of_process(site, dsn),
+            environment=servers.settings_of_process(context, dsn),
             arrived=arrived,
         )
 
 
 @asynccontextmanager
-async def relayed(site: Site) -> AsyncIterator[Way]:
+async def relayed(context: StackContext) -> AsyncIterator[Way]:
     """A way with an active relay."""
     async with (
-        way(site) as found,
-        servers.relay(site, found.environment) as relay,
+        way(context) as found,
+        servers.relay(context, found.environment) as relay,
         servers.connected(found.dsn) as connection,
     ):
         await servers.until_active(relay, connection)
@@ -104,17 +104,17 @@ async def relayed(site: Site) -> AsyncIterator[Way]:
 
 
 @asynccontextmanager
-async def ringing(found: Way) -> AsyncIterator[None]:
-    """pgbench rings no doorbell, so another process does it for all of its commits."""
-    script = Path(__file__).with_name("ringer.py")
+async def notifying(found: Way) -> AsyncIterator[None]:
+    """pgbench cannot notify a relay, so another process does it for all of its commits."""
+    script = Path(__file__).with_name("notifying.py")
     host, port = found.environment["HTTP_HOST"], found.environment["HTTP_PORT"]
-    async with servers.python(found.site, [str(script), host, port], {}):
+    async with servers.python(found.context, [str(script), host, port], {}):
         yield
 
 
-async def one_rate(site: Site, size: Size, rate: int, samples: Samples) -> None:
-    """pgbench appends at the rate, and the ringer rings."""
-    async with relayed(site) as found, ringing(found):
+async def one_rate(context: StackContext, size: Size, rate: int, samples: Samples) -> None:
+    """pgbench appends at the rate, and the notifier notifies."""
+    async with relayed(context) as found, notifying(found):
         outcome = await loaded(found, rate, size.warm_up_seconds + size.latency_seconds)
     note(samples, f"{rate}/s", after_warm_up(found, size))
     samples[reached(f"{rate}/s")].append(outcome.per_second)
@@ -130,11 +130,11 @@ async def loaded(found: Way, rate: int, seconds: int) -> pgbench.Outcome:
     return outcome
 
 
-async def beside_open_writer(site: Site, size: Size, samples: Samples) -> None:
+async def beside_open_writer(context: StackContext, size: Size, samples: Samples) -> None:
     """Only what was appended while the other transaction was open counts."""
     async with (
-        relayed(site) as found,
-        ringing(found),
+        relayed(context) as found,
+        notifying(found),
         servers.connected(found.dsn) as connection,
         asyncio.TaskGroup() as tasks,
     ):
@@ -156,13 +156,15 @@ async def stay_open(connection: asyncpg.Connection, seconds: int) -> None:
         await asyncio.sleep(seconds)
 
 
-async def python_client(site: Site, size: Size, rate: int, how: str, samples: Samples) -> None:
+async def python_client(
+    context: StackContext, size: Size, rate: int, how: str, samples: Samples
+) -> None:
     """The same client appends in both ways, so that only the way differs."""
     seconds = size.warm_up_seconds + size.latency_seconds
-    opened = relayed(site) if how == RELAY else way(site)
+    opened = relayed(context) if how == RELAY else way(context)
     async with opened as found:
         command = open_loop(found, rate, how, seconds)
-        async with servers.python(site, command, found.environment) as client:
+        async with servers.python(context, command, found.environment) as client:
             await client.finished(seconds + CLIENT_SECONDS_MORE_MAX)
         await found.arrived.until_quiet()
     counted = after_warm_up(found, size)
@@ -174,7 +176,7 @@ def open_loop(found: Way, rate: int, how: str, seconds: int) -> list[str]:
     return [
         str(Path(__file__).with_name("open_loop.py")),
         *(how, "--topic", found.topic, "--rate", str(rate), "--seconds", str(seconds)),
-        *("--doorbell", found.doorbell),
+        *("--relay-address", found.relay_address),
     ]
 
 
@@ -238,6 +240,6 @@ def pair(rate: int, how: str) -> str:
 PART = Part(
     name="latency",
     summary=__doc__ or "",
-    composition=Composition(processes=(POSTGRES, KAFKA)),
+    spec=StackSpec(processes=(POSTGRES, KAFKA)),
     measure=measure,
 )

@@ -20,11 +20,11 @@ from benchmarks.part import Part
 from benchmarks.series import Samples, Series, series
 from benchmarks.servers import Running
 from benchmarks.sizes import Size
-from local_stack.composition import Composition, Site
 from local_stack.kafka import KAFKA
 from local_stack.postgres import POSTGRES
+from local_stack.stack_spec import StackContext, StackSpec
 from shared.messaging import kafka, wire
-from shared.messaging.wire import Batch, OutgoingRecord
+from shared.messaging.wire import OutgoingRecord, RecordBatch
 from shared.runtime.brokers import Brokers
 from shared.runtime.progress import tell_in_place
 
@@ -37,7 +37,7 @@ SKIP_LOCKED = "SKIP LOCKED relay, send_and_wait per row"
 MEMORY = "relay, largest resident memory"
 CPU = "relay, CPU time per million rows"
 
-Begin = Callable[[str, int, int], Batch | BatchBuilder]
+Begin = Callable[[str, int, int], RecordBatch | BatchBuilder]
 """A batch of a topic and partition, with so many bytes at most."""
 Append = Callable[[Any, OutgoingRecord], bool]
 """False when the batch is full."""
@@ -61,23 +61,25 @@ class Drain:
     cpu_seconds_per_million: float
 
 
-async def measure(site: Site, size: Size) -> list[Series]:
+async def measure(context: StackContext, size: Size) -> list[Series]:
     samples = Samples(list)
     for number in range(1, size.rounds + 1):
         tell_in_place(f"drain: round {number} of {size.rounds}")
-        samples[LIMIT].append(await send_rate(site, size.drain_rows, Batch, Batch.append))
-        samples[UNPACKED].append(
-            await send_rate(site, size.drain_rows, batch_of_aiokafka, append_unpacked)
+        samples[LIMIT].append(
+            await send_rate(context, size.drain_rows, RecordBatch, RecordBatch.append)
         )
-        drain = await drained(site, relay_of_ours, size.drain_rows)
+        samples[UNPACKED].append(
+            await send_rate(context, size.drain_rows, batch_of_aiokafka, append_unpacked)
+        )
+        drain = await drained(context, relay_of_ours, size.drain_rows)
         samples[OURS].append(drain.rows_per_second)
         samples[MEMORY].append(drain.resident_bytes_max / MEBIBYTE)
         samples[CPU].append(drain.cpu_seconds_per_million)
-        drain = await drained(site, relay_of_ours, size.drain_rows, traceparent=rows.TRACEPARENT)
+        drain = await drained(context, relay_of_ours, size.drain_rows, traceparent=rows.TRACEPARENT)
         samples[TRACED].append(drain.rows_per_second)
-        drain = await drained(site, horizon, size.drain_rows)
+        drain = await drained(context, horizon, size.drain_rows)
         samples[HORIZON].append(drain.rows_per_second)
-        drain = await drained(site, skip_locked, size.peer_rows)
+        drain = await drained(context, skip_locked, size.peer_rows)
         samples[SKIP_LOCKED].append(drain.rows_per_second)
     limit = series(samples, LIMIT, "1/s")
     peer = series(samples, SKIP_LOCKED, "1/s")
@@ -100,10 +102,10 @@ async def measure(site: Site, size: Size) -> list[Series]:
     ]
 
 
-async def send_rate(site: Site, count: int, begin: Begin, append: Append) -> float:
+async def send_rate(context: StackContext, count: int, begin: Begin, append: Append) -> float:
     """Records per second of a producer with the relay's settings, and nothing else to do."""
-    async with servers.topic(site) as topic:
-        client = kafka.producer(Brokers(site.address("kafka")), "bench")
+    async with servers.topic(context) as topic:
+        client = kafka.producer(Brokers(context.address("kafka")), "bench")
         await client.start()
         try:
             await client.partitions_for(topic)
@@ -159,7 +161,7 @@ async def send(
         if len(in_flight) >= BATCHES_IN_FLIGHT_MAX:
             await in_flight.popleft()
 
-    filling: dict[int, Batch | BatchBuilder] = {}
+    filling: dict[int, RecordBatch | BatchBuilder] = {}
     in_flight: deque[asyncio.Future[RecordMetadata]] = deque()
     for record in records:
         partition = record.partition
@@ -174,36 +176,42 @@ async def send(
 
 
 def relay_of_ours(
-    site: Site, environment: Mapping[str, str]
+    context: StackContext, environment: Mapping[str, str]
 ) -> AbstractAsyncContextManager[Running]:
-    return servers.relay(site, environment)
+    return servers.relay(context, environment)
 
 
-def horizon(site: Site, environment: Mapping[str, str]) -> AbstractAsyncContextManager[Running]:
+def horizon(
+    context: StackContext, environment: Mapping[str, str]
+) -> AbstractAsyncContextManager[Running]:
     """A peer that loses nothing either, but may reorder, and waits for the slowest writer."""
-    return servers.python(site, [str(PEERS), "horizon", "bench-horizon"], environment)
+    return servers.python(context, [str(PEERS), "horizon", "bench-horizon"], environment)
 
 
-def skip_locked(site: Site, environment: Mapping[str, str]) -> AbstractAsyncContextManager[Running]:
+def skip_locked(
+    context: StackContext, environment: Mapping[str, str]
+) -> AbstractAsyncContextManager[Running]:
     script = Path(__file__).with_name("skip_locked.py")
-    return servers.python(site, [str(script)], environment)
+    return servers.python(context, [str(script)], environment)
 
 
-Start = Callable[[Site, Mapping[str, str]], AbstractAsyncContextManager[Running]]
+Start = Callable[[StackContext, Mapping[str, str]], AbstractAsyncContextManager[Running]]
 
 
-async def drained(site: Site, start: Start, count: int, *, traceparent: str | None = None) -> Drain:
+async def drained(
+    context: StackContext, start: Start, count: int, *, traceparent: str | None = None
+) -> Drain:
     """Start a relay on an outbox with `count` rows, and watch the topic until it has them all."""
     async with (
-        servers.database(site, "shared") as dsn,
-        servers.topic(site) as topic,
+        servers.database(context, "shared") as dsn,
+        servers.topic(context) as topic,
         servers.connected(dsn) as connection,
-        servers.tail(site, topic) as consumer,
+        servers.tail(context, topic) as consumer,
     ):
         await rows.fill(connection, topic, count, traceparent=traceparent)
         await connection.execute("CHECKPOINT")
         async with (
-            start(site, servers.settings_of_process(site, dsn)) as relay,
+            start(context, servers.settings_of_process(context, dsn)) as relay,
             servers.bounded(DRAIN_SECONDS_MAX, "to drain the outbox"),
         ):
             return await watch(relay, consumer, topic, count)
@@ -231,6 +239,6 @@ async def watch(relay: Running, consumer: AIOKafkaConsumer, topic: str, count: i
 PART = Part(
     name="drain",
     summary=__doc__ or "",
-    composition=Composition(processes=(POSTGRES, KAFKA)),
+    spec=StackSpec(processes=(POSTGRES, KAFKA)),
     measure=measure,
 )

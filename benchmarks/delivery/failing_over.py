@@ -12,9 +12,9 @@ from benchmarks.part import Part
 from benchmarks.series import Samples, Series, series
 from benchmarks.sizes import Size
 from fetching.errors import Failure
-from local_stack.composition import Composition, Site
 from local_stack.kafka import KAFKA
 from local_stack.postgres import POSTGRES
+from local_stack.stack_spec import StackContext, StackSpec
 from shared.outbox.lease import LEASE_SECONDS
 from shared.runtime.progress import tell_in_place
 
@@ -32,13 +32,13 @@ SIGNALS: Mapping[str, signal.Signals] = {
 LEASE = "lease"
 
 
-async def measure(site: Site, size: Size) -> list[Series]:
+async def measure(context: StackContext, size: Size) -> list[Series]:
     samples = Samples(list)
     for number in range(1, size.rounds + 1):
         samples[LEASE].append(LEASE_SECONDS)
         for what, signal_number in SIGNALS.items():
             tell_in_place(f"failover: round {number} of {size.rounds}, {what}")
-            samples[what].append(await longest_silence(site, signal_number))
+            samples[what].append(await longest_silence(context, signal_number))
     lease = series(samples, LEASE, "s")
     return [
         lease,
@@ -54,19 +54,19 @@ async def measure(site: Site, size: Size) -> list[Series]:
     ]
 
 
-async def longest_silence(site: Site, signal_number: signal.Signals) -> float:
+async def longest_silence(context: StackContext, signal_number: signal.Signals) -> float:
     """Seconds; from the last record before the signal on."""
     async with (
-        servers.database(site, "shared") as dsn,
-        servers.topic(site) as topic,
-        servers.tail(site, topic) as consumer,
+        servers.database(context, "shared") as dsn,
+        servers.topic(context) as topic,
+        servers.tail(context, topic) as consumer,
         servers.connected(dsn) as connection,
         arrivals.collecting(consumer) as arrived,
-        servers.relay(site, servers.settings_of_process(site, dsn)) as active,
+        servers.relay(context, servers.settings_of_process(context, dsn)) as active,
     ):
         await servers.until_active(active, connection)
-        environment = servers.settings_of_process(site, dsn)
-        async with servers.relay(site, environment) as standby:
+        environment = servers.settings_of_process(context, dsn)
+        async with servers.relay(context, environment) as standby:
             await servers.until_ready(standby, environment)
             async with loaded(dsn, topic):
                 await asyncio.sleep(BEFORE_SECONDS)
@@ -112,6 +112,6 @@ def longest_gap(instants: Sequence[float], begin: float) -> float:
 PART = Part(
     name="failover",
     summary=__doc__ or "",
-    composition=Composition(processes=(POSTGRES, KAFKA)),
+    spec=StackSpec(processes=(POSTGRES, KAFKA)),
     measure=measure,
 )

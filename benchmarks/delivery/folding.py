@@ -18,8 +18,8 @@ from benchmarks import rows, servers
 from benchmarks.part import Part
 from benchmarks.series import Samples, Series, series
 from benchmarks.sizes import Size
-from local_stack.composition import Composition, Site
 from local_stack.postgres import POSTGRES
+from local_stack.stack_spec import StackContext, StackSpec
 from orders_svc.order.events import (
     OrderCancelled,
     OrderConfirmed,
@@ -52,10 +52,10 @@ READ_STATE = "SELECT state FROM states WHERE stream_id = $1"
 Load = Callable[[], Awaitable[object]]
 
 
-async def measure(site: Site, size: Size) -> list[Series]:
+async def measure(context: StackContext, size: Size) -> list[Series]:
     async with (
-        servers.database(site, "shared", "users_svc") as users_dsn,
-        servers.database(site, "shared", "orders_svc") as orders_dsn,
+        servers.database(context, "shared", "users_svc") as users_dsn,
+        servers.database(context, "shared", "orders_svc") as orders_dsn,
         users_svc.bootstrap.open_resources(
             UsersSettings(database_url=PostgresDsn(users_dsn)), "bench"
         ) as users,
@@ -169,6 +169,6 @@ async def append_all(store: EventStore[E], stream_id: UUID, events: Sequence[E])
 PART = Part(
     name="fold",
     summary=__doc__ or "",
-    composition=Composition(processes=(POSTGRES,)),
+    spec=StackSpec(processes=(POSTGRES,)),
     measure=measure,
 )

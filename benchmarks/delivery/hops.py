@@ -8,7 +8,7 @@ import asyncpg
 from benchmarks import servers
 from benchmarks.delivery.ordering import Ordered
 from local_stack import postgres
-from local_stack.composition import Site
+from local_stack.stack_spec import StackContext
 
 MILLISECONDS = 1_000
 HOPS = (
@@ -30,12 +30,12 @@ OF_CREDIT = """
 """
 
 
-async def median_hops(site: Site, ordered: Sequence[Ordered]) -> dict[str, float]:
+async def median_hops(context: StackContext, ordered: Sequence[Ordered]) -> dict[str, float]:
     """Milliseconds of each of HOPS; an event's instant is when its append was called."""
     ids = [each.order_id for each in ordered]
     async with (
-        servers.connected(postgres.dsn(site, "orders")) as orders,
-        servers.connected(postgres.dsn(site, "users")) as users,
+        servers.connected(postgres.dsn(context, "orders")) as orders,
+        servers.connected(postgres.dsn(context, "users")) as users,
     ):
         recorded = instants_in(await orders.fetch(OF_ORDERS, "order-placed", ids))
         confirmed = instants_in(await orders.fetch(OF_ORDERS, "order-confirmed", ids))

@@ -1,6 +1,6 @@
 """A client that appends at a given rate, whether or not the appends before have been answered.
 
-`relay`: it rings the doorbell after each commit, as an API does, and the relay publishes.
+`relay`: it notifies the relay after each commit, as an API does, and the relay publishes.
 `direct`: it sends the record itself after the commit and waits for the broker, so there is nothing
 between the commit and the record. (If it dies between the two the record is lost.)
 
@@ -21,8 +21,8 @@ from benchmarks import rows, servers
 from shared.eventsourcing.event_store import APPEND
 from shared.messaging import kafka, wire
 from shared.runtime.brokers import Brokers
-from shared.runtime.doorbell import Doorbell
 from shared.runtime.identifiers import new_id
+from shared.runtime.relay_notifier import RelayNotifier
 from shared.runtime.settings import Settings
 
 CONNECTIONS_MAX = 32
@@ -48,7 +48,7 @@ async def main(arguments: argparse.Namespace, settings: Settings) -> None:
         if arguments.how == "direct":
             publish = await sending(stack, settings.kafka_bootstrap_servers, arguments.topic)
         else:
-            publish = ringing(stack, arguments.doorbell)
+            publish = notifying(stack, arguments.relay_address)
         await drive(
             arguments.rate,
             arguments.seconds,
@@ -64,14 +64,14 @@ async def idle_connections(stack: AsyncExitStack, dsn: str) -> Idle:
     return idle
 
 
-def ringing(stack: AsyncExitStack, address: str) -> Publish:
-    doorbell = Doorbell(address)
-    stack.callback(doorbell.close)
+def notifying(stack: AsyncExitStack, address: str) -> Publish:
+    relay_notifier = RelayNotifier(address)
+    stack.callback(relay_notifier.close)
 
-    async def ring(value: bytes) -> None:
-        doorbell.ring()
+    async def notify(value: bytes) -> None:
+        relay_notifier.notify()
 
-    return ring
+    return notify
 
 
 async def sending(stack: AsyncExitStack, bootstrap_servers: str, topic: str) -> Publish:
@@ -145,7 +145,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--topic", required=True)
     made.add_argument("--rate", type=int, required=True, help="appends a second")
     made.add_argument("--seconds", type=int, required=True)
-    made.add_argument("--doorbell", help="host:port of the relay")
+    made.add_argument("--relay-address", help="host:port of the relay")
     return made
 
 

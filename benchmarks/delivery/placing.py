@@ -14,8 +14,8 @@ from benchmarks.series import Samples, Series, series
 from benchmarks.servers import Running
 from benchmarks.sizes import Size
 from local_stack import issuer, ports, postgres
-from local_stack.composition import HOST, Composition, Site
 from local_stack.postgres import POSTGRES
+from local_stack.stack_spec import HOST, StackContext, StackSpec
 from shared.runtime import postgres as service_postgres
 from shared.runtime.identifiers import new_id
 from shared.runtime.progress import tell_in_place
@@ -70,12 +70,12 @@ def ways_with(connections: int) -> tuple[Way, ...]:
     return ALL_WAYS if connections == CONNECTIONS_OF_ALL_WAYS else WAYS
 
 
-async def measure(site: Site, size: Size) -> list[Series]:
+async def measure(context: StackContext, size: Size) -> list[Series]:
     samples = Samples(list)
-    await create_tables(site)
-    async with all_servers(site) as found:
-        await open_shop(site, found[API].address)
-        bench = Bench(site, found)
+    await create_tables(context)
+    async with all_servers(context) as found:
+        await open_shop(context, found[API].address)
+        bench = Bench(context, found)
         tell_in_place("placing: warming up")
         if size.placing_warm_up_seconds:
             await bench.one_round(size, size.placing_warm_up_seconds, Samples(list))
@@ -85,43 +85,43 @@ async def measure(site: Site, size: Size) -> list[Series]:
     return [each for number in size.placing_connections for each in as_series(samples, number)]
 
 
-async def create_tables(site: Site) -> None:
+async def create_tables(context: StackContext) -> None:
     """Those of the service and the plain one, all with the rights that the service has."""
-    dsn = postgres.dsn(site, postgres.owner(SERVICE))
+    dsn = postgres.dsn(context, postgres.owner(SERVICE))
     async with servers.connected(dsn) as connection:
         await connection.execute(bare_route.CREATE)
     await service_postgres.migrate(dsn, "shared", "orders_svc", service_role=SERVICE)
 
 
 @asynccontextmanager
-async def all_servers(site: Site) -> AsyncIterator[Mapping[str, Server]]:
+async def all_servers(context: StackContext) -> AsyncIterator[Mapping[str, Server]]:
     """Each is idle while another one is measured."""
     async with AsyncExitStack() as stack:
-        sink = await stack.enter_async_context(serving(site, script("span_sink"), {}))
+        sink = await stack.enter_async_context(serving(context, script("span_sink"), {}))
         api = ["-m", "orders_svc", "api"]
         yield {
-            BARE: await stack.enter_async_context(serving(site, script("bare_route"), {})),
-            UNTRACED: await stack.enter_async_context(serving(site, api, {})),
-            API: await stack.enter_async_context(serving(site, api, traced(sink.address))),
+            BARE: await stack.enter_async_context(serving(context, script("bare_route"), {})),
+            UNTRACED: await stack.enter_async_context(serving(context, api, {})),
+            API: await stack.enter_async_context(serving(context, api, traced(sink.address))),
         }
 
 
 @asynccontextmanager
 async def serving(
-    site: Site, arguments: list[str], more: Mapping[str, str]
+    context: StackContext, arguments: list[str], more: Mapping[str, str]
 ) -> AsyncIterator[Server]:
     """One process that serves HTTP, with what the stack tells an API."""
     environment = {
         "ENVIRONMENT": "development",
-        "DATABASE_URL": postgres.dsn(site, SERVICE),
+        "DATABASE_URL": postgres.dsn(context, SERVICE),
         "HTTP_HOST": HOST,
         "HTTP_PORT": str(ports.find_free()),
         "HTTP_REQUESTS_PER_SECOND_MAX": REQUESTS_PER_SECOND_MAX,
-        "RELAY_DOORBELL": f"{HOST}:{ports.find_free()}",  # nobody hears it, which is no slower
-        **issuer.variables(site.folder),
+        "RELAY_ADDRESS": f"{HOST}:{ports.find_free()}",  # nobody hears it, which is no slower
+        **issuer.variables(context.folder),
         **more,
     }
-    async with servers.python(site, arguments, environment) as running:
+    async with servers.python(context, arguments, environment) as running:
         await servers.until_ready(running, environment)
         yield Server(running=running, address=f"{HOST}:{environment['HTTP_PORT']}")
 
@@ -138,19 +138,19 @@ def traced(collector: str) -> dict[str, str]:
     }
 
 
-async def open_shop(site: Site, address: str) -> None:
+async def open_shop(context: StackContext, address: str) -> None:
     """With users whom only their orders know: nobody decides on their credit here."""
-    token = shop.clerk(site.folder)
+    token = shop.clerk(context.folder)
     items = await shop.list_items(address, token, ITEMS)
     users = [str(new_id()) for _ in range(USERS)]
-    Shop(token=token, users=users, items=items).save(site.folder / shop.FILE)
+    Shop(token=token, users=users, items=items).save(context.folder / shop.FILE)
 
 
 @dataclass(frozen=True, slots=True)
 class Bench:
     """The processes that all rounds share; each round adds to the tables."""
 
-    site: Site
+    context: StackContext
     servers: Mapping[str, Server]
 
     async def one_round(self, size: Size, seconds: int, samples: Samples) -> None:
@@ -165,14 +165,14 @@ class Bench:
         server = self.servers[way.server]
         arguments = [
             *script("closed_loop"),
-            *("--shop", str(self.site.folder / shop.FILE)),
+            *("--shop", str(self.context.folder / shop.FILE)),
             *("--address", server.address),
             *("--connections", str(connections)),
             *("--seconds", str(seconds)),
             *(["--keys"] if way.keys else []),
         ]
         before = server.running.cpu_seconds
-        async with servers.python(self.site, arguments, {}) as client:
+        async with servers.python(self.context, arguments, {}) as client:
             await client.finished(seconds + CLIENT_SECONDS_MORE_MAX)
             found: dict[str, float] = json.loads(client.words)
         server.running.demand_alive()
@@ -212,6 +212,6 @@ def as_series(samples: Samples, connections: int) -> list[Series]:
 PART = Part(
     name="placing",
     summary=__doc__ or "",
-    composition=Composition(processes=(POSTGRES,)),
+    spec=StackSpec(processes=(POSTGRES,)),
     measure=measure,
 )

@@ -1,4 +1,4 @@
-"""Every container is shut in: no root, nothing to write on, no secret to read, no door too many."""
+"""Containers are confined: no root, nothing writable, no foreign secret, no needless port."""
 
 import json
 import re

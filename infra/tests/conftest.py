@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 
 from fetching.settings import Settings
-from local_stack.composition import Composition, Port, Process, Site
 from local_stack.kafka import KAFKA
 from local_stack.postgres import POSTGRES, ROLES
 from local_stack.readiness import http_probe
 from local_stack.run_folder import RunFolder
+from local_stack.stack_spec import Port, Process, StackContext, StackSpec
 from local_stack.testing import throwaway_stack
 
 WEB = Process(
     name="web",
-    command=lambda site: [
+    command=lambda context: [
         *(sys.executable, "-m", "http.server", "--bind", "127.0.0.1"),
-        str(site.ports["web"]),
+        str(context.ports["web"]),
     ],
     ports=(Port(name="web", default=18099, scheme="http://"),),
     probe=http_probe("web", "/"),
@@ -39,9 +39,9 @@ def folder(settings: Settings) -> RunFolder:
 
 
 @pytest.fixture
-def site(settings: Settings, folder: RunFolder) -> Site:
+def context(settings: Settings, folder: RunFolder) -> StackContext:
     """Where a stack would run; nothing does."""
-    return Site(
+    return StackContext(
         settings=settings,
         folder=folder,
         ports={"postgres": 15432, "kafka": 19092, "kafka-controller": 19093, "web": 8099},
@@ -50,25 +50,25 @@ def site(settings: Settings, folder: RunFolder) -> Site:
 
 
 @pytest.fixture(scope="session")
-def small() -> Composition:
+def small() -> StackSpec:
     """PostgreSQL, Kafka, and one tiny service."""
-    return Composition(processes=(POSTGRES, KAFKA, WEB))
+    return StackSpec(processes=(POSTGRES, KAFKA, WEB))
 
 
 @pytest.fixture(scope="session")
-def web_only() -> Composition:
-    return Composition(processes=(WEB,))
+def web_only() -> StackSpec:
+    return StackSpec(processes=(WEB,))
 
 
 @pytest.fixture(scope="module")
-def running(small: Composition) -> Iterator[Site]:
+def running(small: StackSpec) -> Iterator[StackContext]:
     """The small stack, ready; every test leaves it so."""
-    with throwaway_stack(small) as site:
-        yield site
+    with throwaway_stack(small) as context:
+        yield context
 
 
 @pytest.fixture
-def running_web(web_only: Composition) -> Iterator[Site]:
+def running_web(web_only: StackSpec) -> Iterator[StackContext]:
     """The tiny service alone, ready."""
-    with throwaway_stack(web_only) as site:
-        yield site
+    with throwaway_stack(web_only) as context:
+        yield context

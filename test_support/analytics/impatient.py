@@ -3,7 +3,7 @@
 import sys
 
 from analytics_faust.__main__ import main
-from analytics_faust.patience import Patience
+from analytics_faust.join_barrier import JoinBarrier
 
 
 async def at_once(*_: object) -> bool:
@@ -11,6 +11,6 @@ async def at_once(*_: object) -> bool:
 
 
 if __name__ == "__main__":
-    Patience.wait = at_once  # type: ignore[assignment, method-assign]
+    JoinBarrier.wait = at_once  # type: ignore[assignment, method-assign]
     sys.argv = ["analytics_faust", "worker"]
     main()

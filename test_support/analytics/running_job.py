@@ -87,8 +87,10 @@ class RunningJob:
         buckets, generation = self._settings.buckets, self._generation
         with writer.open_writer(dsn, checkpoint_dir, buckets, generation) as connection:
             frame = query.outcomes(self._spark, self._settings)
-            set_aside = partial(dead_letters.set_aside, self._settings.brokers)
-            write = wrap(sink.sink_into(connection, checkpoint_dir, buckets, set_aside, generation))
+            write_dead_letter = partial(dead_letters.write_dead_letter, self._settings.brokers)
+            write = wrap(
+                sink.sink_into(connection, checkpoint_dir, buckets, write_dead_letter, generation)
+            )
             self._running = query.start(frame, write, self._settings)
             try:
                 yield self._running

@@ -10,8 +10,8 @@ import asyncpg
 from shared.eventsourcing.codec import Codec
 from shared.eventsourcing.event_store import EventStore
 from shared.messaging.messages import Metadata, PublicEvent
-from shared.runtime.doorbell import Doorbell
 from shared.runtime.identifiers import new_id
+from shared.runtime.relay_notifier import RelayNotifier
 
 TOPIC = "users.v1"
 
@@ -35,14 +35,14 @@ def store_of(
     publish: Callable[[Counted], PublicEvent | None] = publish,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> EventStore[Counted]:
-    """The counters of a database; nobody hears its doorbell."""
+    """The counters of a database; its notifications reach no relay."""
     return EventStore(
         pool,
         category="counter",
         source="test",
         codec=CODEC,
         publish=publish,
-        doorbell=Doorbell(None),
+        relay_notifier=RelayNotifier(None),
         now=now,
     )
 

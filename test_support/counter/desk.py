@@ -9,23 +9,23 @@ from shared.inbox.consumer import Consumer
 from shared.messaging import wire
 from shared.messaging.messages import Message
 from shared.messaging.wire import OutgoingRecord
-from shared.runtime.doorbell import Doorbell
 from shared.runtime.postgres import Connection
+from shared.runtime.relay_notifier import RelayNotifier
 from test_support.counter.counted_records import effects_of, take_effect
 from test_support.counter.counter import TOPIC
 
 NAME = "users-worker"
 
 
-class Bell(Doorbell):
-    """Counts its rings."""
+class CountingNotifier(RelayNotifier):
+    """Counts its notifications."""
 
     def __init__(self) -> None:
         super().__init__(None)
-        self.rings = 0
+        self.count = 0
 
-    def ring(self) -> None:
-        self.rings += 1
+    def notify(self) -> None:
+        self.count += 1
 
 
 class Desk:
@@ -38,9 +38,9 @@ class Desk:
         self.letters: list[OutgoingRecord] = []
         self.letter_errors: list[Exception] = []
         self.attempts = 0
-        self.bell = Bell()
+        self.notifier = CountingNotifier()
         reactions = {TOPIC: {"counted": [self.react]}}
-        self.consumer = Consumer(NAME, pool, reactions, self.put_aside, self.bell)
+        self.consumer = Consumer(NAME, pool, reactions, self.put_aside, self.notifier)
 
     async def react(self, connection: Connection, message: Message) -> None:
         self.attempts += 1

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import psutil
 
-from local_stack import leftovers, supervision
+from local_stack import orphans, supervision
 from local_stack.hometown import HOMETOWN
 from local_stack.jaeger import read_note
 from local_stack.readiness import wait_until_ready
@@ -38,8 +38,8 @@ class ProcessStack(Stack):
             supervision.start(self.folder, name)
         for name in names:
             process = processes[name]
-            site = as_found(self.settings)
-            asyncio.run(wait_until_ready(site, process, process.ready_seconds_max))
+            context = as_found(self.settings)
+            asyncio.run(wait_until_ready(context, process, process.ready_seconds_max))
 
     def kill(self, name: str) -> None:
         if pid := self._programs()[name].pid:
@@ -47,14 +47,14 @@ class ProcessStack(Stack):
                 psutil.Process(pid).kill()
 
     def kill_everything(self) -> None:
-        for process in leftovers.find(self.folder):
+        for process in orphans.find(self.folder):
             with suppress(psutil.NoSuchProcess):
                 process.kill()
 
     def lives(self) -> Mapping[str, str]:
         programs = self._programs()
         if not programs:  # they may have lost their supervisor
-            return {str(process.pid): str(process.pid) for process in leftovers.find(self.folder)}
+            return {str(process.pid): str(process.pid) for process in orphans.find(self.folder)}
         return {name: str(program.pid) for name, program in programs.items() if program.pid}
 
     def bytes_of(self, name: str) -> int:
@@ -65,7 +65,7 @@ class ProcessStack(Stack):
         return {file.stem: file.read_text(errors="replace") for file in files}
 
     def told_by_the_system(self) -> str:
-        lines = [" ".join(process.cmdline()) for process in leftovers.find(self.folder)]
+        lines = [" ".join(process.cmdline()) for process in orphans.find(self.folder)]
         return "\n".join(lines)
 
     def files_with(self, wanted: Sequence[bytes]) -> set[str]:

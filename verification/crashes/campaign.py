@@ -26,18 +26,18 @@ from fetching import class_archive, jars
 from fetching.errors import Failure
 from fetching.settings import Settings
 from local_stack import figures, ports, supervision
-from local_stack.composition import Composition, Site
 from local_stack.figures import Figure
 from local_stack.kafka import KAFKA
 from local_stack.postgres import POSTGRES, dsn
 from local_stack.progress import Tone, complain, duration, tell
 from local_stack.pytest_plugin import new_database
 from local_stack.run_folder import RunFolder
+from local_stack.stack_spec import StackContext, StackSpec
 from local_stack.testing import throwaway_stack
 from shared.messaging import topics
 from shared.runtime import postgres
 from shared.runtime.brokers import Brokers
-from shared.runtime.faults import FaultPoint
+from shared.runtime.failpoints import Failpoint
 from shared.runtime.progress import tell_in_place
 from test_support.analytics.running_job import empty_topics
 from verification.differential.history_trial import Outcome, compared, publish
@@ -60,9 +60,9 @@ READ_ORDER = "SELECT batch_id FROM batches ORDER BY committed_at, batch_id"
 
 
 class Blow(StrEnum):
-    JOB_BEFORE = FaultPoint.BATCH_RECEIVED
-    JOB_INSIDE = FaultPoint.CELLS_WRITTEN
-    JOB_AFTER = FaultPoint.CELLS_COMMITTED
+    JOB_BEFORE = Failpoint.BATCH_RECEIVED
+    JOB_INSIDE = Failpoint.CELLS_WRITTEN
+    JOB_AFTER = Failpoint.CELLS_COMMITTED
     POSTGRES = "postgres"
     KAFKA = "kafka"
 
@@ -74,7 +74,7 @@ OF_THE_JOB = (Blow.JOB_BEFORE, Blow.JOB_INSIDE, Blow.JOB_AFTER)
 class Trial:
     """One history on its own tables, topics and checkpoint."""
 
-    site: Site
+    context: StackContext
     dsn: str
     folder: Path
     records: pa.Table
@@ -86,7 +86,7 @@ class Trial:
         return os.environ | {
             "ENVIRONMENT": "development",
             "DATABASE_URL": self.dsn,
-            "KAFKA_BOOTSTRAP_SERVERS": self.site.address("kafka"),
+            "KAFKA_BOOTSTRAP_SERVERS": self.context.address("kafka"),
             "CHECKPOINT_DIR": str(self.folder / "checkpoint"),
             "SPARK_JARS_DIR": str(jars.fetch(jars.SPARK_JARS, Settings(), tell_in_place)),
             "SPARK_CLASS_ARCHIVE": str(class_archive.make(Settings(), tell_in_place)),
@@ -130,7 +130,7 @@ class Trial:
                 before = self.batches
                 self.wait(process, until=lambda: self.batches > before or self.is_done)
                 time.sleep(chance.uniform(0, 1))
-                programs = supervision.programs(self.site.folder) or {}
+                programs = supervision.programs(self.context.folder) or {}
                 os.kill(programs[blow.value].pid, signal.SIGKILL)
                 self.wait(process, until=lambda: self.is_back)
 
@@ -197,15 +197,15 @@ def main() -> int:
     began_at = time.monotonic()
     wrong = 0
     try:
-        with throwaway_stack(Composition(processes=(POSTGRES, KAFKA))) as site:
-            asyncio.run(topics.create(Brokers(site.address("kafka"))))
+        with throwaway_stack(StackSpec(processes=(POSTGRES, KAFKA))) as context:
+            asyncio.run(topics.create(Brokers(context.address("kafka"))))
             for seed in range(arguments.first, arguments.first + arguments.seeds):
                 blows = blows_of(random.Random(seed))
-                outcome = play(site, seed, arguments.orders, blows)
+                outcome = play(context, seed, arguments.orders, blows)
                 show(f"seed {seed}, {', '.join(blows)}", outcome)
                 wrong += len(outcome.wrong)
             tell_in_place("control: without the epoch")
-            blind = play(site, 1, arguments.orders, [Blow.JOB_AFTER], without_epoch=True)
+            blind = play(context, 1, arguments.orders, [Blow.JOB_AFTER], without_epoch=True)
     except Failure as failure:
         complain(str(failure))
         for line in failure.details:
@@ -236,7 +236,7 @@ def blows_of(chance: random.Random) -> list[Blow]:
 
 
 def play(
-    site: Site,
+    context: StackContext,
     seed: int,
     orders: int,
     blows: Sequence[Blow],
@@ -245,16 +245,16 @@ def play(
     without_epoch: bool = False,
 ) -> Outcome:
     """Count the history of a seed while blows fall. Raises Failure when it does not end."""
-    servers = site.address("kafka")
+    servers = context.address("kafka")
     asyncio.run(empty_topics(servers))
     records = asyncio.run(publish(servers, RandomHistory(seed, orders)))
-    folder = Path(site.folder.path) / f"job-{seed}-{len(blows)}"
+    folder = Path(context.folder.path) / f"job-{seed}-{len(blows)}"
     folder.mkdir()
     chance = random.Random(seed)
-    with new_database(dsn(site, "postgres")) as database:
+    with new_database(dsn(context, "postgres")) as database:
         asyncio.run(postgres.migrate(database, "analytics_spark"))
         trial = Trial(
-            site=site,
+            context=context,
             dsn=database,
             folder=folder,
             records=records,

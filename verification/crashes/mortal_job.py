@@ -9,20 +9,20 @@ import signal
 
 from analytics_spark import __main__ as process
 from analytics_spark.job import sink
-from shared.runtime import faults, processes
-from shared.runtime.faults import FaultPoint
+from shared.runtime import failpoints, processes
+from shared.runtime.failpoints import Failpoint
 
 
-def die_at(step: FaultPoint, times: int) -> None:
+def die_at(step: Failpoint, times: int) -> None:
     left = times
 
-    def reached(point: FaultPoint) -> None:
+    def hit(point: Failpoint) -> None:
         nonlocal left
         left -= point is step
         if left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    faults.reached = reached
+    failpoints.hit = hit
 
 
 def forget_epochs() -> None:
@@ -33,7 +33,7 @@ def forget_epochs() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("step", type=FaultPoint, nargs="?")
+    parser.add_argument("step", type=Failpoint, nargs="?")
     parser.add_argument("times", type=int, nargs="?", default=1)
     parser.add_argument("--without-epoch", action="store_true")
     arguments = parser.parse_args()

@@ -96,10 +96,10 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.parse_args()
-    site = as_found(Settings())
+    context = as_found(Settings())
     try:
-        cells, batches = read_tables(dsn(site, "analytics"))
-        records = asyncio.run(read_topics(site.address("kafka"), ends_of(batches)))
+        cells, batches = read_tables(dsn(context, "analytics"))
+        records = asyncio.run(read_topics(context.address("kafka"), ends_of(batches)))
     except (OSError, KeyError, KafkaError, psycopg.Error) as error:
         sys.exit(f"hometown: the tables or topics cannot be read: {error} (start them: make up)")
     except Forgotten:

@@ -90,8 +90,8 @@ def count_all(spark: SparkSession, settings: JobSettings) -> None:
     """Run the job over all that the topics hold now. Raises what ends the query."""
     dsn, checkpoint_dir, buckets = settings.database_dsn, settings.checkpoint_dir, settings.buckets
     with writer.open_writer(dsn, checkpoint_dir, buckets) as connection:
-        set_aside = partial(dead_letters.set_aside, settings.brokers)
-        write = sink.sink_into(connection, checkpoint_dir, buckets, set_aside)
+        write_dead_letter = partial(dead_letters.write_dead_letter, settings.brokers)
+        write = sink.sink_into(connection, checkpoint_dir, buckets, write_dead_letter)
         running = query.start(query.outcomes(spark, settings), write, settings, to_the_end=True)
         try:
             if not running.awaitTermination(READ_SECONDS_MAX):

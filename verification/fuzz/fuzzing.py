@@ -14,8 +14,8 @@ from pathlib import Path
 from shutil import copy
 from typing import Any
 
-from local_stack.composition import Process, Site
 from local_stack.hometown import HOMETOWN
+from local_stack.stack_spec import Process, StackContext
 from local_stack.testing import throwaway_stack
 from test_support.system.clients import CALLERS, Hometown, Json
 
@@ -83,8 +83,8 @@ class Round:
 def stack_without_spark() -> Iterator[Hometown]:
     """All that an API reaches, but the job: hours are empty."""
     processes = tuple(shortened(each) for each in HOMETOWN.processes if each.name not in LEFT_OUT)
-    with throwaway_stack(replace(HOMETOWN, processes=processes)) as site:
-        hometown = Hometown.of_run_folder(site.folder.path)
+    with throwaway_stack(replace(HOMETOWN, processes=processes)) as context:
+        hometown = Hometown.of_run_folder(context.folder.path)
         with hometown.http:
             yield hometown
 
@@ -92,8 +92,8 @@ def stack_without_spark() -> Iterator[Hometown]:
 def shortened(process: Process) -> Process:
     """The process with streams that end soon."""
 
-    def environment(site: Site) -> Mapping[str, str]:
-        return {**process.environment(site), "STREAM_SECONDS_MAX": STREAM_SECONDS_MAX}
+    def environment(context: StackContext) -> Mapping[str, str]:
+        return {**process.environment(context), "STREAM_SECONDS_MAX": STREAM_SECONDS_MAX}
 
     return replace(process, environment=environment)
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from shared.runtime.faults import FaultPoint
+from shared.runtime.failpoints import Failpoint
 from verification.saga.world import Reader, Services, World
 
 T = TypeVar("T")
@@ -20,9 +20,9 @@ LIMITS = [Decimal("50.00"), Decimal("100.00"), Decimal("150.00")]
 USERS = 2
 DELIVERED_MAX = 4
 DEATHS = [
-    FaultPoint.RECORDS_TAKEN_IN_HAND,
-    FaultPoint.EFFECTS_WRITTEN,
-    FaultPoint.EFFECTS_COMMITTED,
+    Failpoint.RECORDS_TAKEN_IN_HAND,
+    Failpoint.EFFECTS_WRITTEN,
+    Failpoint.EFFECTS_COMMITTED,
 ]
 
 users = st.integers(0, USERS - 1)
@@ -88,10 +88,10 @@ class Saga(RuleBasedStateMachine):
         self.do(self.delivered(worker, count, None))
 
     @rule(worker=workers, count=counts, dies_at=deaths)
-    def deliver_to_one_who_dies(self, worker: str, count: int, dies_at: FaultPoint) -> None:
+    def deliver_to_one_who_dies(self, worker: str, count: int, dies_at: Failpoint) -> None:
         self.do(self.delivered(worker, count, dies_at))
 
-    async def delivered(self, worker: str, count: int, dies_at: FaultPoint | None) -> None:
+    async def delivered(self, worker: str, count: int, dies_at: Failpoint | None) -> None:
         await self.world.publish()
         for user_id in self.world.user_ids:
             await self.world.deliver(self.reader(worker), user_id, count, dies_at)

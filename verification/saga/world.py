@@ -30,8 +30,8 @@ from shared.messaging import wire
 from shared.messaging.messages import Metadata
 from shared.messaging.records import IncomingRecord
 from shared.messaging.wire import OutgoingRecord
-from shared.runtime import faults, postgres
-from shared.runtime.faults import FaultPoint
+from shared.runtime import failpoints, postgres
+from shared.runtime.failpoints import Failpoint
 from shared.runtime.identifiers import new_id
 from users_svc import confirmed_orders
 from users_svc.commands import ChangeCreditLimit, DeleteUser, RegisterUser, UserCommand
@@ -55,20 +55,20 @@ class Killed(BaseException):
 
 
 @contextmanager
-def killed_at(deadly: FaultPoint | None) -> Iterator[None]:
+def killed_at(deadly: Failpoint | None) -> Iterator[None]:
     """The process that reaches that point inside dies there."""
 
-    def reached(point: FaultPoint) -> None:
+    def hit(point: Failpoint) -> None:
         if point is deadly:
             raise Killed
 
-    original, faults.reached = faults.reached, reached
+    original, failpoints.hit = failpoints.hit, hit
     try:
         yield
     except Killed:
         pass
     finally:
-        faults.reached = original
+        failpoints.hit = original
 
 
 @dataclass(eq=False)
@@ -211,7 +211,7 @@ class World:
         records += records[-count:]
 
     async def deliver(
-        self, reader: Reader, user_id: UUID, count: int, dies_at: FaultPoint | None = None
+        self, reader: Reader, user_id: UUID, count: int, dies_at: Failpoint | None = None
     ) -> None:
         """Hand over the next messages of a user; who dies before the end gets them again."""
         begin = reader.cursors[user_id]

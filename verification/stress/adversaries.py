@@ -17,9 +17,9 @@ from shared.eventsourcing.errors import VersionConflict
 from shared.eventsourcing.event_store import EventStore
 from shared.messaging.messages import Metadata
 from shared.runtime import postgres
-from shared.runtime.doorbell import Doorbell
 from shared.runtime.identifiers import new_id
 from shared.runtime.postgres import Connection
+from shared.runtime.relay_notifier import RelayNotifier
 from verification.stress.ledger import CODEC, Entry, Linked, Memory, chain, digest, publish
 
 LOCK_TIMEOUT_MILLISECONDS = 100
@@ -58,7 +58,7 @@ class Scene:
     store: EventStore[Linked]
     streams: Sequence[UUID]
     memory: Memory
-    ring: Callable[[], None]
+    notify: Callable[[], None]
     slow_seconds: float
 
 
@@ -66,24 +66,24 @@ def scene(
     pool: asyncpg.Pool,
     streams: Sequence[UUID],
     memory: Memory,
-    ring: Callable[[], None],
+    notify: Callable[[], None],
     slow_seconds: float,
 ) -> Scene:
-    """A scene over new streams; `ring` is called after each commit."""
+    """A scene over new streams; `notify` is called after each commit."""
     store = EventStore(
         pool,
         category="linked",
         source="stress",
         codec=CODEC,
         publish=publish,
-        doorbell=Doorbell(None),
+        relay_notifier=RelayNotifier(None),
     )
     return Scene(
         pool=pool,
         store=store,
         streams=streams,
         memory=memory,
-        ring=ring,
+        notify=notify,
         slow_seconds=slow_seconds,
     )
 
@@ -189,7 +189,7 @@ async def commit(
     sent_at = time.time()
     await transaction.commit()
     scene.memory.committed_at.update(dict.fromkeys(written, sent_at))
-    scene.ring()
+    scene.notify()
 
 
 async def vanish(

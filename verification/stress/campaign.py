@@ -14,7 +14,6 @@ import uvloop
 from fetching.errors import Failure
 from fetching.settings import Settings
 from local_stack import figures
-from local_stack.composition import Composition, Site
 from local_stack.figures import Figure
 from local_stack.kafka import KAFKA
 from local_stack.postgres import POSTGRES, dsn
@@ -22,6 +21,7 @@ from local_stack.progress import Tone, complain, tell
 from local_stack.pytest_plugin import new_database
 from local_stack.readiness import last_lines
 from local_stack.run_folder import RunFolder
+from local_stack.stack_spec import StackContext, StackSpec
 from local_stack.testing import throwaway_stack
 from shared.runtime.progress import tell_in_place
 from verification.stress import topic
@@ -39,10 +39,10 @@ def main() -> int:
     arguments = parser().parse_args()
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # the broker is away on purpose
     try:
-        with throwaway_stack(Composition(processes=(POSTGRES, KAFKA))) as site:
-            uvloop.run(topic.create_topic(site.address("kafka")))
-            outcomes = [run(each, site) for each in asked_for(arguments)]
-            controls = [run(each, site) for each in controls_of(arguments)]
+        with throwaway_stack(StackSpec(processes=(POSTGRES, KAFKA))) as context:
+            uvloop.run(topic.create_topic(context.address("kafka")))
+            outcomes = [run(each, context) for each in asked_for(arguments)]
+            controls = [run(each, context) for each in controls_of(arguments)]
     except Failure as failure:
         complain(str(failure))
         return 1
@@ -137,15 +137,15 @@ def complaints_about(outcomes: Sequence[Outcome], controls: Sequence[Outcome]) -
     return bad + blind
 
 
-def run(trial: Trial, site: Site) -> Outcome:
+def run(trial: Trial, context: StackContext) -> Outcome:
     """Run one trial in a database of its own, and tell of it in one line."""
     tell_in_place(f"{trial.relay:<8} seed {trial.seed}: {trial.seconds:.0f} s of writing")
-    with new_database(dsn(site, "postgres")) as database:
-        outcome = uvloop.run(trials.run(trial, site, database))
+    with new_database(dsn(context, "postgres")) as database:
+        outcome = uvloop.run(trials.run(trial, context, database))
     tell(line_of(outcome), Tone.GOOD if outcome.is_good else Tone.BAD)
     if outcome.exit_codes:
         complain(f"relays ended with {outcome.exit_codes}:")
-        for line in last_lines(site.folder.log_of("stress-relay"), LOG_LINES_SHOWN):
+        for line in last_lines(context.folder.log_of("stress-relay"), LOG_LINES_SHOWN):
             complain(f"  {line}")
     return outcome
 

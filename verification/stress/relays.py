@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from local_stack import ports
-from local_stack.composition import HOST
+from local_stack.stack_spec import HOST
 from shared.outbox.relay_process import EXIT_FENCED
-from shared.runtime.doorbell import Doorbell
+from shared.runtime.relay_notifier import RelayNotifier
 
 SCRIPT = Path(__file__).with_name("relay_script.py")
 STOP_SECONDS_MAX = 20
@@ -31,7 +31,7 @@ class Relays:
         }
         self._log = log
         self._processes: list[Process] = []
-        self._doorbells: list[Doorbell] = []
+        self._relay_notifiers: list[RelayNotifier] = []
 
     async def start(self) -> None:
         port = ports.find_free()
@@ -43,12 +43,12 @@ class Relays:
                 stderr=log,
             )
         self._processes.append(process)
-        self._doorbells.append(Doorbell(f"{HOST}:{port}"))
+        self._relay_notifiers.append(RelayNotifier(f"{HOST}:{port}"))
 
-    def ring(self) -> None:
-        """Ring at all of them: who stands by does not mind."""
-        for doorbell in self._doorbells:
-            doorbell.ring()
+    def notify(self) -> None:
+        """Notify all of them: a standby ignores it."""
+        for relay_notifier in self._relay_notifiers:
+            relay_notifier.notify()
 
     @property
     def _running(self) -> list[Process]:
@@ -85,8 +85,8 @@ class Relays:
         for process in self._running:
             process.kill()
             await process.wait()
-        for doorbell in self._doorbells:
-            doorbell.close()
+        for relay_notifier in self._relay_notifiers:
+            relay_notifier.close()
 
 
 @asynccontextmanager

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import asyncpg
 
-from local_stack.composition import Site
+from local_stack.stack_spec import StackContext
 from shared.outbox.lease import LEASE_SECONDS
 from shared.outbox.relay import CHECKPOINT_SECONDS, ROWS_MAX
 from shared.runtime import postgres
@@ -70,17 +70,17 @@ class Outcome:
         return self.verdict.is_good and in_bounds and not self.exit_codes
 
 
-async def run(trial: Trial, site: Site, database: str) -> Outcome:
+async def run(trial: Trial, context: StackContext, database: str) -> Outcome:
     """Run a trial on an empty database; the topic may hold what other trials left."""
     await postgres.migrate(database, "shared")
-    servers, memory = site.address("kafka"), Memory()
-    log = site.folder.log_of("stress-relay")
+    servers, memory = context.address("kafka"), Memory()
+    log = context.folder.log_of("stress-relay")
     async with (
         topic.reader(servers) as reader,
         relays(trial.relay, database, servers, log) as running,
     ):
         await relay_is_up(database)
-        disturbed = await write_and_disturb(trial, site, database, memory, running)
+        disturbed = await write_and_disturb(trial, context, database, memory, running)
         stored = await entries_of(database)
         outstanding = {entry for entry, _ in stored}
 
@@ -124,7 +124,7 @@ async def relay_is_up(database: str) -> None:
 
 
 async def write_and_disturb(
-    trial: Trial, site: Site, database: str, memory: Memory, running: Relays
+    trial: Trial, context: StackContext, database: str, memory: Memory, running: Relays
 ) -> Disturbed:
     chance = random.Random(trial.seed)
     plan = disturbances.CALM if trial.is_calm else disturbances.plan(chance, trial.seconds)
@@ -135,10 +135,12 @@ async def write_and_disturb(
     ):
         slow_seconds = min(SLOW_SECONDS, SLOW_PART * trial.seconds)
         streams = [UUID(int=chance.getrandbits(128)) for _ in range(trial.streams)]
-        scene = adversaries.scene(pool, streams, memory, running.ring, slow_seconds)
+        scene = adversaries.scene(pool, streams, memory, running.notify, slow_seconds)
         until = time.monotonic() + trial.seconds
         async with asyncio.TaskGroup() as tasks:
-            disturbing = tasks.create_task(disturbances.carry_out(plan, running, site.folder, own))
+            disturbing = tasks.create_task(
+                disturbances.carry_out(plan, running, context.folder, own)
+            )
             tasks.create_task(adversaries.hold_open(scene, chance, until))
             for number in range(trial.writers):
                 own_chance = random.Random(f"{trial.seed}/{number}")

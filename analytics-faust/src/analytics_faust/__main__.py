@@ -7,7 +7,7 @@ from aiokafka.errors import KafkaError
 
 from analytics_faust import api, worker
 from analytics_faust.copartitions import NotCopartitioned, check_copartitions
-from analytics_faust.neighbours import open_spark
+from analytics_faust.service_clients import open_spark
 from analytics_faust.settings import FaustSettings
 from shared.inbox.worker import CRASH_POLL_SECONDS, running
 from shared.messaging import kafka
@@ -25,13 +25,13 @@ async def run_worker(settings: FaustSettings) -> None:
         await check_copartitions(settings.brokers)
     except (NotCopartitioned, KafkaError) as error:
         sys.exit(f"hometown: {worker.NAME} cannot start: {error or type(error).__name__}")
-    set_aside = kafka.single_writer(settings.brokers, worker.NAME)
-    program = worker.Program(settings, set_aside)
+    write_dead_letter = kafka.single_writer(settings.brokers, worker.NAME)
+    program = worker.Program(settings, write_dead_letter)
     async with open_spark(settings.analytics_url) as spark:
         resources = api.Resources(
             program=program, spark=spark, shows_hours=settings.environment == DEVELOPMENT
         )
-        app = api.create_app(resources, api_process.door_of(settings))
+        app = api.create_app(resources, api_process.authenticator_of(settings))
         config = server_config(
             app,
             settings.http_host,

@@ -12,13 +12,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from analytics_faust import page
 from analytics_faust.buyers import Totals
 from analytics_faust.differences import Difference, Reason, differences
-from analytics_faust.neighbours import CannotSay, Spark
+from analytics_faust.service_clients import Spark, UpstreamUnavailable
 from analytics_faust.worker import Program
 from shared.eventsourcing.event_store import rfc3339
 from shared.inbox.worker import joined
 from shared.web import http
-from shared.web.auth import Caller, Door, may
-from shared.web.forms import Amount, Hour, Instant
+from shared.web.auth import Caller, RequestAuthenticator, require_scope
+from shared.web.field_types import Amount, Hour, Instant
 from shared.web.openapi import NOT_FOUND, refusals
 from shared.web.problems import HttpProblem
 
@@ -111,8 +111,8 @@ async def resources_of(request: Request) -> Resources:
     return resources
 
 
-Service = Annotated[Resources, Depends(resources_of)]
-Reader = Annotated[Caller, may("hours:read")]
+ResourcesDep = Annotated[Resources, Depends(resources_of)]
+Reader = Annotated[Caller, require_scope("hours:read")]
 
 router = APIRouter(tags=["hours"], responses=refusals(unavailable=[NOT_HERE]))
 
@@ -120,7 +120,7 @@ router = APIRouter(tags=["hours"], responses=refusals(unavailable=[NOT_HERE]))
 @router.get("/v1/hours")
 async def list_hours(
     caller: Reader,
-    service: Service,
+    service: ResourcesDep,
     from_: Annotated[Instant | None, Query(alias="from")] = None,
     to: Instant | None = None,
     after: Instant | None = None,
@@ -134,7 +134,7 @@ async def list_hours(
 
 
 @router.get("/v1/hours/{hour}", responses=refusals(missing=[NOT_FOUND], unavailable=[NOT_HERE]))
-async def get_hour(caller: Reader, hour: Hour, service: Service) -> HourResponse:
+async def get_hour(caller: Reader, hour: Hour, service: ResourcesDep) -> HourResponse:
     """One hour."""
     demand_hours(service.program)
     return hour_response(hour, service.program.hours.get(hour))
@@ -143,7 +143,7 @@ async def get_hour(caller: Reader, hour: Hour, service: Service) -> HourResponse
 @router.get("/v1/differences", responses=refusals(unavailable=[NOT_HERE, CANNOT_COMPARE]))
 async def list_differences(
     caller: Reader,
-    service: Service,
+    service: ResourcesDep,
     authorization: Annotated[str, Header(include_in_schema=False)],
     from_: Annotated[Instant | None, Query(alias="from")] = None,
     to: Instant | None = None,
@@ -156,7 +156,7 @@ async def list_differences(
     query = {name: rfc3339(instant) for name, instant in asked.items() if instant is not None}
     try:
         spark = await service.spark.hours({**query, "limit": str(limit)}, authorization)
-    except CannotSay as error:
+    except UpstreamUnavailable as error:
         raise HttpProblem(503, CANNOT_COMPARE, str(error)) from error
     demand_hours(service.program)
     here = service.program.hours.list(since=from_, until=to, after=after, limit=limit)
@@ -166,7 +166,7 @@ async def list_differences(
 
 
 @router.get("/v1/status")
-async def get_status(caller: Reader, service: Service) -> StatusResponse:
+async def get_status(caller: Reader, service: ResourcesDep) -> StatusResponse:
     """What was lost on the way, and why."""
     lost = service.program.lost
     return StatusResponse(
@@ -217,7 +217,7 @@ def difference_response(difference: Difference) -> DifferenceResponse:
     )
 
 
-def create_app(resources: Resources, door: Door) -> FastAPI:
+def create_app(resources: Resources, authenticator: RequestAuthenticator) -> FastAPI:
     """The HTTP application over a program that runs."""
     program = resources.program
     hours = program.hours if resources.shows_hours else None
@@ -225,7 +225,7 @@ def create_app(resources: Resources, door: Door) -> FastAPI:
         "analytics as Kafka Streams does it",
         [router],
         resources=resources,
-        door=door,
+        authenticator=authenticator,
         checks={"kafka": lambda: joined(program.app)},
         open_routes=[page.route(hours)],
         open_paths={page.PATH},

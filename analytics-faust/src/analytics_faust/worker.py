@@ -19,6 +19,7 @@ from pydantic import ValidationError
 
 from analytics_faust.buyers import Bought, Hours, key_of, with_purchase
 from analytics_faust.copartitions import LINES_BY_ITEM, PURCHASES_BY_HOUR
+from analytics_faust.join_barrier import JoinBarrier, TableOffsets
 from analytics_faust.joins import LINE, PURCHASE, lines_of, purchase_of
 from analytics_faust.messages import (
     ITEM_FACTS,
@@ -30,13 +31,12 @@ from analytics_faust.messages import (
     OrderConfirmed,
     UserDeleted,
 )
-from analytics_faust.patience import FedTables, Patience
 from analytics_faust.settings import FaustSettings
 from analytics_faust.tables import Table
 from shared.eventsourcing.codec import Codec, UnknownSchemaVersion
 from shared.eventsourcing.event_store import partition_of
 from shared.inbox import dead_letters, worker
-from shared.inbox.consumer import SetAside, reason_of
+from shared.inbox.consumer import DeadLetterWriter, reason_of
 from shared.messaging.messages import Message
 from shared.messaging.records import Malformed, message_of
 from shared.messaging.topics import INTERNAL_TOPICS, TOPICS
@@ -64,11 +64,11 @@ Step = Callable[[EventT[bytes]], Coroutine[None, None, Sequence[Awaitable[object
 class Program:
     """The Faust application and what it counts. Making one connects to nothing."""
 
-    def __init__(self, settings: FaustSettings, set_aside: SetAside) -> None:
+    def __init__(self, settings: FaustSettings, write_dead_letter: DeadLetterWriter) -> None:
         self.hours = Hours()
         self.lost: Counter[str] = Counter()
         """What did not find its way since this process began, by what was missing."""
-        self._set_aside = set_aside
+        self._set_aside = write_dead_letter
         self.app = app = faust.App(
             NAME,
             **worker.faust_options(settings.brokers),
@@ -87,7 +87,7 @@ class Program:
             stream_wait_empty=False,
             autodiscover=False,
         )
-        self._fed = FedTables(app)
+        self._fed = TableOffsets(app)
         self.users: Table[str] = Table(app, "users", partitions=TOPICS[USERS].partitions)
         self.items: Table[str] = Table(app, "items", partitions=TOPICS[ITEMS].partitions)
         self.buyers: Table[Bought] = Table(
@@ -181,9 +181,11 @@ class Program:
             self.app.flow_control._queues.discard(records.channel.queue)
             batch: list[EventT[bytes]] = []
             pending: list[Awaitable[object]] = []
-            patience = None if after is None else Patience(self.app, self._fed, after)
+            join_barrier = None if after is None else JoinBarrier(self.app, self._fed, after)
             async for event in records.events():
-                if patience and not await patience.wait(event, records.channel.queue.qsize()):
+                if join_barrier and not await join_barrier.wait(
+                    event, records.channel.queue.qsize()
+                ):
                     continue  # its next owner reads it again
                 pending += await step(event)
                 batch.append(event)

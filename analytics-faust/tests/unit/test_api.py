@@ -11,13 +11,13 @@ from fastapi import FastAPI
 from openapi_spec_validator import validate
 
 from analytics_faust.api import Resources, create_app
-from analytics_faust.neighbours import Spark
+from analytics_faust.service_clients import Spark
 from analytics_faust.settings import FaustSettings
 from analytics_faust.worker import Program
 from local_stack.run_folder import RunFolder
 from local_stack.testing import bearer
 from shared.messaging.wire import OutgoingRecord
-from shared.web.auth import Door
+from shared.web.auth import RequestAuthenticator
 from test_support.analytics.histories import HOUR
 
 TOTALS = {"local_buyers": 1, "purchases": 2, "quantity": 4, "amount": "107.75"}
@@ -69,20 +69,24 @@ def spark() -> SparkAnswers:
 
 
 def application(
-    program: Program, spark: SparkAnswers, door: Door, *, shows_hours: bool = True
+    program: Program,
+    spark: SparkAnswers,
+    authenticator: RequestAuthenticator,
+    *,
+    shows_hours: bool = True,
 ) -> FastAPI:
     client = httpx.AsyncClient(transport=httpx.MockTransport(spark))
     resources = Resources(
         program=program, spark=Spark(client, "http://spark"), shows_hours=shows_hours
     )
-    return create_app(resources, door)
+    return create_app(resources, authenticator)
 
 
 @pytest.fixture
 async def api(
-    program: Program, spark: SparkAnswers, door: Door, issuing: RunFolder
+    program: Program, spark: SparkAnswers, authenticator: RequestAuthenticator, issuing: RunFolder
 ) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(application(program, spark, door))
+    transport = httpx.ASGITransport(application(program, spark, authenticator))
     async with httpx.AsyncClient(
         transport=transport, base_url="http://api", headers=bearer(issuing, "analyst")
     ) as client:
@@ -218,9 +222,9 @@ async def test_the_page_is_open_and_explains(api: httpx.AsyncClient) -> None:
 
 
 async def test_outside_of_development_the_page_shows_no_hours(
-    program: Program, spark: SparkAnswers, door: Door
+    program: Program, spark: SparkAnswers, authenticator: RequestAuthenticator
 ) -> None:
-    app = application(program, spark, door, shows_hours=False)
+    app = application(program, spark, authenticator, shows_hours=False)
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://api") as client:
         text = (await client.get("/")).text
@@ -230,9 +234,9 @@ async def test_outside_of_development_the_page_shows_no_hours(
 
 
 def test_the_document_is_one_of_openapi_and_names_each_refusal(
-    program: Program, spark: SparkAnswers, door: Door
+    program: Program, spark: SparkAnswers, authenticator: RequestAuthenticator
 ) -> None:
-    document = application(program, spark, door).openapi()
+    document = application(program, spark, authenticator).openapi()
     validate(document)
 
     refused = document["paths"]["/v1/differences"]["get"]["responses"]["503"]

@@ -26,7 +26,9 @@ async def run_api(arguments: argparse.Namespace) -> None:
     settings = processes.read_settings(ApiSettings)
     with telemetry.configured("analytics-api", settings.otel_exporter_otlp_endpoint):
         async with open_resources(settings) as resources:
-            app = api.create_app(resources, api_process.door_of(settings), page_of(settings))
+            app = api.create_app(
+                resources, api_process.authenticator_of(settings), page_of(settings)
+            )
             await api_process.serve_api(app, settings, at_stop=resources.feed.close)
 
 

@@ -24,7 +24,7 @@ from local_stack.run_folder import RunFolder
 from local_stack.testing import bearer
 from shared.runtime import postgres
 from shared.runtime.brokers import Brokers
-from shared.web.auth import Door
+from shared.web.auth import RequestAuthenticator
 from test_support.analytics.histories import HOUR, at, sample
 from test_support.analytics.served import KnownEnds
 from test_support.analytics.small_job import SmallJob
@@ -59,11 +59,13 @@ def store_sample(dsn: str, checkpoint_dir: Path) -> None:
 
 
 @pytest.fixture
-async def api(tables: str, door: Door, issuing: RunFolder) -> AsyncIterator[httpx.AsyncClient]:
+async def api(
+    tables: str, authenticator: RequestAuthenticator, issuing: RunFolder
+) -> AsyncIterator[httpx.AsyncClient]:
     ends = KnownEnds({"orders.v1": {"0": 12, "1": 8, "2": 0}})
     async with postgres.open_pool(tables, name="test", connections_max=2) as pool:
         resources = Resources(pool=pool, topic_ends=ends, feed=Feed(pool, seconds_max=1))
-        transport = httpx.ASGITransport(create_app(resources, door))
+        transport = httpx.ASGITransport(create_app(resources, authenticator))
         async with httpx.AsyncClient(
             transport=transport, base_url="http://api", headers=bearer(issuing, "analyst")
         ) as client:

@@ -21,7 +21,7 @@ from analytics_spark.settings import ApiSettings
 from local_stack.run_folder import RunFolder
 from local_stack.testing import bearer
 from shared.runtime import postgres
-from shared.web.auth import Door
+from shared.web.auth import RequestAuthenticator
 from shared.web.limits import Rates
 from test_support.analytics.histories import HOUR, at
 from test_support.analytics.served import BUCKETS, TRACE_ID, KnownEnds, Writer, purchase
@@ -71,9 +71,11 @@ async def resources(tables: str, ends: Offsets) -> AsyncIterator[Resources]:
 
 
 @pytest.fixture
-async def visitor(resources: Resources, door: Door) -> AsyncIterator[httpx.AsyncClient]:
+async def visitor(
+    resources: Resources, authenticator: RequestAuthenticator
+) -> AsyncIterator[httpx.AsyncClient]:
     """Somebody without a token."""
-    app = create_app(resources, door, page.routes(JAEGER, door.rates))
+    app = create_app(resources, authenticator, page.routes(JAEGER, authenticator.rates))
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(app), base_url="http://analytics"
     ) as client:
@@ -106,9 +108,9 @@ def test_development_has_a_page_and_elsewhere_only_who_says_that_it_is_guarded()
 
 
 async def test_without_leave_there_is_no_page(
-    resources: Resources, door: Door, issuing: RunFolder
+    resources: Resources, authenticator: RequestAuthenticator, issuing: RunFolder
 ) -> None:
-    transport = httpx.ASGITransport(create_app(resources, door))
+    transport = httpx.ASGITransport(create_app(resources, authenticator))
     async with httpx.AsyncClient(transport=transport, base_url="http://analytics") as client:
         for path in page.PATHS:
             assert (await client.get(path)).status_code == 401
@@ -129,8 +131,12 @@ async def test_each_file_of_the_page_comes_from_here(visitor: httpx.AsyncClient)
     assert "http" not in html.replace("http-equiv", "")
 
 
-async def test_visitors_may_not_ask_too_often(resources: Resources, door: Door) -> None:
-    transport = httpx.ASGITransport(create_app(resources, door, page.routes(None, Rates(1))))
+async def test_visitors_may_not_ask_too_often(
+    resources: Resources, authenticator: RequestAuthenticator
+) -> None:
+    transport = httpx.ASGITransport(
+        create_app(resources, authenticator, page.routes(None, Rates(1)))
+    )
     async with httpx.AsyncClient(transport=transport, base_url="http://analytics") as client:
         statuses = [(await client.get("/")).status_code for _ in range(5)]
 
@@ -220,10 +226,12 @@ async def test_the_state_of_the_pipeline_is_shown(
 
 
 async def test_without_jaeger_there_is_no_link_to_it(
-    resources: Resources, writer: Writer, door: Door
+    resources: Resources, writer: Writer, authenticator: RequestAuthenticator
 ) -> None:
     writer.commit(purchase(HOUR))
-    transport = httpx.ASGITransport(create_app(resources, door, page.routes(None, door.rates)))
+    transport = httpx.ASGITransport(
+        create_app(resources, authenticator, page.routes(None, authenticator.rates))
+    )
     async with httpx.AsyncClient(transport=transport, base_url="http://analytics") as client:
         assert "Jaeger" not in (await client.get("/")).text
 

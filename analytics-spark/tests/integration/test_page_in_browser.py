@@ -20,7 +20,7 @@ from analytics_spark.serving.api import create_app
 from analytics_spark.serving.bootstrap import Resources
 from analytics_spark.serving.stream import open_feed
 from shared.runtime import postgres
-from shared.web.auth import Door
+from shared.web.auth import RequestAuthenticator
 from test_support.analytics.histories import HOUR, at
 from test_support.analytics.served import BUCKETS, KnownEnds, Writer, purchase, served
 
@@ -62,7 +62,10 @@ def stream_seconds_max() -> float:
 
 @pytest.fixture
 async def address(
-    tables: str, door: Door, monkeypatch: pytest.MonkeyPatch, stream_seconds_max: float
+    tables: str,
+    authenticator: RequestAuthenticator,
+    monkeypatch: pytest.MonkeyPatch,
+    stream_seconds_max: float,
 ) -> AsyncIterator[str]:
     monkeypatch.setattr(stream, "POLL_SECONDS", 0.05)
     monkeypatch.setitem(page_module.TEMPLATES.globals, "REFRESH_SECONDS", NEVER_SECONDS)
@@ -73,7 +76,7 @@ async def address(
         ends = KnownEnds({"orders.v1": {"0": 4}})
         resources = Resources(pool=pool, topic_ends=ends, feed=feed)
         async with served(
-            create_app(resources, door, page_module.routes(None, door.rates))
+            create_app(resources, authenticator, page_module.routes(None, authenticator.rates))
         ) as address:
             yield address
 

@@ -21,7 +21,7 @@ from local_stack.run_folder import RunFolder
 from local_stack.testing import bearer
 from shared.runtime import postgres
 from shared.runtime.brokers import Brokers
-from shared.web.auth import Door
+from shared.web.auth import RequestAuthenticator
 from test_support.analytics.histories import sample
 from test_support.analytics.reconciled_world import World
 
@@ -41,12 +41,12 @@ def settings(world: World) -> ReconcileSettings:
     )
 
 
-def status_of(world: World, door: Door, issuing: RunFolder) -> Any:
+def status_of(world: World, authenticator: RequestAuthenticator, issuing: RunFolder) -> Any:
     async def ask() -> Any:
         async with postgres.open_pool(world.analytics, name="test", connections_max=2) as pool:
             ends, feed = TopicEnds(Brokers("127.0.0.1:1")), Feed(pool, seconds_max=1)
             resources = Resources(pool=pool, topic_ends=ends, feed=feed)
-            transport = httpx.ASGITransport(create_app(resources, door))
+            transport = httpx.ASGITransport(create_app(resources, authenticator))
             headers = bearer(issuing, "analyst")
             async with httpx.AsyncClient(transport=transport, headers=headers) as client:
                 answer = await client.get("http://api/v1/status")
@@ -72,15 +72,15 @@ def errors_in(caplog: pytest.LogCaptureFixture) -> list[str]:
 def test_an_untouched_table_is_stored_and_shown_as_equal(
     world: World,
     settings: ReconcileSettings,
-    door: Door,
+    authenticator: RequestAuthenticator,
     issuing: RunFolder,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    assert status_of(world, door, issuing) is None
+    assert status_of(world, authenticator, issuing) is None
 
     assert attempt(settings).failure is None
 
-    shown = status_of(world, door, issuing)
+    shown = status_of(world, authenticator, issuing)
     assert (shown["purchases"], shown["differences"], shown["hours"]) == (4, 0, [])
     assert shown["until"] == "2016-11-11T07:00:00Z"
     assert errors_in(caplog) == []
@@ -89,7 +89,7 @@ def test_an_untouched_table_is_stored_and_shown_as_equal(
 def test_a_tampered_row_is_stored_shown_and_logged_as_an_error(
     world: World,
     settings: ReconcileSettings,
-    door: Door,
+    authenticator: RequestAuthenticator,
     issuing: RunFolder,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -97,7 +97,7 @@ def test_a_tampered_row_is_stored_shown_and_logged_as_an_error(
 
     assert attempt(settings).failure is None
 
-    shown = status_of(world, door, issuing)
+    shown = status_of(world, authenticator, issuing)
     assert (shown["differences"], shown["hours"]) == (1, ["2016-11-11T00:00:00Z"])
     errors = errors_in(caplog)
     assert "amount 16166.65, but the event stores say purchases 1" in errors[0]
@@ -105,7 +105,10 @@ def test_a_tampered_row_is_stored_shown_and_logged_as_an_error(
 
 
 def test_a_store_that_is_away_is_told_and_not_taken_for_a_difference(
-    world: World, settings: ReconcileSettings, door: Door, issuing: RunFolder
+    world: World,
+    settings: ReconcileSettings,
+    authenticator: RequestAuthenticator,
+    issuing: RunFolder,
 ) -> None:
     away = settings.model_copy(update={"users_store_url": "postgresql://nobody@127.0.0.1:1/users"})
 
@@ -113,7 +116,7 @@ def test_a_store_that_is_away_is_told_and_not_taken_for_a_difference(
 
     assert failure is not None
     assert failure.startswith("could not compare: ")
-    assert status_of(world, door, issuing) is None
+    assert status_of(world, authenticator, issuing) is None
 
 
 def test_the_memory_of_results_is_bounded(

@@ -19,16 +19,16 @@ import pytest
 
 from analytics_spark.job import sink
 from analytics_spark.job.writer import open_writer
-from analytics_spark.serving import changes, hours, stream
+from analytics_spark.serving import change_feed, hour_queries, stream
 from analytics_spark.serving.api import create_app
 from analytics_spark.serving.bootstrap import Resources
-from analytics_spark.serving.changes import Position
+from analytics_spark.serving.change_feed import Position
 from analytics_spark.serving.stream import Event, open_feed
 from local_stack import issuer
 from local_stack.run_folder import RunFolder
 from local_stack.testing import bearer
 from shared.runtime import postgres
-from shared.web.auth import Door
+from shared.web.auth import RequestAuthenticator
 from shared.web.connections import TimedConnection
 from test_support.analytics.histories import HOUR, at
 from test_support.analytics.served import BUCKETS, KnownEnds, Writer, purchase, served
@@ -115,9 +115,11 @@ async def resources(tables: str) -> AsyncIterator[Resources]:
 
 
 @pytest.fixture
-async def listener(resources: Resources, door: Door, issuing: RunFolder) -> AsyncIterator[Listener]:
+async def listener(
+    resources: Resources, authenticator: RequestAuthenticator, issuing: RunFolder
+) -> AsyncIterator[Listener]:
     async with (
-        served(create_app(resources, door), Impatient) as address,
+        served(create_app(resources, authenticator), Impatient) as address,
         httpx.AsyncClient(
             base_url=address, headers=bearer(issuing, "analyst"), timeout=LONG_SECONDS
         ) as http,
@@ -230,7 +232,7 @@ async def test_a_position_before_batches_noted_their_hours_is_told_to_read_anew(
 async def test_who_missed_too_much_is_told_to_read_anew(
     listener: Listener, writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(changes, "HOURS_PER_CHANGE_MAX", 2)
+    monkeypatch.setattr(change_feed, "HOURS_PER_CHANGE_MAX", 2)
     writer.commit(purchase(HOUR))
     writer.commit(*(purchase(HOUR + timedelta(hours=each)) for each in range(3)))
 
@@ -246,8 +248,8 @@ async def follow(resources: Resources, known: dict[datetime, int], until: int) -
             event = await anext(events)
         position = event.position
         if event.hours is None:
-            async with hours.snapshot(resources.pool) as connection:
-                found = await hours.list_hours(
+            async with hour_queries.snapshot(resources.pool) as connection:
+                found = await hour_queries.list_hours(
                     connection, since=None, until=None, after=None, limit=ROUNDS
                 )
             known.clear()
@@ -280,7 +282,7 @@ async def test_without_the_look_back_changes_are_lost(
     resources: Resources, writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def nothing_was_missed(position: Position | None) -> Event:
-        newest = await changes.newest(resources.pool)
+        newest = await change_feed.newest(resources.pool)
         return Event(position=newest, watermark=None, hours=None if position is None else [])
 
     monkeypatch.setattr(resources.feed, "_missed", nothing_was_missed)
@@ -335,7 +337,7 @@ def deaf_client(address: str, headers: dict[str, str]) -> socket.socket:
 async def test_a_client_that_does_not_read_is_disconnected(
     listener: Listener, resources: Resources, writer: Writer, issuing: RunFolder
 ) -> None:
-    many = [HOUR + timedelta(hours=each) for each in range(changes.HOURS_PER_CHANGE_MAX)]
+    many = [HOUR + timedelta(hours=each) for each in range(change_feed.HOURS_PER_CHANGE_MAX)]
     with deaf_client(str(listener.http.base_url), bearer(issuing, "analyst")):
         await settled(lambda: resources.feed._listeners == 1)
         async with asyncio.timeout(LONG_SECONDS):
@@ -392,7 +394,7 @@ async def test_a_stream_ends_when_the_database_cannot_be_asked_and_nothing_is_mi
 ) -> None:
     writer.commit(purchase(HOUR))
     async with opened(tables) as away:
-        position = await changes.newest(away.pool)
+        position = await change_feed.newest(away.pool)
         await settled(away.feed._has_begun.is_set)
         await away.pool.close()
         assert [event async for event in away.feed.events(position)] == []

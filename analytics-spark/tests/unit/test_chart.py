@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from analytics_spark.serving.chart import Measure, chart, money, scale
-from analytics_spark.serving.hours import Totals
+from analytics_spark.serving.hour_queries import Totals
 from test_support.analytics.histories import HOUR, at
 
 FOUR = Totals(local_buyers=4, purchases=5, quantity=12, cents=44_506_56)

@@ -14,10 +14,10 @@ import users_svc.bootstrap
 from local_stack.pytest_plugin import new_database
 from local_stack.run_folder import RunFolder
 from local_stack.testing import bearer
-from orders_svc.neighbours import open_neighbours
+from orders_svc.service_clients import open_neighbours
 from orders_svc.settings import OrdersSettings
 from shared.runtime import postgres
-from shared.web.auth import Door
+from shared.web.auth import RequestAuthenticator
 from users_svc.personal_data import KEY_BYTES, Vault
 from users_svc.settings import UsersSettings
 
@@ -54,20 +54,20 @@ def clerk_of(app: FastAPI, issuing: RunFolder) -> httpx.AsyncClient:
 
 @pytest.fixture
 async def at_users(
-    users: users_svc.bootstrap.Resources, door: Door, issuing: RunFolder
+    users: users_svc.bootstrap.Resources, authenticator: RequestAuthenticator, issuing: RunFolder
 ) -> AsyncIterator[httpx.AsyncClient]:
     """A clerk at users-svc."""
     vault = Vault(users.pool, os.urandom(KEY_BYTES))
-    async with clerk_of(users_svc.api.create_app(users, vault, door), issuing) as client:
+    async with clerk_of(users_svc.api.create_app(users, vault, authenticator), issuing) as client:
         yield client
 
 
 @pytest.fixture
 async def at_orders(
-    orders: orders_svc.bootstrap.Resources, door: Door, issuing: RunFolder
+    orders: orders_svc.bootstrap.Resources, authenticator: RequestAuthenticator, issuing: RunFolder
 ) -> AsyncIterator[httpx.AsyncClient]:
     """A clerk at orders-svc."""
-    async with open_neighbours(users_url=None, analytics_url=None) as neighbours:
-        app = orders_svc.api.create_app(orders, door, neighbours)
+    async with open_neighbours(users_url=None, analytics_url=None) as service_clients:
+        app = orders_svc.api.create_app(orders, authenticator, service_clients)
         async with clerk_of(app, issuing) as client:
             yield client

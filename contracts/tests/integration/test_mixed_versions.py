@@ -27,14 +27,14 @@ from shared.eventsourcing.event_store import EventStore
 from shared.eventsourcing.handler import handle, load
 from shared.inbox import parked
 from shared.inbox.consumer import Consumer
-from shared.inbox.parked import Warrant
+from shared.inbox.parked import OperatorAction
 from shared.inbox.redrive import redrive
 from shared.messaging.messages import Message, Metadata, PublicEvent
 from shared.messaging.records import IncomingRecord
 from shared.messaging.wire import OutgoingRecord
 from shared.outbox.outbox import OutboxRow
-from shared.runtime.doorbell import Doorbell
 from shared.runtime.identifiers import new_id
+from shared.runtime.relay_notifier import RelayNotifier
 from test_support.counter.counted_records import as_read, record
 from users_svc import order_messages
 from users_svc.bootstrap import Resources as Users
@@ -43,7 +43,7 @@ from users_svc.user import USER
 
 AMOUNT = Decimal("30.00")
 THEN = datetime(2016, 11, 11, tzinfo=UTC)
-WARRANT = Warrant(by="jack", reason="the reader was upgraded")
+WARRANT = OperatorAction(by="jack", reason="the reader was upgraded")
 
 SENT = """
     SELECT position, topic, partition, key, value, headers, traceparent
@@ -57,7 +57,7 @@ def some_cause() -> Metadata:
     return Metadata(correlation_id=new_id(), causation_id=new_id())
 
 
-async def set_aside(letter: OutgoingRecord) -> None:
+async def write_dead_letter(letter: OutgoingRecord) -> None:
     """Nobody reads it here."""
 
 
@@ -75,7 +75,7 @@ async def written(
         source="another version",
         codec=codec,
         publish=publish,
-        doorbell=Doorbell(None),
+        relay_notifier=RelayNotifier(None),
     )
     stream_id = event.order_id if topic == "orders.v1" else event.user_id
     await store.append(stream_id, 0, [event], metadata=some_cause())
@@ -155,7 +155,7 @@ async def reserved(users: Users, user_id: UUID) -> dict[UUID, Decimal]:
 
 
 def users_worker(users: Users) -> Consumer:
-    return users_svc.worker.create_consumer(users, set_aside)
+    return users_svc.worker.create_consumer(users, write_dead_letter)
 
 
 @pytest.mark.parametrize(
@@ -321,7 +321,7 @@ async def status(orders: Orders, order_id: UUID) -> tuple[str, str | None]:
 
 
 def orders_worker(orders: Orders) -> Consumer:
-    return orders_svc.worker.create_consumer(orders, set_aside)
+    return orders_svc.worker.create_consumer(orders, write_dead_letter)
 
 
 def refused(class_: type[Any], order_id: UUID, **more: object) -> Any:

@@ -33,7 +33,7 @@ JACK = {"name": "Jack", "address": "BJ", "gender": "male", "credit_limit": "100.
 IPHONE = {"name": "iphone", "type": "phone", "origin": "BJ", "price": "60.00"}
 
 
-async def set_aside(letter: OutgoingRecord) -> None:
+async def write_dead_letter(letter: OutgoingRecord) -> None:
     raise AssertionError(letter)
 
 
@@ -83,11 +83,11 @@ def of_topic(topic: str, records: Sequence[IncomingRecord]) -> list[IncomingReco
 
 
 def users_worker(users: Users) -> Consumer:
-    return users_svc.worker.create_consumer(users, set_aside)
+    return users_svc.worker.create_consumer(users, write_dead_letter)
 
 
 def orders_worker(orders: Orders) -> Consumer:
-    return orders_svc.worker.create_consumer(orders, set_aside)
+    return orders_svc.worker.create_consumer(orders, write_dead_letter)
 
 
 def validate(part: dict[str, Any], value: object) -> None:

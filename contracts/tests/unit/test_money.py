@@ -30,7 +30,7 @@ CARRIERS = [
     *modules_of(orders_svc),
     "analytics_spark.serving.api",
     "analytics_spark.job.cells",
-    "analytics_spark.serving.hours",
+    "analytics_spark.serving.hour_queries",
     "shared.messaging.messages",
 ]
 """Modules with events, commands, contracts, states, rows, requests and responses."""

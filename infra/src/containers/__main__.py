@@ -16,9 +16,9 @@ from local_stack.status import show
 
 
 def do_up(arguments: argparse.Namespace, settings: Settings) -> int:
-    site = up(settings, arguments.asked)
+    context = up(settings, arguments.asked)
     running = found(settings).containers()
-    rows = [(port.name, port.address(site)) for port in PUBLISHED if port.name in running]
+    rows = [(port.name, port.address(context)) for port in PUBLISHED if port.name in running]
     tell("\n" + table(("name", "address"), rows))
     return 0
 

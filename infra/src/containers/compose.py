@@ -12,8 +12,8 @@ from typing import Any
 from fetching.errors import Failure
 from fetching.settings import CHECKOUT, Settings
 from local_stack import ports
-from local_stack.composition import Port
 from local_stack.hometown import HOMETOWN
+from local_stack.stack_spec import Port
 
 PROFILES = {"analytics-faust": "compare"}
 """The profile of each process that starts when it is asked for."""

@@ -1,8 +1,8 @@
 """`status`: what the engine says of each process at this moment."""
 
 from containers.compose import PROFILES, Container, Project
-from local_stack.composition import HOST
 from local_stack.hometown import HOMETOWN
+from local_stack.stack_spec import HOST
 from local_stack.status import Status
 
 STATES = {"healthy": "ready", "": "ready", "starting": "starting"}

@@ -7,10 +7,10 @@ from containers.compose import PROFILES, PUBLISHED, Project
 from fetching.errors import Failure
 from fetching.settings import Settings
 from local_stack import figures, ports
-from local_stack.composition import Site
 from local_stack.figures import Figure
 from local_stack.progress import Tone, tell
 from local_stack.run_folder import RunFolder, read_json
+from local_stack.stack_spec import StackContext
 
 UP_SECONDS_MAX = 600
 """Until all is healthy, once the images are there."""
@@ -21,7 +21,7 @@ def found(settings: Settings) -> Project:
     return Project(settings=settings, ports=ports.load(RunFolder(settings.run_dir)))
 
 
-def up(settings: Settings, asked: Collection[str] = ()) -> Site:
+def up(settings: Settings, asked: Collection[str] = ()) -> StackContext:
     """Build what has changed, start what does not run, and wait until all of it is healthy.
 
     Raises:
@@ -32,20 +32,20 @@ def up(settings: Settings, asked: Collection[str] = ()) -> Site:
     folder = RunFolder(settings.run_dir)
     folder.create()
     with folder.locked():
-        project = claim(settings)
+        project = resolve_project(settings)
         began = time.monotonic()
         profiles = [PROFILES[name] for name in asked]
         patience = ("--wait-timeout", str(UP_SECONDS_MAX))
         if project.call("up", "--build", "--wait", *patience, profiles=profiles):
             raise Failure(f"not everything is healthy: `make logs {project.way}` says why")
         seconds = time.monotonic() - began
-        site = take_out(project, folder)
+        context = take_out(project, folder)
     tell(f"all are healthy after {seconds:.1f} s", Tone.GOOD)
     figures.write(folder, "up", [Figure(name="all", value=round(seconds, 3), unit="s")])
-    return site
+    return context
 
 
-def claim(settings: Settings) -> Project:
+def resolve_project(settings: Settings) -> Project:
     """Decide on the published ports; containers that run keep theirs.
 
     Raises:
@@ -77,17 +77,17 @@ def ports_of(project: Project) -> dict[str, int]:
     }
 
 
-def take_out(project: Project, folder: RunFolder) -> Site:
+def take_out(project: Project, folder: RunFolder) -> StackContext:
     """Write where everything is, and the secrets of the stack, which its callers need."""
     project.output("cp", "secrets:/secrets/keys/.", str(folder.path))
-    site = Site(
+    context = StackContext(
         settings=project.settings,
         folder=folder,
         ports=project.ports,
         passwords=read_json(folder.secrets) or {},
     )
-    ports.save(site, PUBLISHED)
-    return site
+    ports.save(context, PUBLISHED)
+    return context
 
 
 def down(project: Project, *more: str) -> int:

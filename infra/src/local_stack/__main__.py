@@ -12,47 +12,45 @@ from fetching.java import find_java
 from fetching.settings import Settings
 from local_stack import figures, footprint, logs, status, tools
 from local_stack.command_line import CommandLine, Verbs
-from local_stack.composition import Composition
 from local_stack.down import down
 from local_stack.hometown import HOMETOWN
 from local_stack.progress import tell
 from local_stack.run_folder import RunFolder
+from local_stack.stack_spec import StackSpec
 from local_stack.up import address_table, up
 from shared.runtime.progress import tell_in_place
 
 
-def verbs_of(composition: Composition) -> Verbs:
+def verbs_of(spec: StackSpec) -> Verbs:
     """What can be done with a stack of these processes."""
 
     def do_up(arguments: argparse.Namespace, settings: Settings) -> int:
-        site = up(composition, settings, arguments.asked)
-        tell("\n" + address_table(composition, site))
+        context = up(spec, settings, arguments.asked)
+        tell("\n" + address_table(spec, context))
         return 0
 
     def do_down(arguments: argparse.Namespace, settings: Settings) -> int:
-        down(composition, RunFolder(settings.run_dir))
+        down(spec, RunFolder(settings.run_dir))
         return 0
 
     def do_clean(arguments: argparse.Namespace, settings: Settings) -> int:
         folder = RunFolder(settings.run_dir)
-        down(composition, folder)
+        down(spec, folder)
         folder.remove()
         return 0
 
     def do_footprint(arguments: argparse.Namespace, settings: Settings) -> int:
         folder = RunFolder(settings.run_dir)
-        memories = footprint.footprint(composition, folder)
+        memories = footprint.footprint(spec, folder)
         figures.write(folder, "footprint", footprint.as_figures(memories))
         tell(footprint.as_table(memories))
         return 0
 
     def do_status(arguments: argparse.Namespace, settings: Settings) -> int:
-        return status.show(status.status(composition, settings), as_json=arguments.json)
+        return status.show(status.status(spec, settings), as_json=arguments.json)
 
     def do_run(arguments: argparse.Namespace, settings: Settings) -> int:
-        return tools.run(
-            composition, settings, arguments.service, arguments.arguments, arguments.without
-        )
+        return tools.run(spec, settings, arguments.service, arguments.arguments, arguments.without)
 
     return Verbs(
         up=do_up,
@@ -86,9 +84,9 @@ def do_fetch(arguments: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-def main(composition: Composition = HOMETOWN) -> int:
+def main(spec: StackSpec = HOMETOWN) -> int:
     """0 if all went well, 1 with one line on standard error if not."""
-    command_line = CommandLine("local_stack", __doc__, verbs_of(composition))
+    command_line = CommandLine("local_stack", __doc__, verbs_of(spec))
     fetched = command_line.add(
         "fetch", do_fetch, "download the jars, and make the archive of Spark's classes"
     )

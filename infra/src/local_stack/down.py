@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import psutil
 
 from fetching.errors import Failure
-from local_stack import leftovers, supervision
-from local_stack.composition import Composition, Process, Tier
+from local_stack import orphans, supervision
 from local_stack.progress import Tone, tell
 from local_stack.run_folder import RunFolder
+from local_stack.stack_spec import Process, StackSpec, Tier
 
 POLL_SECONDS = 0.05
 GRACE_SECONDS = 5
@@ -18,7 +18,7 @@ GRACE_SECONDS = 5
 SUPERVISOR_SECONDS_MAX = 20
 
 
-def down(composition: Composition, folder: RunFolder) -> None:
+def down(spec: StackSpec, folder: RunFolder) -> None:
     """Nothing of this stack runs afterwards; harmless when nothing ran before.
 
     Raises:
@@ -28,20 +28,20 @@ def down(composition: Composition, folder: RunFolder) -> None:
         return
     with folder.locked():
         if supervision.programs(folder) is not None:
-            for stage in stages(composition):
+            for stage in stages(spec):
                 stop_together(folder, stage)
             end_supervisor(folder)
-        if gone := leftovers.end(folder):
+        if gone := orphans.end(folder):
             tell(f"ended what had outlived its supervisor: {', '.join(gone)}", Tone.POOR)
-        if survivors := leftovers.find(folder):
+        if survivors := orphans.find(folder):
             pids = ", ".join(str(process.pid) for process in survivors)
             raise Failure(f"processes {pids} do not end: kill them by hand, then `make down`")
 
 
-def stages(composition: Composition) -> list[Sequence[Process]]:
+def stages(spec: StackSpec) -> list[Sequence[Process]]:
     """All services at once, then each foundation, the last one that may be relied upon first."""
-    foundations = [(process,) for process in reversed(composition.of(Tier.FOUNDATION))]
-    return [composition.of(Tier.SERVICE), *foundations]
+    foundations = [(process,) for process in reversed(spec.of(Tier.FOUNDATION))]
+    return [spec.of(Tier.SERVICE), *foundations]
 
 
 def stop_together(folder: RunFolder, processes: Sequence[Process]) -> None:

@@ -8,10 +8,10 @@ import psutil
 
 from fetching.errors import Failure
 from local_stack import supervision
-from local_stack.composition import Composition
 from local_stack.figures import Figure
 from local_stack.progress import table
 from local_stack.run_folder import RunFolder
+from local_stack.stack_spec import StackSpec
 
 MEBIBYTE = 1 << 20
 SUPERVISOR = "supervisord"
@@ -55,7 +55,7 @@ def measure(name: str, processes: Sequence[psutil.Process]) -> Memory:
     )
 
 
-def footprint(composition: Composition, folder: RunFolder) -> list[Memory]:
+def footprint(spec: StackSpec, folder: RunFolder) -> list[Memory]:
     """Each process of the table, the supervisor itself, and the sum as the last one.
 
     Raises:
@@ -66,7 +66,7 @@ def footprint(composition: Composition, folder: RunFolder) -> list[Memory]:
         raise Failure("nothing runs here: `make up` first")
     pids = {
         process.name: programs[process.name].pid
-        for process in composition.processes
+        for process in spec.processes
         if process.name in programs and programs[process.name].pid
     }
     each = [measure(name, family(pid)) for name, pid in pids.items()]

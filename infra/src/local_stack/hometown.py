@@ -7,29 +7,29 @@ from fetching import class_archive
 from fetching.jars import SPARK_JARS, fetch
 from fetching.java import find_java, home_of
 from local_stack import issuer
-from local_stack.composition import (
-    HOST,
-    Composition,
-    Port,
-    Preparation,
-    Process,
-    Site,
-    Tool,
-    no_files,
-    no_variables,
-)
 from local_stack.jaeger import JAEGER
 from local_stack.kafka import KAFKA
 from local_stack.postgres import POSTGRES, READ_BY_RECONCILER, RECONCILER, dsn, owner
 from local_stack.readiness import http_probe
 from local_stack.run_folder import personal_data_key
+from local_stack.stack_spec import (
+    HOST,
+    Port,
+    Preparation,
+    Process,
+    StackContext,
+    StackSpec,
+    Tool,
+    no_files,
+    no_variables,
+)
 from shared.runtime.progress import tell_in_place
 
 SPARK_READY_SECONDS_MAX = 120
 SPARK_STOP_SECONDS_MAX = 30
 """A stop during the start waits for Spark to come up, and then for the batch in hand."""
 
-Variables = Callable[[Site], Mapping[str, str]]
+Variables = Callable[[StackContext], Mapping[str, str]]
 
 
 def module(*arguments: str) -> Sequence[str]:
@@ -37,26 +37,26 @@ def module(*arguments: str) -> Sequence[str]:
     return [sys.executable, "-m", *arguments]
 
 
-def surroundings(site: Site) -> Mapping[str, str]:
+def surroundings(context: StackContext) -> Mapping[str, str]:
     """Where a process finds the others, and whom it trusts."""
     return {
         "ENVIRONMENT": "development",
-        "KAFKA_BOOTSTRAP_SERVERS": site.address("kafka"),
-        **traced(site),
-        **issuer.variables(site.folder),
+        "KAFKA_BOOTSTRAP_SERVERS": context.address("kafka"),
+        **traced(context),
+        **issuer.variables(context.folder),
     }
 
 
 def connections(role: str) -> Variables:
     """The same for a service, which has the role of its database."""
-    return lambda site: {**surroundings(site), "DATABASE_URL": dsn(site, role)}
+    return lambda context: {**surroundings(context), "DATABASE_URL": dsn(context, role)}
 
 
-def traced(site: Site) -> Mapping[str, str]:
+def traced(context: StackContext) -> Mapping[str, str]:
     """Where spans go; nowhere in a stack without Jaeger."""
-    if "otlp" not in site.ports:
+    if "otlp" not in context.ports:
         return {}
-    return {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{site.address('otlp')}"}
+    return {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{context.address('otlp')}"}
 
 
 def service(
@@ -64,7 +64,7 @@ def service(
     *,
     package: str,
     port: int,
-    prepare: Callable[[Site], None] = no_files,
+    prepare: Callable[[StackContext], None] = no_files,
     variables: Variables = no_variables,
     ready_seconds_max: float = 60,
     stop_seconds_max: int = 15,
@@ -72,13 +72,13 @@ def service(
     """`users-api` is the command `api` of its package, works on the database `users`."""
     database, _, role = name.partition("-")
 
-    def environment(site: Site) -> Mapping[str, str]:
-        http = {"HTTP_HOST": HOST, "HTTP_PORT": str(site.ports[name])}
-        return {**connections(database)(site), **http, **variables(site)}
+    def environment(context: StackContext) -> Mapping[str, str]:
+        http = {"HTTP_HOST": HOST, "HTTP_PORT": str(context.ports[name])}
+        return {**connections(database)(context), **http, **variables(context)}
 
     return Process(
         name=name,
-        command=lambda site: module(package, role),
+        command=lambda context: module(package, role),
         environment=environment,
         ports=(Port(name=name, default=port, scheme="http://"),),
         prepare=prepare,
@@ -88,59 +88,63 @@ def service(
     )
 
 
-def rings(relay: str) -> Variables:
-    """Who commits rings at the service's relay: UDP, on the port of its health answers."""
-    return lambda site: {"RELAY_DOORBELL": site.address(relay)}
+def notifies(relay: str) -> Variables:
+    """Where a writer notifies the relay of its service: UDP, on the port of its health checks."""
+    return lambda context: {"RELAY_ADDRESS": context.address(relay)}
 
 
-def users_api_variables(site: Site) -> Mapping[str, str]:
+def users_api_variables(context: StackContext) -> Mapping[str, str]:
     """Only the API can open personal data; without its key nobody can."""
     return {
-        **rings("users-relay")(site),
-        "PERSONAL_DATA_KEY": personal_data_key(site.folder),
+        **notifies("users-relay")(context),
+        "PERSONAL_DATA_KEY": personal_data_key(context.folder),
     }
 
 
-def orders_api_variables(site: Site) -> Mapping[str, str]:
+def orders_api_variables(context: StackContext) -> Mapping[str, str]:
     """Where the journey of an order asks."""
     return {
-        **rings("orders-relay")(site),
-        "USERS_URL": f"http://{site.address('users-api')}",
-        "ANALYTICS_URL": f"http://{site.address('analytics-api')}",
+        **notifies("orders-relay")(context),
+        "USERS_URL": f"http://{context.address('users-api')}",
+        "ANALYTICS_URL": f"http://{context.address('analytics-api')}",
     }
 
 
-def event_stores(site: Site) -> Mapping[str, str]:
+def event_stores(context: StackContext) -> Mapping[str, str]:
     """Where analytics is compared with what happened."""
     return {
-        f"{database.upper()}_STORE_URL": dsn(site, RECONCILER, database)
+        f"{database.upper()}_STORE_URL": dsn(context, RECONCILER, database)
         for database in READ_BY_RECONCILER
     }
 
 
-def analytics_api_variables(site: Site) -> Mapping[str, str]:
+def analytics_api_variables(context: StackContext) -> Mapping[str, str]:
     """Where the page's links to traces lead; nowhere in a stack without Jaeger."""
-    return {"JAEGER_UI_URL": f"http://{site.address('jaeger')}"} if "jaeger" in site.ports else {}
+    return (
+        {"JAEGER_UI_URL": f"http://{context.address('jaeger')}"}
+        if "jaeger" in context.ports
+        else {}
+    )
 
 
-def spark_files(site: Site) -> None:
+def spark_files(context: StackContext) -> None:
     """The connector jars, and the folder that Spark writes to.
 
     Raises:
         Failure: the jars cannot be had.
     """
-    fetch(SPARK_JARS, site.settings, tell_in_place)
-    (site.folder / "spark" / "tmp").mkdir(parents=True, exist_ok=True)
+    fetch(SPARK_JARS, context.settings, tell_in_place)
+    (context.folder / "spark" / "tmp").mkdir(parents=True, exist_ok=True)
 
 
-def spark_variables(site: Site) -> Mapping[str, str]:
+def spark_variables(context: StackContext) -> Mapping[str, str]:
     java = find_java()
     return {
-        "CHECKPOINT_DIR": str(site.folder / "spark" / "checkpoint"),
-        "SPARK_LOCAL_DIRS": str(site.folder / "spark" / "local"),
-        "TMPDIR": str(site.folder / "spark" / "tmp"),
-        "SPARK_JARS_DIR": str(SPARK_JARS.folder(site.settings)),
-        "SPARK_CLASS_ARCHIVE": str(class_archive.file_of(java, site.settings)),
+        "CHECKPOINT_DIR": str(context.folder / "spark" / "checkpoint"),
+        "SPARK_LOCAL_DIRS": str(context.folder / "spark" / "local"),
+        "TMPDIR": str(context.folder / "spark" / "tmp"),
+        "SPARK_JARS_DIR": str(SPARK_JARS.folder(context.settings)),
+        "SPARK_CLASS_ARCHIVE": str(class_archive.file_of(java, context.settings)),
         "JAVA_HOME": str(home_of(java)),
     }
 
@@ -148,8 +152,8 @@ def spark_variables(site: Site) -> Mapping[str, str]:
 def as_owner(database: str) -> Variables:
     """For what a service's own role may not do."""
     reader = {"DATABASE_READER_ROLE": RECONCILER} if database in READ_BY_RECONCILER else {}
-    return lambda site: {
-        **connections(owner(database))(site),
+    return lambda context: {
+        **connections(owner(database))(context),
         "DATABASE_SERVICE_ROLE": database,
         **reader,
     }
@@ -168,28 +172,28 @@ def tool(database: str, package: str) -> Tool:
     return Tool(
         name=database,
         command=module(package),
-        environment=lambda site: {
-            **as_owner(database)(site),
-            **rings(f"{database}-relay")(site),
+        environment=lambda context: {
+            **as_owner(database)(context),
+            **notifies(f"{database}-relay")(context),
         },
     )
 
 
-def faust_variables(site: Site) -> Mapping[str, str]:
+def faust_variables(context: StackContext) -> Mapping[str, str]:
     """It has no database: its tables lie in the run folder, and on Kafka."""
     return {
-        **surroundings(site),
+        **surroundings(context),
         "HTTP_HOST": HOST,
-        "HTTP_PORT": str(site.ports["analytics-faust"]),
-        "FAUST_DIR": str(site.folder / "faust"),
-        "ANALYTICS_URL": f"http://{site.address('analytics-api')}",
+        "HTTP_PORT": str(context.ports["analytics-faust"]),
+        "FAUST_DIR": str(context.folder / "faust"),
+        "ANALYTICS_URL": f"http://{context.address('analytics-api')}",
     }
 
 
 # Nothing needs it, and it takes 5 ms of processor time for each order: it starts on request.
 ANALYTICS_FAUST = Process(
     name="analytics-faust",
-    command=lambda site: module("analytics_faust", "worker"),
+    command=lambda context: module("analytics_faust", "worker"),
     environment=faust_variables,
     ports=(Port(name="analytics-faust", default=8004, scheme="http://"),),
     probe=http_probe("analytics-faust", "/health/ready"),
@@ -198,17 +202,19 @@ ANALYTICS_FAUST = Process(
 )
 
 
-HOMETOWN = Composition(
+HOMETOWN = StackSpec(
     processes=(
         POSTGRES,
         KAFKA,
         JAEGER,
         service("users-api", package="users_svc", port=8001, variables=users_api_variables),
         service("users-relay", package="users_svc", port=8011),
-        service("users-worker", package="users_svc", port=8021, variables=rings("users-relay")),
+        service("users-worker", package="users_svc", port=8021, variables=notifies("users-relay")),
         service("orders-api", package="orders_svc", port=8002, variables=orders_api_variables),
         service("orders-relay", package="orders_svc", port=8012),
-        service("orders-worker", package="orders_svc", port=8022, variables=rings("orders-relay")),
+        service(
+            "orders-worker", package="orders_svc", port=8022, variables=notifies("orders-relay")
+        ),
         service(
             "analytics-api",
             package="analytics_spark",
@@ -239,7 +245,7 @@ HOMETOWN = Composition(
         Preparation(
             name="topics",
             command=module("shared.messaging.topics"),
-            environment=lambda site: {"KAFKA_BOOTSTRAP_SERVERS": site.address("kafka")},
+            environment=lambda context: {"KAFKA_BOOTSTRAP_SERVERS": context.address("kafka")},
         ),
     ),
     tools=(
@@ -248,11 +254,11 @@ HOMETOWN = Composition(
         Tool(
             name="analytics",
             command=module("analytics_spark"),
-            environment=lambda site: {
-                **as_owner("analytics")(site),
-                **spark_variables(site),
-                **event_stores(site),
-                "EXPORT_DIR": str(site.folder / "export"),
+            environment=lambda context: {
+                **as_owner("analytics")(context),
+                **spark_variables(context),
+                **event_stores(context),
+                "EXPORT_DIR": str(context.folder / "export"),
             },
         ),
     ),

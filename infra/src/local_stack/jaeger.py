@@ -6,32 +6,32 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fetching.settings import INFRA
-from local_stack.composition import Port, Process, Site, Tier
 from local_stack.progress import duration
 from local_stack.readiness import http_probe
 from local_stack.run_folder import RunFolder, read_json, write_json
+from local_stack.stack_spec import Port, Process, StackContext, Tier
 
 CONFIG = INFRA / "jaeger" / "config.yaml"
 
 
-def command(site: Site) -> Sequence[str]:
+def command(context: StackContext) -> Sequence[str]:
     """The launcher becomes Jaeger as soon as it has a binary."""
     return [sys.executable, "-m", "local_stack.jaeger_launcher"]
 
 
-def variables(site: Site) -> Mapping[str, str]:
+def variables(context: StackContext) -> Mapping[str, str]:
     """The launcher's settings are those of the verb that started it."""
-    settings = site.settings
+    settings = context.settings
     sources = {
         "JAEGER_BIN": settings.jaeger_bin,
         "HOMETOWN_JAEGER_RELEASE_URL": settings.jaeger_release_url,
         "HOMETOWN_JAEGER_SHA256": settings.jaeger_sha256,
     }
     return {name: str(value) for name, value in sources.items() if value} | {
-        "HOMETOWN_RUN_DIR": str(site.folder.path),
-        "HOMETOWN_CACHE_DIR": str(site.settings.cache_dir),
-        "JAEGER_QUERY_PORT": str(site.ports["jaeger"]),
-        "JAEGER_OTLP_PORT": str(site.ports["otlp"]),
+        "HOMETOWN_RUN_DIR": str(context.folder.path),
+        "HOMETOWN_CACHE_DIR": str(context.settings.cache_dir),
+        "JAEGER_QUERY_PORT": str(context.ports["jaeger"]),
+        "JAEGER_OTLP_PORT": str(context.ports["otlp"]),
         # Jaeger would trace its own queries, and send that to a port that nobody serves.
         "OTEL_TRACES_SAMPLER": "always_off",
     }

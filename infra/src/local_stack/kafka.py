@@ -11,8 +11,8 @@ from fetching.errors import NotReady
 from fetching.jars import KAFKA_JARS, fetch
 from fetching.java import find_java
 from fetching.settings import INFRA
-from local_stack.composition import HOST, Port, Process, Site, Tier
 from local_stack.run_folder import write_atomically
+from local_stack.stack_spec import HOST, Port, Process, StackContext, Tier
 from shared.runtime.progress import tell_in_place
 
 PROBE_SECONDS_MAX = 5
@@ -31,38 +31,38 @@ JVM_OPTIONS = (
 )
 
 
-def home(site: Site) -> Path:
-    return site.folder / "kafka"
+def home(context: StackContext) -> Path:
+    return context.folder / "kafka"
 
 
-def command(site: Site) -> Sequence[str]:
-    jars = KAFKA_JARS.folder(site.settings)
+def command(context: StackContext) -> Sequence[str]:
+    jars = KAFKA_JARS.folder(context.settings)
     return [
         str(find_java()),
         *JVM_OPTIONS,
         f"-Dlog4j2.configurationFile={(INFRA / 'kafka' / 'log4j2.yaml').as_uri()}",
-        *("-cp", f"{jars}/*", "kafka.Kafka", str(home(site) / "server.properties")),
+        *("-cp", f"{jars}/*", "kafka.Kafka", str(home(context) / "server.properties")),
     ]
 
 
-def prepare(site: Site) -> None:
+def prepare(context: StackContext) -> None:
     """The jars, the broker's properties for the chosen ports, and the identity of its log folder.
 
     Raises:
         Failure: the jars cannot be had.
     """
-    fetch(KAFKA_JARS, site.settings, tell_in_place)
-    data = home(site) / "data"
+    fetch(KAFKA_JARS, context.settings, tell_in_place)
+    data = home(context) / "data"
     data.mkdir(parents=True, exist_ok=True)
     properties = (INFRA / "kafka" / "server.properties").read_text()
-    write_atomically(home(site) / "server.properties", properties + places(site, data))
+    write_atomically(home(context) / "server.properties", properties + places(context, data))
     if not (data / "meta.properties").exists():
         write_atomically(data / "meta.properties", new_identity())
 
 
-def places(site: Site, data: Path) -> str:
+def places(context: StackContext, data: Path) -> str:
     """The properties that say where the broker listens, and where its data are."""
-    broker, controller = site.address("kafka"), site.address("kafka-controller")
+    broker, controller = context.address("kafka"), context.address("kafka-controller")
     return f"""
 listeners=PLAINTEXT://{broker},CONTROLLER://{controller}
 advertised.listeners=PLAINTEXT://{broker}
@@ -86,10 +86,10 @@ def kafka_uuid() -> str:
             return text
 
 
-async def probe(site: Site) -> None:
+async def probe(context: StackContext) -> None:
     """The broker answers ApiVersions on its socket."""
     async with asyncio.timeout(PROBE_SECONDS_MAX):
-        reader, writer = await asyncio.open_connection(HOST, site.ports["kafka"])
+        reader, writer = await asyncio.open_connection(HOST, context.ports["kafka"])
         try:
             client = b"hometown"
             body = struct.pack(">hhih", API_VERSIONS, 0, CORRELATION_ID, len(client)) + client

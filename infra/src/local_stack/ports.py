@@ -15,8 +15,8 @@ import psutil
 
 from fetching.errors import Failure
 from fetching.settings import PORT_PREFIX
-from local_stack.composition import HOST, Port, Site
 from local_stack.run_folder import RunFolder, read_json, write_json
+from local_stack.stack_spec import HOST, Port, StackContext
 
 FREE_PORTS = range(20_000, 30_000)
 """Below the range from which kernels take the ports of outgoing connections."""
@@ -144,5 +144,5 @@ def load(folder: RunFolder) -> dict[str, int]:
     return {name: int(address.rpartition(":")[2]) for name, address in addresses.items()}
 
 
-def save(site: Site, ports: Sequence[Port]) -> None:
-    write_json(site.folder.addresses, {port.name: port.address(site) for port in ports})
+def save(context: StackContext, ports: Sequence[Port]) -> None:
+    write_json(context.folder.addresses, {port.name: port.address(context) for port in ports})

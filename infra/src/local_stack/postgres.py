@@ -17,7 +17,7 @@ from pathlib import Path
 import asyncpg
 
 from fetching.errors import Failure
-from local_stack.composition import HOST, Port, Process, Site, Tier
+from local_stack.stack_spec import HOST, Port, Process, StackContext, Tier
 
 DATABASES = ("users", "orders", "analytics")
 SUPERUSER = "postgres"
@@ -77,19 +77,19 @@ def server_user() -> str | None:
     return UNPRIVILEGED_USER if os.geteuid() == 0 else None
 
 
-def home(site: Site) -> Path:
-    return site.folder / "postgres"
+def home(context: StackContext) -> Path:
+    return context.folder / "postgres"
 
 
-def command(site: Site) -> Sequence[str]:
-    settings = SERVER_SETTINGS | {"port": str(site.ports["postgres"])}
+def command(context: StackContext) -> Sequence[str]:
+    settings = SERVER_SETTINGS | {"port": str(context.ports["postgres"])}
     options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
-    return [str(binaries() / "postgres"), "-D", str(home(site) / "data"), *options]
+    return [str(binaries() / "postgres"), "-D", str(home(context) / "data"), *options]
 
 
-def dsn(site: Site, role: str, database: str | None = None) -> str:
+def dsn(context: StackContext, role: str, database: str | None = None) -> str:
     """See `url`."""
-    return url(site.address("postgres"), site.passwords, role, database)
+    return url(context.address("postgres"), context.passwords, role, database)
 
 
 def url(address: str, passwords: Mapping[str, str], role: str, database: str | None = None) -> str:
@@ -98,13 +98,13 @@ def url(address: str, passwords: Mapping[str, str], role: str, database: str | N
     return f"postgresql://{role}:{passwords[role]}@{address}/{database or own}"
 
 
-def prepare(site: Site) -> None:
+def prepare(context: StackContext) -> None:
     """Make the data folder unless it is there; an interrupted attempt leaves none.
 
     Raises:
         Failure: the folder is out of the server's reach, or initdb refused.
     """
-    user, folder = server_user(), home(site)
+    user, folder = server_user(), home(context)
     if user:
         demand_access(user, folder, binaries())
     if (folder / "data").exists():
@@ -112,7 +112,7 @@ def prepare(site: Site) -> None:
     folder.mkdir(mode=0o700, exist_ok=True)
     if user:
         shutil.chown(folder, user, pwd.getpwnam(user).pw_gid)
-    initialise(site, user, folder / "data.new")
+    initialise(context, user, folder / "data.new")
     (folder / "data.new").rename(folder / "data")
 
 
@@ -130,7 +130,7 @@ def demand_access(user: str, *paths: Path) -> None:
             )
 
 
-def initialise(site: Site, user: str | None, data: Path) -> None:
+def initialise(context: StackContext, user: str | None, data: Path) -> None:
     """Run initdb, with the superuser's password from a file that lives only as long.
 
     Raises:
@@ -138,7 +138,7 @@ def initialise(site: Site, user: str | None, data: Path) -> None:
     """
     shutil.rmtree(data, ignore_errors=True)
     password = data.with_name("password")
-    password.write_text(site.passwords[SUPERUSER])
+    password.write_text(context.passwords[SUPERUSER])
     password.chmod(0o600)
     if user:
         shutil.chown(password, user)
@@ -184,18 +184,18 @@ async def connect(address: str, passwords: Mapping[str, str]) -> asyncpg.Connect
     )
 
 
-async def probe(site: Site) -> None:
+async def probe(context: StackContext) -> None:
     """The server answers a query."""
-    connection = await connect(site.address("postgres"), site.passwords)
+    connection = await connect(context.address("postgres"), context.passwords)
     try:
         await connection.execute("SELECT 1")
     finally:
         await connection.close()
 
 
-async def create_databases(site: Site) -> None:
+async def create_databases(context: StackContext) -> None:
     """See `establish`."""
-    await establish(site.address("postgres"), site.passwords)
+    await establish(context.address("postgres"), context.passwords)
 
 
 async def establish(address: str, passwords: Mapping[str, str]) -> None:

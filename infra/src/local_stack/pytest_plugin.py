@@ -30,7 +30,7 @@ from shared.messaging import topics
 from shared.runtime import telemetry
 from shared.runtime.brokers import Brokers
 from shared.runtime.settings import DEVELOPMENT_ISSUER
-from shared.web.auth import Door, Verifier
+from shared.web.auth import RequestAuthenticator, Verifier
 from shared.web.limits import Rates
 from shared.web.signing_keys import SigningKeys
 
@@ -148,11 +148,11 @@ def issuing(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
 
 
 @pytest.fixture
-def door(issuing: RunFolder) -> Door:
+def authenticator(issuing: RunFolder) -> RequestAuthenticator:
     """Lets in whom that issuer knows, as often as they like."""
     keys = SigningKeys(issuer.public_keys(issuing).as_uri())
     verifier = Verifier(keys, issuer=DEVELOPMENT_ISSUER, audience=issuer.AUDIENCE)
-    return Door(verifier=verifier, rates=Rates(REQUESTS_PER_SECOND_MAX))
+    return RequestAuthenticator(verifier=verifier, rates=Rates(REQUESTS_PER_SECOND_MAX))
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import httpx
 
 from fetching.errors import Failure, NotReady
 from local_stack import supervision
-from local_stack.composition import Probe, Process, Site
+from local_stack.stack_spec import Probe, Process, StackContext
 
 PROBE_SECONDS_MAX = 5
 POLL_SECONDS = 0.2
@@ -32,8 +32,8 @@ PROBLEM_CHARACTERS_MAX = 200
 def http_probe(port_name: str, path: str) -> Probe:
     """The process answers 200 on the path."""
 
-    async def probe(site: Site) -> None:
-        url = f"http://{site.address(port_name)}{path}"
+    async def probe(context: StackContext) -> None:
+        url = f"http://{context.address(port_name)}{path}"
         # It is plain HTTP, and loading the certificate authorities costs more than the answer.
         async with httpx.AsyncClient(
             timeout=PROBE_SECONDS_MAX, trust_env=False, verify=False
@@ -54,11 +54,11 @@ def problem(answer: httpx.Response) -> str:
         return answer.text[:PROBLEM_CHARACTERS_MAX]
 
 
-async def obstacle(site: Site, process: Process) -> str | None:
+async def obstacle(context: StackContext, process: Process) -> str | None:
     """Why the process is not ready, or None if it is."""
     try:
         async with asyncio.timeout(PROBE_SECONDS_MAX):
-            await process.probe(site)
+            await process.probe(context)
     except TimeoutError:
         return f"no answer within {PROBE_SECONDS_MAX} s"
     except ConnectionError:
@@ -68,7 +68,7 @@ async def obstacle(site: Site, process: Process) -> str | None:
     return None
 
 
-async def wait_until_ready(site: Site, process: Process, seconds_max: float) -> float:
+async def wait_until_ready(context: StackContext, process: Process, seconds_max: float) -> float:
     """Seconds it took.
 
     Raises:
@@ -77,10 +77,10 @@ async def wait_until_ready(site: Site, process: Process, seconds_max: float) -> 
     began = time.monotonic()
     pids_seen: set[int] = set()
     while True:
-        program = (supervision.programs(site.folder) or {}).get(process.name)
+        program = (supervision.programs(context.folder) or {}).get(process.name)
         if program and program.is_alive:
             pids_seen.add(program.pid)
-            seen = await obstacle(site, process)
+            seen = await obstacle(context, process)
         else:
             seen = program.error or program.state.lower() if program else "no supervisor runs"
         waited = time.monotonic() - began
@@ -88,13 +88,13 @@ async def wait_until_ready(site: Site, process: Process, seconds_max: float) -> 
             return waited
         given_up = program is None or program.is_at_rest or len(pids_seen) >= STARTS_MAX
         if given_up or waited > seconds_max:
-            raise not_ready(site, process, waited, seen)
+            raise not_ready(context, process, waited, seen)
         await asyncio.sleep(POLL_SECONDS)
 
 
-def not_ready(site: Site, process: Process, waited: float, seen: str) -> Failure:
+def not_ready(context: StackContext, process: Process, waited: float, seen: str) -> Failure:
     """The failure, with the end of the log that explains it."""
-    log = site.folder.log_of(process.name)
+    log = context.folder.log_of(process.name)
     return Failure(
         f"{process.name} is not ready after {waited:.0f} s ({seen}): see {log}, then `make up`",
         details=last_lines(log, LOG_LINES_SHOWN),

@@ -9,13 +9,13 @@ from dataclasses import asdict, dataclass
 import psutil
 
 from fetching.settings import Settings
-from local_stack import leftovers, ports, supervision
-from local_stack.composition import Composition, Process, Site
+from local_stack import orphans, ports, supervision
 from local_stack.footprint import family, measure, megabytes
 from local_stack.postgres import ROLES
 from local_stack.progress import Tone, coloured, duration, table, tell
 from local_stack.readiness import obstacle
 from local_stack.run_folder import RunFolder, read_json
+from local_stack.stack_spec import Process, StackContext, StackSpec
 
 TONES = {"ready": Tone.GOOD, "dead": Tone.BAD, "not ready": Tone.BAD, "orphaned": Tone.BAD}
 
@@ -38,18 +38,18 @@ class Status:
         return self.state == "ready" or not self.required
 
 
-def status(composition: Composition, settings: Settings) -> list[Status]:
+def status(spec: StackSpec, settings: Settings) -> list[Status]:
     """Every process of the table, probed side by side."""
-    site = as_found(settings)
-    programs = supervision.programs(site.folder)
-    orphans = orphans_by_name(site.folder) if programs is None else {}
-    return asyncio.run(look_at_all(composition, site, programs or {}, orphans))
+    context = as_found(settings)
+    programs = supervision.programs(context.folder)
+    orphans = orphans_by_name(context.folder) if programs is None else {}
+    return asyncio.run(look_at_all(spec, context, programs or {}, orphans))
 
 
-def as_found(settings: Settings) -> Site:
-    """The site as its files have it, without writing any."""
+def as_found(settings: Settings) -> StackContext:
+    """The stack as its files describe it, without writing any."""
     folder = RunFolder(settings.run_dir)
-    return Site(
+    return StackContext(
         settings=settings,
         folder=folder,
         ports=ports.load(folder),
@@ -60,29 +60,29 @@ def as_found(settings: Settings) -> Site:
 def orphans_by_name(folder: RunFolder) -> dict[str, psutil.Process]:
     """The first process of each program that has lost its supervisor."""
     found: dict[str, psutil.Process] = {}
-    for process in leftovers.find(folder):
-        name = leftovers.program_of(process)
+    for process in orphans.find(folder):
+        name = orphans.program_of(process)
         if name:
             found.setdefault(name, process)
     return found
 
 
 async def look_at_all(
-    composition: Composition,
-    site: Site,
+    spec: StackSpec,
+    context: StackContext,
     programs: Mapping[str, supervision.Program],
     orphans: Mapping[str, psutil.Process],
 ) -> list[Status]:
     return await asyncio.gather(
         *(
-            look_at(site, process, programs.get(process.name), orphans.get(process.name))
-            for process in composition.processes
+            look_at(context, process, programs.get(process.name), orphans.get(process.name))
+            for process in spec.processes
         )
     )
 
 
 async def look_at(
-    site: Site,
+    context: StackContext,
     process: Process,
     program: supervision.Program | None,
     orphan: psutil.Process | None,
@@ -90,20 +90,20 @@ async def look_at(
     """The status of one process, which is asked itself if it runs."""
     if orphan:
         reason = "runs without its supervisor: `make up` or `make down`"
-        return describe(site, process, "orphaned", reason, pid=orphan.pid)
+        return describe(context, process, "orphaned", reason, pid=orphan.pid)
     if program is None or program.state == "STOPPED":
-        return describe(site, process, "stopped", "on request" if process.on_request else "")
+        return describe(context, process, "stopped", "on request" if process.on_request else "")
     if program.is_alive:
         uptime = max(0, int(time.time()) - program.started_at_seconds)
-        seen = await obstacle(site, process)
-        note = process.note(site.folder)
+        seen = await obstacle(context, process)
+        note = process.note(context.folder)
         state = alive_state(process, seen, uptime, note)
         reason = note or seen if seen else ""
-        return describe(site, process, state, reason, pid=program.pid, uptime_seconds=uptime)
+        return describe(context, process, state, reason, pid=program.pid, uptime_seconds=uptime)
     if program.state == "EXITED" and not process.required:
-        return describe(site, process, "absent", process.note(site.folder))
+        return describe(context, process, "absent", process.note(context.folder))
     state = "stopping" if program.state == "STOPPING" else "dead"
-    return describe(site, process, state, f"{program.error or 'ended'}: `make logs`")
+    return describe(context, process, state, f"{program.error or 'ended'}: `make logs`")
 
 
 def alive_state(process: Process, seen: str | None, uptime_seconds: int, note: str) -> str:
@@ -114,7 +114,7 @@ def alive_state(process: Process, seen: str | None, uptime_seconds: int, note: s
 
 
 def describe(
-    site: Site,
+    context: StackContext,
     process: Process,
     state: str,
     reason: str = "",
@@ -122,13 +122,13 @@ def describe(
     pid: int | None = None,
     uptime_seconds: int | None = None,
 ) -> Status:
-    known = [port for port in process.ports if port.name in site.ports]
+    known = [port for port in process.ports if port.name in context.ports]
     return Status(
         name=process.name,
         state=state,
         required=process.required,
         reason=reason,
-        address=known[0].address(site) if known else "",
+        address=known[0].address(context) if known else "",
         pid=pid,
         uptime_seconds=uptime_seconds,
         resident_bytes=measure(process.name, family(pid)).resident if pid else None,

@@ -15,8 +15,8 @@ from xmlrpc.client import Fault, ServerProxy
 from supervisor.xmlrpc import Faults, SupervisorTransport
 
 from fetching.errors import Failure
-from local_stack.composition import Process, Site
 from local_stack.run_folder import RunFolder, write_atomically
+from local_stack.stack_spec import Process, StackContext
 
 MARK = "HOMETOWN_STACK"
 """Every process of a stack carries its run folder in this variable, also when it is orphaned."""
@@ -51,9 +51,9 @@ class Program:
         return self.state in ("STOPPED", "EXITED", "FATAL")
 
 
-def config(site: Site, processes: Sequence[Process]) -> str:
+def config(context: StackContext, processes: Sequence[Process]) -> str:
     """The supervisor's configuration; it holds passwords, so its file is for this user only."""
-    folder = site.folder
+    folder = context.folder
     daemon = {
         "logfile": str(folder.log_of("supervisord")),
         "logfile_maxbytes": str(LOG_BYTES_MAX),
@@ -70,7 +70,7 @@ def config(site: Site, processes: Sequence[Process]) -> str:
             "supervisor.rpcinterface_factory": "supervisor.rpcinterface:make_main_rpcinterface"
         },
         "supervisord": daemon,
-    } | {f"program:{process.name}": program(site, process) for process in processes}
+    } | {f"program:{process.name}": program(context, process) for process in processes}
     return "\n".join(
         f"[{section}]\n" + "".join(f"{key}={escaped(value)}\n" for key, value in values.items())
         for section, values in sections.items()
@@ -82,14 +82,14 @@ def escaped(value: str) -> str:
     return value.replace("%", "%%")
 
 
-def program(site: Site, process: Process) -> dict[str, str]:
+def program(context: StackContext, process: Process) -> dict[str, str]:
     """One section; `up` starts the programs itself, in its own order."""
     options = {
-        "command": shlex.join(process.command(site)),
+        "command": shlex.join(process.command(context)),
         "environment": ",".join(
-            f'{name}="{value}"' for name, value in process.environment(site).items()
+            f'{name}="{value}"' for name, value in process.environment(context).items()
         ),
-        "stdout_logfile": str(site.folder.log_of(process.name)),
+        "stdout_logfile": str(context.folder.log_of(process.name)),
         "stdout_logfile_maxbytes": str(LOG_BYTES_MAX),
         "stdout_logfile_backups": str(LOG_BACKUPS_MAX),
         "redirect_stderr": "true",
@@ -134,13 +134,13 @@ def programs(folder: RunFolder) -> dict[str, Program] | None:
     }
 
 
-def launch(site: Site, processes: Sequence[Process]) -> None:
+def launch(context: StackContext, processes: Sequence[Process]) -> None:
     """Start the supervisor, or let a running one take over a changed configuration.
 
     Raises:
         Failure: it does not answer within START_SECONDS_MAX.
     """
-    folder, text = site.folder, config(site, processes)
+    folder, text = context.folder, config(context, processes)
     running = programs(folder) is not None
     if running and folder.supervisor_config.read_text() == text:
         return

@@ -6,54 +6,54 @@ from collections.abc import Collection, Mapping, Sequence
 
 from fetching.errors import Failure
 from fetching.settings import Settings
-from local_stack import figures, issuer, leftovers, ports, supervision
-from local_stack.composition import Composition, Preparation, Process, Site, Tier
+from local_stack import figures, issuer, orphans, ports, supervision
 from local_stack.figures import Figure
 from local_stack.postgres import ROLES
 from local_stack.progress import Tone, table, tell
 from local_stack.readiness import LOG_LINES_SHOWN, wait_until_ready
 from local_stack.run_folder import RunFolder, load_passwords
+from local_stack.stack_spec import Preparation, Process, StackContext, StackSpec, Tier
 
 
-def up(composition: Composition, settings: Settings, asked: Collection[str] = ()) -> Site:
+def up(spec: StackSpec, settings: Settings, asked: Collection[str] = ()) -> StackContext:
     """Start what does not run yet and wait until all of it is ready, with what is asked for.
 
     Raises:
         Failure: something is in the way; what has started is left for inspection.
     """
-    demand_known(asked, composition)
+    demand_known(asked, spec)
     began = time.monotonic()
     folder = RunFolder(settings.run_dir)
     folder.create()
     with folder.locked():
-        site = claim(composition, settings, folder)
-        for process in composition.processes:
-            process.prepare(site)
-        supervision.launch(site, composition.processes)
-        seconds = asyncio.run(start_all(composition, site, asked))
+        context = resolve_context(spec, settings, folder)
+        for process in spec.processes:
+            process.prepare(context)
+        supervision.launch(context, spec.processes)
+        seconds = asyncio.run(start_all(spec, context, asked))
     figures.write(folder, "up", as_figures(seconds, time.monotonic() - began))
-    return site
+    return context
 
 
-def demand_known(asked: Collection[str], composition: Composition) -> None:
+def demand_known(asked: Collection[str], spec: StackSpec) -> None:
     """Raises Failure for a name of no process that is on request."""
-    known = {process.name for process in composition.processes if process.on_request}
+    known = {process.name for process in spec.processes if process.on_request}
     if unknown := set(asked) - known:
         raise Failure(
             f"{', '.join(sorted(unknown))}: only {', '.join(sorted(known))} can be asked for"
         )
 
 
-def claim(composition: Composition, settings: Settings, folder: RunFolder) -> Site:
+def resolve_context(spec: StackSpec, settings: Settings, folder: RunFolder) -> StackContext:
     """Decide on ports and secrets; a stack that runs keeps what it has.
 
     Raises:
         Failure: a port that was asked for cannot be had.
     """
-    kept, wanted = ports.load(folder), composition.ports
+    kept, wanted = ports.load(folder), spec.ports
     ports.demand_known(settings.ports_given, wanted)
     if supervision.programs(folder) is None:
-        if gone := leftovers.end(folder):
+        if gone := orphans.end(folder):
             tell(f"ended what was left without a supervisor: {', '.join(gone)}", Tone.POOR)
     else:
         ports.demand_unchanged(settings.ports_given, kept)
@@ -65,38 +65,38 @@ def claim(composition: Composition, settings: Settings, folder: RunFolder) -> Si
         prefer_default=settings.ports == "default",
         tell=lambda text: tell(text, Tone.POOR),
     )
-    site = Site(
+    context = StackContext(
         settings=settings,
         folder=folder,
         ports=kept | chosen,
         passwords=load_passwords(folder, ROLES),
     )
     issuer.establish(folder)
-    ports.save(site, composition.ports)
-    return site
+    ports.save(context, spec.ports)
+    return context
 
 
 async def start_all(
-    composition: Composition, site: Site, asked: Collection[str]
+    spec: StackSpec, context: StackContext, asked: Collection[str]
 ) -> Mapping[str, float]:
     """Seconds until each process that was waited for was ready."""
     services = [
         process
-        for process in composition.of(Tier.SERVICE)
+        for process in spec.of(Tier.SERVICE)
         if not process.on_request or process.name in asked
     ]
-    idle = [process for process in services if not runs(site, process)]
-    seconds = await start_tier(site, composition.of(Tier.FOUNDATION))
+    idle = [process for process in services if not runs(context, process)]
+    seconds = await start_tier(context, spec.of(Tier.FOUNDATION))
     if idle or not services:
-        await asyncio.gather(*(prepare(site, each) for each in composition.preparations))
-    seconds |= await start_tier(site, services)
-    optional = [process for process in composition.processes if is_optional(process)]
-    await asyncio.gather(*(mention(site, process) for process in optional))
+        await asyncio.gather(*(prepare(context, each) for each in spec.preparations))
+    seconds |= await start_tier(context, services)
+    optional = [process for process in spec.processes if is_optional(process)]
+    await asyncio.gather(*(report_optional(context, process) for process in optional))
     return seconds
 
 
-def runs(site: Site, process: Process) -> bool:
-    program = (supervision.programs(site.folder) or {}).get(process.name)
+def runs(context: StackContext, process: Process) -> bool:
+    program = (supervision.programs(context.folder) or {}).get(process.name)
     return program is not None and program.is_alive
 
 
@@ -105,36 +105,36 @@ def is_optional(process: Process) -> bool:
     return not process.required and not process.on_request
 
 
-async def start_tier(site: Site, processes: Sequence[Process]) -> dict[str, float]:
+async def start_tier(context: StackContext, processes: Sequence[Process]) -> dict[str, float]:
     """Start the processes side by side; an optional one is not waited for."""
     for process in processes:
-        supervision.start(site.folder, process.name)
+        supervision.start(context.folder, process.name)
     awaited = [process for process in processes if not is_optional(process)]
-    seconds = await asyncio.gather(*(make_ready(site, process) for process in awaited))
+    seconds = await asyncio.gather(*(make_ready(context, process) for process in awaited))
     return {process.name: each for process, each in zip(awaited, seconds, strict=True)}
 
 
-async def make_ready(site: Site, process: Process) -> float:
-    seconds = await wait_until_ready(site, process, process.ready_seconds_max)
-    await process.once_ready(site)
+async def make_ready(context: StackContext, process: Process) -> float:
+    seconds = await wait_until_ready(context, process, process.ready_seconds_max)
+    await process.once_ready(context)
     tell(f"{process.name:<16} ready after {seconds:.1f} s", Tone.GOOD)
     return seconds
 
 
-async def mention(site: Site, process: Process) -> None:
+async def report_optional(context: StackContext, process: Process) -> None:
     """Say how far an optional process is, after the patience that the settings have for it."""
-    patience = site.settings.jaeger_wait_seconds
-    if patience and process.note(site.folder):
-        tell(f"{process.name:<16} {process.note(site.folder)}; waiting {patience:.0f} s at most")
+    patience = context.settings.jaeger_wait_seconds
+    if patience and process.note(context.folder):
+        tell(f"{process.name:<16} {process.note(context.folder)}; waiting {patience:.0f} s at most")
     try:
-        await wait_until_ready(site, process, patience)
+        await wait_until_ready(context, process, patience)
     except Failure as failure:
-        tell(f"{process.name:<16} {process.note(site.folder) or failure}", Tone.POOR)
+        tell(f"{process.name:<16} {process.note(context.folder) or failure}", Tone.POOR)
     else:
         tell(f"{process.name:<16} ready", Tone.GOOD)
 
 
-async def prepare(site: Site, preparation: Preparation) -> None:
+async def prepare(context: StackContext, preparation: Preparation) -> None:
     """Run the command to its end.
 
     Raises:
@@ -143,8 +143,8 @@ async def prepare(site: Site, preparation: Preparation) -> None:
     process = await asyncio.create_subprocess_exec(
         *preparation.command,
         env={
-            **supervision.environment(site.folder),
-            **preparation.environment(site),
+            **supervision.environment(context.folder),
+            **preparation.environment(context),
         },
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
@@ -188,11 +188,11 @@ def as_figures(seconds: Mapping[str, float], total: float) -> list[Figure]:
     ]
 
 
-def address_table(composition: Composition, site: Site) -> str:
+def address_table(spec: StackSpec, context: StackContext) -> str:
     rows = [
-        (port.name, port.address(site))
-        for process in composition.processes
-        if not process.on_request or runs(site, process)
+        (port.name, port.address(context))
+        for process in spec.processes
+        if not process.on_request or runs(context, process)
         for port in process.ports
     ]
     return table(("name", "address"), rows)

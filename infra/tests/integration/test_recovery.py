@@ -11,10 +11,10 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from local_stack import leftovers, ports, supervision
-from local_stack.composition import Composition, Site
+from local_stack import orphans, ports, supervision
 from local_stack.down import down
 from local_stack.postgres import dsn, owner
+from local_stack.stack_spec import StackContext, StackSpec
 from local_stack.status import status
 from local_stack.up import up
 
@@ -24,39 +24,39 @@ RECORD = b"survives"
 
 
 @pytest.fixture(scope="module")
-def site(running: Site) -> Site:
+def context(running: StackContext) -> StackContext:
     """A running stack that holds a row and a record."""
     asyncio.run(write_row_and_record(running))
     return running
 
 
-async def write_row_and_record(site: Site) -> None:
+async def write_row_and_record(context: StackContext) -> None:
     """A row that is committed and a record that is acknowledged."""
-    connection = await asyncpg.connect(dsn(site, owner("users")))
+    connection = await asyncpg.connect(dsn(context, owner("users")))
     await connection.execute("CREATE TABLE kept AS SELECT 42 AS answer")
     await connection.close()
-    admin = AIOKafkaAdminClient(bootstrap_servers=site.address("kafka"))
+    admin = AIOKafkaAdminClient(bootstrap_servers=context.address("kafka"))
     await admin.start()
     await admin.create_topics([NewTopic("kept", 1, 1)])
     await admin.close()
-    async with AIOKafkaProducer(bootstrap_servers=site.address("kafka"), acks="all") as producer:
+    async with AIOKafkaProducer(bootstrap_servers=context.address("kafka"), acks="all") as producer:
         await producer.send_and_wait("kept", RECORD)
 
 
-async def read_row_and_record(site: Site) -> tuple[int, bytes]:
-    connection = await asyncpg.connect(dsn(site, owner("users")))
+async def read_row_and_record(context: StackContext) -> tuple[int, bytes]:
+    connection = await asyncpg.connect(dsn(context, owner("users")))
     answer = await connection.fetchval("SELECT answer FROM kept")
     await connection.close()
     consumer = AIOKafkaConsumer(
-        "kept", bootstrap_servers=site.address("kafka"), auto_offset_reset="earliest"
+        "kept", bootstrap_servers=context.address("kafka"), auto_offset_reset="earliest"
     )
     async with asyncio.timeout(DEADLINE_SECONDS), consumer:
         record = await consumer.getone()
     return answer, record.value
 
 
-def states(composition: Composition, site: Site) -> dict[str, str]:
-    return {each.name: each.state for each in status(composition, site.settings)}
+def states(spec: StackSpec, context: StackContext) -> dict[str, str]:
+    return {each.name: each.state for each in status(spec, context.settings)}
 
 
 def kill(*processes: psutil.Process) -> None:
@@ -65,35 +65,37 @@ def kill(*processes: psutil.Process) -> None:
     psutil.wait_procs(processes, timeout=DEADLINE_SECONDS)
 
 
-def test_after_killing_everything_up_loses_nothing(small: Composition, site: Site) -> None:
-    kill(*leftovers.find(site.folder))
-    assert set(states(small, site).values()) == {"stopped"}
-    again = up(small, site.settings)
-    assert again.ports == site.ports
+def test_after_killing_everything_up_loses_nothing(small: StackSpec, context: StackContext) -> None:
+    kill(*orphans.find(context.folder))
+    assert set(states(small, context).values()) == {"stopped"}
+    again = up(small, context.settings)
+    assert again.ports == context.ports
     assert asyncio.run(read_row_and_record(again)) == (42, RECORD)
 
 
 def test_after_killing_the_supervisor_alone_up_takes_its_orphans_in(
-    small: Composition, site: Site, capsys: pytest.CaptureFixture[str]
+    small: StackSpec, context: StackContext, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kill(psutil.Process(supervision.supervisor_pid(site.folder)))
-    assert set(states(small, site).values()) == {"orphaned"}
-    again = up(small, site.settings)
+    kill(psutil.Process(supervision.supervisor_pid(context.folder)))
+    assert set(states(small, context).values()) == {"orphaned"}
+    again = up(small, context.settings)
     assert "ended what was left without a supervisor: " in capsys.readouterr().out
-    assert again.ports == site.ports
+    assert again.ports == context.ports
     assert asyncio.run(read_row_and_record(again)) == (42, RECORD)
     assert set(states(small, again).values()) == {"ready"}
 
 
 def test_after_killing_the_supervisor_alone_down_ends_its_orphans(
-    web_only: Composition, running_web: Site
+    web_only: StackSpec, running_web: StackContext
 ) -> None:
     kill(psutil.Process(supervision.supervisor_pid(running_web.folder)))
     down(web_only, running_web.folder)
-    assert leftovers.find(running_web.folder) == []
+    assert orphans.find(running_web.folder) == []
 
 
-def test_a_killed_process_comes_back_by_itself(web_only: Composition, running_web: Site) -> None:
+def test_a_killed_process_comes_back_by_itself(
+    web_only: StackSpec, running_web: StackContext
+) -> None:
     [before] = status(web_only, running_web.settings)
     assert before.pid is not None
     os.kill(before.pid, signal.SIGKILL)
@@ -106,9 +108,11 @@ def test_a_killed_process_comes_back_by_itself(web_only: Composition, running_we
         time.sleep(POLL_SECONDS)
 
 
-def test_down_leaves_no_process_and_up_finds_its_data(small: Composition, site: Site) -> None:
-    down(small, site.folder)
-    assert leftovers.find(site.folder) == []
-    assert all(ports.is_free(port) for port in site.ports.values())
-    again = up(small, site.settings)
+def test_down_leaves_no_process_and_up_finds_its_data(
+    small: StackSpec, context: StackContext
+) -> None:
+    down(small, context.folder)
+    assert orphans.find(context.folder) == []
+    assert all(ports.is_free(port) for port in context.ports.values())
+    again = up(small, context.settings)
     assert asyncio.run(read_row_and_record(again)) == (42, RECORD)

@@ -11,11 +11,11 @@ import asyncpg
 import pytest
 
 from fetching.errors import Failure, NotReady
-from local_stack import figures, footprint, leftovers, ports
+from local_stack import figures, footprint, orphans, ports
 from local_stack.__main__ import main
-from local_stack.composition import Composition, Preparation, Process, Site
 from local_stack.down import down
 from local_stack.postgres import DATABASES, dsn, owner
+from local_stack.stack_spec import Preparation, Process, StackContext, StackSpec
 from local_stack.status import status
 from local_stack.testing import throwaway_stack
 from local_stack.up import up
@@ -23,7 +23,7 @@ from local_stack.up import up
 COMPLAINT = "no such module as mine"
 
 
-async def never_ready(site: Site) -> None:
+async def never_ready(context: StackContext) -> None:
     raise NotReady("not yet")
 
 
@@ -35,7 +35,9 @@ async def query(address: str, sql: str) -> object:
         await connection.close()
 
 
-def test_up_twice_is_harmless_and_two_stacks_do_not_meet(small: Composition, running: Site) -> None:
+def test_up_twice_is_harmless_and_two_stacks_do_not_meet(
+    small: StackSpec, running: StackContext
+) -> None:
     before = {each.name: each.pid for each in status(small, running.settings)}
     with throwaway_stack(small) as other:
         assert not set(other.ports.values()) & set(running.ports.values())
@@ -43,11 +45,11 @@ def test_up_twice_is_harmless_and_two_stacks_do_not_meet(small: Composition, run
         after = status(small, running.settings)
         assert {each.name: each.pid for each in after} == before
         assert {each.state for each in after} == {"ready"}
-    assert leftovers.find(other.folder) == []
+    assert orphans.find(other.folder) == []
     assert {each.state for each in status(small, running.settings)} == {"ready"}
 
 
-def test_what_up_writes_for_others(small: Composition, running: Site) -> None:
+def test_what_up_writes_for_others(small: StackSpec, running: StackContext) -> None:
     assert json.loads(running.folder.addresses.read_text()) == {
         "postgres": running.address("postgres"),
         "kafka": running.address("kafka"),
@@ -65,7 +67,7 @@ def test_what_up_writes_for_others(small: Composition, running: Site) -> None:
     assert "MiB" in footprint.as_table(memories)
 
 
-def test_each_role_has_its_own_database_and_no_other(running: Site) -> None:
+def test_each_role_has_its_own_database_and_no_other(running: StackContext) -> None:
     for own in DATABASES:
         for role in (own, owner(own)):
             assert asyncio.run(query(dsn(running, role), "SELECT current_user")) == role
@@ -81,8 +83,8 @@ def test_each_role_has_its_own_database_and_no_other(running: Site) -> None:
 
 
 def test_the_verb_tells_whether_all_is_ready(
-    web_only: Composition,
-    running_web: Site,
+    web_only: StackSpec,
+    running_web: StackContext,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -96,14 +98,14 @@ def test_the_verb_tells_whether_all_is_ready(
 
 
 def test_a_process_that_cannot_start_is_named_with_its_log_and_the_rest_stays(
-    web_only: Composition, running_web: Site
+    web_only: StackSpec, running_web: StackContext
 ) -> None:
     broken = Process(
         name="broken",
-        command=lambda site: [sys.executable, "-c", f"raise SystemExit('{COMPLAINT}')"],
+        command=lambda context: [sys.executable, "-c", f"raise SystemExit('{COMPLAINT}')"],
         probe=never_ready,
     )
-    both = Composition(processes=(*web_only.processes, broken))
+    both = StackSpec(processes=(*web_only.processes, broken))
     with pytest.raises(Failure, match=r"^broken is not ready after \d+ s .*broken\.log") as failed:
         up(both, running_web.settings)
     assert COMPLAINT in failed.value.details
@@ -111,36 +113,36 @@ def test_a_process_that_cannot_start_is_named_with_its_log_and_the_rest_stays(
     assert first.state == "ready"
     assert second.state in ("dead", "starting")
     down(both, running_web.folder)
-    assert leftovers.find(running_web.folder) == []
+    assert orphans.find(running_web.folder) == []
 
 
 def test_an_optional_process_that_leaves_is_absent_and_hurts_nobody(
-    web_only: Composition, running_web: Site
+    web_only: StackSpec, running_web: StackContext
 ) -> None:
     guest = Process(
         name="guest",
-        command=lambda site: [sys.executable, "-c", "import time; time.sleep(1.5)"],
+        command=lambda context: [sys.executable, "-c", "import time; time.sleep(1.5)"],
         probe=never_ready,
         required=False,
         note=lambda folder: "could not be had",
     )
     patient = running_web.settings.model_copy(update={"jaeger_wait_seconds": 20})
-    both = Composition(processes=(*web_only.processes, guest))
+    both = StackSpec(processes=(*web_only.processes, guest))
     up(both, patient)
     _, absent = status(both, patient)
     assert (absent.state, absent.reason) == ("absent", "could not be had")
 
 
 def test_a_process_on_request_runs_when_it_is_asked_for(
-    web_only: Composition, running_web: Site
+    web_only: StackSpec, running_web: StackContext
 ) -> None:
     guest = Process(
         name="guest",
-        command=lambda site: [sys.executable, "-c", "import time; time.sleep(60)"],
+        command=lambda context: [sys.executable, "-c", "import time; time.sleep(60)"],
         required=False,
         on_request=True,
     )
-    both = Composition(processes=(*web_only.processes, guest))
+    both = StackSpec(processes=(*web_only.processes, guest))
     settings = running_web.settings
 
     up(both, settings)
@@ -154,11 +156,11 @@ def test_a_process_on_request_runs_when_it_is_asked_for(
     assert [each.state for each in status(both, settings)] == ["ready", "ready"]
 
 
-def test_a_preparation_that_fails_is_named_with_its_words(web_only: Composition) -> None:
+def test_a_preparation_that_fails_is_named_with_its_words(web_only: StackSpec) -> None:
     failing = Preparation(
         name="users tables",
         command=[sys.executable, "-c", f"raise SystemExit('{COMPLAINT}')"],
-        environment=lambda site: {},
+        environment=lambda context: {},
     )
     with (
         pytest.raises(Failure, match=r"^users tables failed with status 1") as failed,
@@ -169,7 +171,7 @@ def test_a_preparation_that_fails_is_named_with_its_words(web_only: Composition)
 
 
 def test_a_given_port_that_is_taken_stops_up_before_anything_starts(
-    web_only: Composition, running_web: Site
+    web_only: StackSpec, running_web: StackContext
 ) -> None:
     down(web_only, running_web.folder)
     with socket.create_server(("127.0.0.1", ports.find_free())) as server:
@@ -177,4 +179,4 @@ def test_a_given_port_that_is_taken_stops_up_before_anything_starts(
         settings = running_web.settings.model_copy(update={"ports_given": {"web": taken}})
         with pytest.raises(Failure, match=f"^port {taken} for web is taken by"):
             up(web_only, settings)
-    assert leftovers.find(running_web.folder) == []
+    assert orphans.find(running_web.folder) == []

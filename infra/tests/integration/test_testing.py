@@ -7,20 +7,20 @@ from pathlib import Path
 import psutil
 
 from fetching.settings import Settings
-from local_stack import leftovers, testing
-from local_stack.composition import Composition
+from local_stack import orphans, testing
 from local_stack.run_folder import RunFolder
+from local_stack.stack_spec import StackSpec
 from local_stack.up import up
 
 PID_OF_NOBODY = 2**22
 """The kernel gives out smaller ones only."""
 
 
-def test_the_stack_of_a_killed_test_run_is_swept(web_only: Composition) -> None:
+def test_the_stack_of_a_killed_test_run_is_swept(web_only: StackSpec) -> None:
     abandoned = Path(tempfile.gettempdir(), f"{testing.FOLDER_PREFIX}{PID_OF_NOBODY}-{os.getpid()}")
     assert not psutil.pid_exists(PID_OF_NOBODY)
     up(web_only, Settings(run_dir=abandoned, ports="free", ports_given={}))
-    assert leftovers.find(RunFolder(abandoned))
+    assert orphans.find(RunFolder(abandoned))
     testing.sweep()
-    assert leftovers.find(RunFolder(abandoned)) == []
+    assert orphans.find(RunFolder(abandoned)) == []
     assert not abandoned.exists()

@@ -5,21 +5,23 @@ from collections.abc import Mapping
 import pytest
 
 from fetching.settings import CHECKOUT, Settings
-from local_stack.composition import Process, Site
 from local_stack.hometown import ANALYTICS_FAUST, HOMETOWN
 from local_stack.postgres import DATABASES
+from local_stack.stack_spec import Process, StackContext
 
 SERVICES = [process for process in HOMETOWN.processes if process.tier.value == "service"]
 
 
 @pytest.fixture
-def whole_site(site: Site) -> Site:
+def whole_site(context: StackContext) -> StackContext:
     ports = {port.name: port.default for port in HOMETOWN.ports}
-    return Site(settings=site.settings, folder=site.folder, ports=ports, passwords=site.passwords)
+    return StackContext(
+        settings=context.settings, folder=context.folder, ports=ports, passwords=context.passwords
+    )
 
 
-def environment(process: Process, site: Site) -> Mapping[str, str]:
-    return process.environment(site)
+def environment(process: Process, context: StackContext) -> Mapping[str, str]:
+    return process.environment(context)
 
 
 def test_the_usual_ports() -> None:
@@ -43,7 +45,7 @@ def test_the_usual_ports() -> None:
 
 
 @pytest.mark.parametrize("process", SERVICES, ids=lambda process: process.name)
-def test_a_service_is_told_where_everything_is(process: Process, whole_site: Site) -> None:
+def test_a_service_is_told_where_everything_is(process: Process, whole_site: StackContext) -> None:
     variables = environment(process, whole_site)
     assert variables["KAFKA_BOOTSTRAP_SERVERS"] == "127.0.0.1:19092"
     assert variables["OTEL_EXPORTER_OTLP_ENDPOINT"] == "http://127.0.0.1:4318"
@@ -54,7 +56,9 @@ def test_a_service_is_told_where_everything_is(process: Process, whole_site: Sit
 
 
 @pytest.mark.parametrize("process", SERVICES, ids=lambda process: process.name)
-def test_a_service_has_the_role_of_its_own_database(process: Process, whole_site: Site) -> None:
+def test_a_service_has_the_role_of_its_own_database(
+    process: Process, whole_site: StackContext
+) -> None:
     variables = environment(process, whole_site)
     if process is ANALYTICS_FAUST:
         assert "DATABASE_URL" not in variables
@@ -64,14 +68,14 @@ def test_a_service_has_the_role_of_its_own_database(process: Process, whole_site
     assert variables["DATABASE_URL"] == f"postgresql://{role}:{password}@127.0.0.1:15432/{role}"
 
 
-def test_nobody_waits_for_the_answer_that_is_only_compared(whole_site: Site) -> None:
+def test_nobody_waits_for_the_answer_that_is_only_compared(whole_site: StackContext) -> None:
     assert not ANALYTICS_FAUST.required
     variables = environment(ANALYTICS_FAUST, whole_site)
     assert variables["FAUST_DIR"] == str(whole_site.folder / "faust")
     assert variables["ANALYTICS_URL"] == "http://127.0.0.1:8003"
 
 
-def test_spark_keeps_its_checkpoint_in_the_run_folder(whole_site: Site) -> None:
+def test_spark_keeps_its_checkpoint_in_the_run_folder(whole_site: StackContext) -> None:
     job = next(process for process in SERVICES if process.name == "analytics-job")
     variables = environment(job, whole_site)
     assert variables["CHECKPOINT_DIR"] == str(whole_site.folder / "spark" / "checkpoint")
@@ -85,7 +89,7 @@ def test_every_database_is_migrated_and_the_topics_are_created() -> None:
 
 @pytest.mark.parametrize("name", DATABASES)
 def test_tables_are_made_by_the_owner_who_grants_the_service_its_rights(
-    name: str, whole_site: Site
+    name: str, whole_site: StackContext
 ) -> None:
     [tables] = [each for each in HOMETOWN.preparations if each.name == f"{name} tables"]
     variables = tables.environment(whole_site)
@@ -94,15 +98,17 @@ def test_tables_are_made_by_the_owner_who_grants_the_service_its_rights(
     assert variables["DATABASE_SERVICE_ROLE"] == name
 
 
-def test_the_commands_of_a_service_run_as_the_owner_and_ring_at_its_relay(whole_site: Site) -> None:
+def test_the_commands_of_a_service_run_as_the_owner_and_ring_at_its_relay(
+    whole_site: StackContext,
+) -> None:
     assert [tool.name for tool in HOMETOWN.tools] == ["users", "orders", "analytics"]
     for tool in HOMETOWN.tools[:2]:
         variables = tool.environment(whole_site)
         assert f"//{tool.name}_owner:" in variables["DATABASE_URL"]
-        assert variables["RELAY_DOORBELL"] == whole_site.address(f"{tool.name}-relay")
+        assert variables["RELAY_ADDRESS"] == whole_site.address(f"{tool.name}-relay")
 
 
-def test_the_commands_of_analytics_have_the_checkpoint_of_the_job(whole_site: Site) -> None:
+def test_the_commands_of_analytics_have_the_checkpoint_of_the_job(whole_site: StackContext) -> None:
     [tool] = [each for each in HOMETOWN.tools if each.name == "analytics"]
     [job] = [each for each in SERVICES if each.name == "analytics-job"]
     variables = tool.environment(whole_site)

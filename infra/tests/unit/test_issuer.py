@@ -11,11 +11,11 @@ import pytest
 from fetching.errors import Failure
 from local_stack import issuer
 from local_stack.__main__ import main
-from local_stack.composition import Composition
 from local_stack.run_folder import RunFolder
+from local_stack.stack_spec import StackSpec
 from shared.runtime.settings import DEVELOPMENT_ISSUER
 
-NOTHING = Composition(processes=())
+NOTHING = StackSpec(processes=())
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from local_stack.__main__ import main
-from local_stack.composition import Composition
 from local_stack.hometown import HOMETOWN
+from local_stack.stack_spec import StackSpec
 
-NOTHING = Composition(processes=())
+NOTHING = StackSpec(processes=())
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:

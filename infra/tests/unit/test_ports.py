@@ -9,8 +9,8 @@ import pytest
 
 from fetching.errors import Failure
 from local_stack import ports
-from local_stack.composition import Port
 from local_stack.ports import FREE_PORTS
+from local_stack.stack_spec import Port
 
 API = Port(name="users-api", default=0, scheme="http://")
 

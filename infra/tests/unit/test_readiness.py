@@ -8,17 +8,17 @@ import pytest
 
 from fetching.errors import NotReady
 from local_stack import readiness
-from local_stack.composition import Process, Site
 from local_stack.run_folder import RunFolder
+from local_stack.stack_spec import Process, StackContext
 
 WEB = Process(name="web", command=lambda _: ["true"])
 
 
-def obstacle(site: Site, error: Exception) -> str | None:
-    async def probe(_: Site) -> None:
+def obstacle(context: StackContext, error: Exception) -> str | None:
+    async def probe(_: StackContext) -> None:
         raise error
 
-    return asyncio.run(readiness.obstacle(site, replace(WEB, probe=probe)))
+    return asyncio.run(readiness.obstacle(context, replace(WEB, probe=probe)))
 
 
 @pytest.mark.parametrize(
@@ -30,8 +30,10 @@ def obstacle(site: Site, error: Exception) -> str | None:
         (httpx.ReadError(""), "ReadError"),
     ],
 )
-def test_every_way_of_not_answering_has_words(site: Site, error: Exception, words: str) -> None:
-    assert (obstacle(site, error) or "").startswith(words)
+def test_every_way_of_not_answering_has_words(
+    context: StackContext, error: Exception, words: str
+) -> None:
+    assert (obstacle(context, error) or "").startswith(words)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from fetching.settings import Settings
 from local_stack import status
 from local_stack.__main__ import main
-from local_stack.composition import Composition, Port, Process
+from local_stack.stack_spec import Port, Process, StackSpec
 from local_stack.status import Status
 
 WEB = Process(
@@ -19,7 +19,7 @@ WEB = Process(
 
 
 def test_nothing_there_is_stopped_and_stays_nothing(settings: Settings) -> None:
-    [web] = status.status(Composition(processes=(WEB,)), settings)
+    [web] = status.status(StackSpec(processes=(WEB,)), settings)
     assert (web.state, web.address, web.pid) == ("stopped", "", None)
     assert not settings.run_dir.exists()
 
@@ -67,5 +67,5 @@ def test_the_verb_fails_unless_all_is_ready(
 ) -> None:
     monkeypatch.setenv("HOMETOWN_RUN_DIR", str(settings.run_dir))
     monkeypatch.setattr(sys, "argv", ["local_stack", "status", "--json"])
-    assert main(Composition(processes=(WEB,))) == 1
+    assert main(StackSpec(processes=(WEB,))) == 1
     assert '"state": "stopped"' in capsys.readouterr().out

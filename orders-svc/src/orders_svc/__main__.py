@@ -18,15 +18,15 @@ from shared.runtime import migrate_command, processes, telemetry
 async def run_api(settings: OrdersSettings) -> None:
     # What only an api needs costs memory: only apis pay.
     from orders_svc import api
-    from orders_svc.neighbours import open_neighbours
+    from orders_svc.service_clients import open_neighbours
     from shared.web import api_process
 
     with telemetry.configured("orders-api", settings.otel_exporter_otlp_endpoint):
         async with (
             open_resources(settings, "orders-api") as resources,
-            open_neighbours(settings.users_url, settings.analytics_url) as neighbours,
+            open_neighbours(settings.users_url, settings.analytics_url) as service_clients,
         ):
-            app = api.create_app(resources, api_process.door_of(settings), neighbours)
+            app = api.create_app(resources, api_process.authenticator_of(settings), service_clients)
             await api_process.serve_api(app, settings)
 
 
@@ -42,9 +42,9 @@ async def run_worker(settings: OrdersSettings) -> None:
     timeout = timedelta(seconds=settings.order_timeout_seconds)
     with telemetry.configured(worker.NAME, settings.otel_exporter_otlp_endpoint):
         async with open_resources(settings, worker.NAME) as resources:
-            set_aside = kafka.single_writer(settings.brokers, worker.NAME)
+            write_dead_letter = kafka.single_writer(settings.brokers, worker.NAME)
             await run_consumer(
-                worker.create_consumer(resources, set_aside),
+                worker.create_consumer(resources, write_dead_letter),
                 settings,
                 worker.reject_overdue_for_ever(resources, timeout),
             )
@@ -57,8 +57,8 @@ async def migrate(settings: OrdersSettings) -> None:
 async def run_parked(settings: OrdersSettings, arguments: Namespace) -> None:
     with telemetry.configured(worker.NAME, settings.otel_exporter_otlp_endpoint):
         async with open_resources(settings, f"{worker.NAME}-parked") as resources:
-            set_aside = kafka.single_writer(settings.brokers, worker.NAME)
-            consumer = worker.create_consumer(resources, set_aside)
+            write_dead_letter = kafka.single_writer(settings.brokers, worker.NAME)
+            consumer = worker.create_consumer(resources, write_dead_letter)
             await parked_command.run(arguments, consumer, resources.pool)
 
 

@@ -5,17 +5,19 @@ from fastapi import FastAPI
 import orders_svc.item.api
 import orders_svc.order.api
 from orders_svc.bootstrap import Resources
-from orders_svc.neighbours import Neighbours
+from orders_svc.service_clients import ServiceClients
 from shared.web import http
-from shared.web.auth import Door
+from shared.web.auth import RequestAuthenticator
 
 
-def create_app(resources: Resources, door: Door, neighbours: Neighbours) -> FastAPI:
+def create_app(
+    resources: Resources, authenticator: RequestAuthenticator, service_clients: ServiceClients
+) -> FastAPI:
     """The HTTP application over opened resources."""
     # In the order in which they are looked through: most requests are about orders.
     routers = [orders_svc.order.api.router, orders_svc.item.api.router]
     app = http.create_app(
-        "orders-svc", routers, pool=resources.pool, resources=resources, door=door
+        "orders-svc", routers, pool=resources.pool, resources=resources, authenticator=authenticator
     )
-    app.state.neighbours = neighbours
+    app.state.service_clients = service_clients
     return app

@@ -11,21 +11,21 @@ import orders_svc.item.events
 import orders_svc.order.contract
 import orders_svc.order.events
 from orders_svc.item.events import ItemEvent
-from orders_svc.item.shelf import Shelf
+from orders_svc.item.item_cache import ItemCache
 from orders_svc.order.events import OrderEvent
 from orders_svc.settings import OrdersSettings
 from shared.eventsourcing.event_store import EventStore
 from shared.eventsourcing.stream_watch import StreamWatch
 from shared.runtime import postgres
-from shared.runtime.doorbell import Doorbell
+from shared.runtime.relay_notifier import RelayNotifier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
     pool: asyncpg.Pool
-    doorbell: Doorbell
+    relay_notifier: RelayNotifier
     items: EventStore[ItemEvent]
-    shelf: Shelf
+    item_cache: ItemCache
     orders: EventStore[OrderEvent]
     watch: StreamWatch
 
@@ -36,7 +36,7 @@ async def open_resources(settings: OrdersSettings, name: str) -> AsyncIterator[R
     async with postgres.open_pool(
         settings.database_dsn, name=name, connections_max=settings.database_connections_max
     ) as pool:
-        doorbell = Doorbell(settings.relay_doorbell)
+        relay_notifier = RelayNotifier(settings.relay_address)
         try:
             items = EventStore(
                 pool,
@@ -44,22 +44,22 @@ async def open_resources(settings: OrdersSettings, name: str) -> AsyncIterator[R
                 source="orders-svc",
                 codec=orders_svc.item.events.CODEC,
                 publish=orders_svc.item.contract.publish,
-                doorbell=doorbell,
+                relay_notifier=relay_notifier,
             )
             yield Resources(
                 pool=pool,
-                doorbell=doorbell,
+                relay_notifier=relay_notifier,
                 items=items,
-                shelf=Shelf(items),
+                item_cache=ItemCache(items),
                 orders=EventStore(
                     pool,
                     category="order",
                     source="orders-svc",
                     codec=orders_svc.order.events.CODEC,
                     publish=orders_svc.order.contract.publish,
-                    doorbell=doorbell,
+                    relay_notifier=relay_notifier,
                 ),
                 watch=StreamWatch(pool),
             )
         finally:
-            doorbell.close()
+            relay_notifier.close()

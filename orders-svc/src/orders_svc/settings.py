@@ -6,8 +6,8 @@ from shared.runtime.settings import Settings
 
 
 class OrdersSettings(Settings):
-    relay_doorbell: str | None = None
-    """host:port of the relay's UDP doorbell; without it the relay looks by itself."""
+    relay_address: str | None = None
+    """host:port where the relay is notified, by UDP; without it the relay only polls."""
     users_url: str | None = None
     analytics_url: str | None = None
     """Where an order's journey asks: http://host:port. Nothing else needs them."""

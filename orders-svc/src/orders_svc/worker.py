@@ -15,7 +15,7 @@ from orders_svc.order.commands import ConfirmOrder, OrderCommand, RejectOrder
 from orders_svc.order.order import ORDER, TIMED_OUT
 from orders_svc.read_models import READ_MODELS
 from shared.eventsourcing.handler import handle, react
-from shared.inbox.consumer import TRANSIENT, Consumer, Reactions, SetAside, reactions_of
+from shared.inbox.consumer import TRANSIENT, Consumer, DeadLetterWriter, Reactions, reactions_of
 from shared.messaging.messages import Message, Metadata
 from shared.runtime import telemetry
 from shared.runtime.identifiers import new_id
@@ -29,7 +29,7 @@ OVERDUE_MAX = 500
 log = logging.getLogger(__name__)
 
 
-def create_consumer(resources: Resources, set_aside: SetAside) -> Consumer:
+def create_consumer(resources: Resources, write_dead_letter: DeadLetterWriter) -> Consumer:
     """The reactions of orders-svc, by topic and message type."""
 
     async def decide_on_credit(connection: Connection, message: Message) -> None:
@@ -54,7 +54,7 @@ def create_consumer(resources: Resources, set_aside: SetAside) -> Consumer:
         contract.TOPIC: {type_: [publications.note] for type_ in contract.CODEC.names},
     }
     reactions = reactions_of(domain, READ_MODELS)
-    return Consumer(NAME, resources.pool, reactions, set_aside, resources.doorbell)
+    return Consumer(NAME, resources.pool, reactions, write_dead_letter, resources.relay_notifier)
 
 
 async def reject_overdue_for_ever(resources: Resources, timeout: timedelta) -> None:

@@ -9,10 +9,10 @@ from local_stack.run_folder import RunFolder
 from local_stack.testing import bearer
 from orders_svc import api
 from orders_svc.bootstrap import Resources, open_resources
-from orders_svc.neighbours import open_neighbours
+from orders_svc.service_clients import open_neighbours
 from orders_svc.settings import OrdersSettings
 from shared.runtime import postgres
-from shared.web.auth import Door
+from shared.web.auth import RequestAuthenticator
 
 
 @pytest.fixture
@@ -23,10 +23,12 @@ async def resources(database: str) -> AsyncIterator[Resources]:
 
 
 @pytest.fixture
-async def transport(resources: Resources, door: Door) -> AsyncIterator[httpx.ASGITransport]:
-    """The application as any client reaches it; it has no neighbours."""
-    async with open_neighbours(users_url=None, analytics_url=None) as neighbours:
-        app = api.create_app(resources, door, neighbours)
+async def transport(
+    resources: Resources, authenticator: RequestAuthenticator
+) -> AsyncIterator[httpx.ASGITransport]:
+    """The application as any client reaches it; the other services are unavailable."""
+    async with open_neighbours(users_url=None, analytics_url=None) as service_clients:
+        app = api.create_app(resources, authenticator, service_clients)
         yield httpx.ASGITransport(app, raise_app_exceptions=False)
 
 

@@ -26,13 +26,13 @@ from shared.runtime.identifiers import new_id
 COMMAND_SECONDS_MAX = 60
 
 
-async def set_aside(letter: OutgoingRecord) -> None:
+async def write_dead_letter(letter: OutgoingRecord) -> None:
     """Nobody reads it here."""
 
 
 @pytest.fixture
 def consumer(resources: Resources) -> Consumer:
-    return worker.create_consumer(resources, set_aside)
+    return worker.create_consumer(resources, write_dead_letter)
 
 
 def reserved(user_id: UUID, order_id: UUID) -> IncomingRecord:

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from shared.eventsourcing.errors import VersionConflict
-from shared.inbox import consumed, parked
+from shared.inbox import inbox, parked
 from shared.messaging import wire
 from shared.messaging.records import message_of
 from shared.messaging.wire import OutgoingRecord
@@ -31,7 +31,7 @@ async def test_a_batch_takes_effect_in_its_order(desk: Desk) -> None:
     assert await desk.effects(other) == [1]
     assert await desk.version(one) == 5
     assert desk.letters == []
-    assert desk.bell.rings == 1
+    assert desk.notifier.count == 1
 
 
 async def test_a_repeated_message_has_one_effect(desk: Desk) -> None:
@@ -57,10 +57,10 @@ async def test_without_the_note_of_its_version_a_repeated_message_has_two_effect
 ) -> None:
     """The negative control."""
 
-    async def forget(ledger: consumed.Ledger) -> None:
+    async def forget(ledger: inbox.Ledger) -> None:
         """Writes nothing."""
 
-    monkeypatch.setattr(consumed.Ledger, "write", forget)
+    monkeypatch.setattr(inbox.Ledger, "write", forget)
     counter = new_id()
 
     for _ in range(2):
@@ -240,11 +240,11 @@ async def test_a_version_that_somebody_else_noted_meanwhile_is_not_written_over(
 ) -> None:
     counter = new_id()
     async with desk.pool.acquire() as connection:
-        late = await consumed.open_ledger(connection, NAME, [counter])
+        late = await inbox.open_ledger(connection, NAME, [counter])
         await desk.consumer.take(records(counter, 1, 2))
         late.note(message_of(record(counter, 1)))
 
-        with pytest.raises(consumed.ConsumedElsewhere):
+        with pytest.raises(inbox.ConsumedElsewhere):
             await late.write()
 
     assert await desk.version(counter) == 2

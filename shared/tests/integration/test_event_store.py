@@ -6,10 +6,10 @@ import json
 import asyncpg
 import pytest
 
-from shared.eventsourcing.errors import OtherStreamsChanged, Refused, VersionConflict
+from shared.eventsourcing.errors import Refused, StaleRead, VersionConflict
 from shared.eventsourcing.event_store import EventStore, KeyUsed, partition_of
 from shared.messaging import wire
-from shared.messaging.messages import Answer, IdempotencyKey
+from shared.messaging.messages import IdempotencyKey, StoredResponse
 from shared.runtime.identifiers import new_id
 from test_support.counter.counter import Counted, counted, publish, some_metadata, store_of
 
@@ -56,7 +56,7 @@ async def test_a_decision_on_other_streams_holds_while_they_are_as_they_were_rea
     await store.append(other, 0, counted(other, 1, 2), metadata=some_metadata())
 
     version = await store.append(
-        counter, 0, counted(counter, 1), metadata=some_metadata(), others={other: 2}
+        counter, 0, counted(counter, 1), metadata=some_metadata(), read_versions={other: 2}
     )
 
     assert version == 1
@@ -69,10 +69,12 @@ async def test_once_one_of_them_has_another_version_nothing_is_recorded(
     counter, other, same = new_id(), new_id(), new_id()
     await store.append(other, 0, counted(other, 1, 2), metadata=some_metadata())
     await store.append(same, 0, counted(same, 1), metadata=some_metadata())
-    others = {same: 1, other: read_version}
+    read_versions = {same: 1, other: read_version}
 
-    with pytest.raises(OtherStreamsChanged):
-        await store.append(counter, 0, counted(counter, 9), metadata=some_metadata(), others=others)
+    with pytest.raises(StaleRead):
+        await store.append(
+            counter, 0, counted(counter, 9), metadata=some_metadata(), read_versions=read_versions
+        )
 
     assert await store.read(counter) == []
     assert await count(pool, "outbox") == 3
@@ -118,7 +120,7 @@ async def test_a_used_idempotency_key_records_nothing_more(
     store: EventStore[Counted], pool: asyncpg.Pool
 ) -> None:
     key = IdempotencyKey(scope="POST /counters", key="k", fingerprint=b"f")
-    answer = Answer(status=201, headers={"ETag": '"1"'}, body=b"{}")
+    answer = StoredResponse(status=201, headers={"ETag": '"1"'}, body=b"{}")
     first, second = new_id(), new_id()
     await store.append(
         first, 0, counted(first, 1), metadata=some_metadata(), key=key, answer=answer
@@ -137,7 +139,7 @@ async def test_a_conflict_leaves_the_idempotency_key_free(
     store: EventStore[Counted], pool: asyncpg.Pool
 ) -> None:
     key = IdempotencyKey(scope="POST /counters", key="k", fingerprint=b"f")
-    answer = Answer(status=200, headers={}, body=b"{}")
+    answer = StoredResponse(status=200, headers={}, body=b"{}")
     counter = new_id()
     await store.append(counter, 0, counted(counter, 1), metadata=some_metadata())
 

@@ -13,8 +13,8 @@ from shared.eventsourcing.event_store import EventStore
 from shared.eventsourcing.history import History, PastEvent
 from shared.messaging import messages, wire
 from shared.messaging.messages import PublicEvent
-from shared.runtime.doorbell import Doorbell
 from shared.runtime.identifiers import new_id
+from shared.runtime.relay_notifier import RelayNotifier
 from test_support.counter.counter import TOPIC, counted, some_metadata, store_of
 
 
@@ -46,7 +46,7 @@ def second_store_of(pool: asyncpg.Pool) -> EventStore[CountedInSteps]:
         source="test",
         codec=SECOND,
         publish=publish,
-        doorbell=Doorbell(None),
+        relay_notifier=RelayNotifier(None),
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from shared.outbox import lease
 from shared.outbox.lease import LEASE_SECONDS, SAFETY_SECONDS, ForeignCheckpoint, LeaseLost
-from shared.outbox.outbox import Progress, Snapshot
+from shared.outbox.outbox import RelayCheckpoint, Snapshot
 from shared.runtime.identifiers import new_id
 
 EXPIRE = "UPDATE relay SET lease_until = '-infinity'"
@@ -21,7 +21,7 @@ async def test_a_held_lease_is_not_given_to_another(connection: asyncpg.Connecti
 async def test_a_take_over_begins_where_the_last_checkpoint_ended(
     connection: asyncpg.Connection,
 ) -> None:
-    progress = Progress(Snapshot("120", ("110", "115")), "120:130:125", 42)
+    progress = RelayCheckpoint(Snapshot("120", ("110", "115")), "120:130:125", 42)
     first = await lease.acquire(connection, new_id())
     assert first is not None
     await first[0].store(connection, progress)
@@ -43,7 +43,7 @@ async def test_a_zombie_can_neither_renew_nor_store(connection: asyncpg.Connecti
     with pytest.raises(LeaseLost):
         await zombie[0].renew(connection)
     with pytest.raises(LeaseLost):
-        await zombie[0].store(connection, Progress(Snapshot("999")))
+        await zombie[0].store(connection, RelayCheckpoint(Snapshot("999")))
 
 
 @pytest.mark.parametrize("what", ["renew", "store"])
@@ -55,7 +55,7 @@ async def test_a_lease_that_cannot_be_renewed_in_time_is_lost(
     assert acquired is not None
     held, _ = acquired
     held.valid_until = held.clock() + 0.2
-    attempt = held.renew if what == "renew" else partial(held.store, progress=Progress())
+    attempt = held.renew if what == "renew" else partial(held.store, progress=RelayCheckpoint())
     async with pool.acquire() as other, other.transaction():
         await other.execute("SELECT FROM relay FOR UPDATE")
 

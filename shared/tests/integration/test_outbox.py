@@ -4,7 +4,7 @@ import asyncpg
 import pytest
 
 from shared.outbox import outbox
-from shared.outbox.outbox import OutboxRow, Progress, Snapshot
+from shared.outbox.outbox import OutboxRow, RelayCheckpoint, Snapshot
 from shared.runtime import postgres
 
 INSERT = """
@@ -35,7 +35,7 @@ class Reader:
         floor = await outbox.window_floor(self.connection, self.published)
         rows: list[OutboxRow] = []
         while page := await outbox.page(
-            self.connection, Progress(self.published, target, floor), ROWS_MAX
+            self.connection, RelayCheckpoint(self.published, target, floor), ROWS_MAX
         ):
             rows += page
             floor = page[-1].position

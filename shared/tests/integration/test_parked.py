@@ -11,7 +11,7 @@ from shared.eventsourcing.errors import VersionConflict
 from shared.inbox import parked
 from shared.inbox import redrive as redrive_room
 from shared.inbox.consumer import Consumer
-from shared.inbox.parked import NotParked, Warrant
+from shared.inbox.parked import NotParked, OperatorAction
 from shared.inbox.redrive import Redriven, redrive
 from shared.messaging.messages import Message
 from shared.runtime.identifiers import new_id
@@ -21,7 +21,7 @@ from test_support.counter.desk import NAME, Desk
 
 DEADLINE_SECONDS = 30
 GARBAGE = b"\x00\xff garbage"
-WARRANT = Warrant(by="jack", reason="a test")
+WARRANT = OperatorAction(by="jack", reason="a test")
 
 
 async def sick(desk: Desk, *later: int) -> UUID:
@@ -230,14 +230,14 @@ async def test_a_long_queue_is_taken_in_several_transactions(
     assert [row[2] for row in await audit(desk, counter)] == [1, 3, 6, 7]
 
 
-async def test_the_doorbell_is_rung_after_a_redrive(desk: Desk) -> None:
+async def test_the_relay_is_notified_after_a_redrive(desk: Desk) -> None:
     counter = await sick(desk)
     await repair(desk, counter)
-    rings = desk.bell.rings
+    before = desk.notifier.count
 
     await again(desk, counter)
 
-    assert desk.bell.rings == rings + 1
+    assert desk.notifier.count == before + 1
 
 
 @asynccontextmanager
@@ -251,7 +251,7 @@ async def held_redrive(desk: Desk, counter: UUID) -> AsyncIterator[None]:
         await desk.react(connection, message)
 
     reactions = {"users.v1": {"counted": [slow]}}
-    slowly = Consumer(NAME, desk.pool, reactions, desk.put_aside, desk.bell)
+    slowly = Consumer(NAME, desk.pool, reactions, desk.put_aside, desk.notifier)
     redriving = asyncio.create_task(redrive(slowly, desk.pool, counter, WARRANT))
     await asyncio.wait_for(begun.wait(), DEADLINE_SECONDS)
     yield

@@ -17,8 +17,8 @@ from shared.messaging.wire import OutgoingRecord
 from shared.outbox import outbox
 from shared.outbox.outbox import Snapshot
 from shared.projections import rebuild
-from shared.runtime.doorbell import Doorbell
 from shared.runtime.identifiers import new_id
+from shared.runtime.relay_notifier import RelayNotifier
 from test_support.counter.counted_records import as_read
 from test_support.counter.counter import TOPIC, Counted, counted, some_metadata
 from test_support.counter.counts import CREATE, READ_MODELS
@@ -56,7 +56,7 @@ class Worker:
         self.pool = pool
         reactions = [model.project for model in READ_MODELS]
         self.consumer = Consumer(
-            "users-worker", pool, {TOPIC: {"counted": reactions}}, self.refuse, Doorbell(None)
+            "users-worker", pool, {TOPIC: {"counted": reactions}}, self.refuse, RelayNotifier(None)
         )
 
     async def refuse(self, letter: OutgoingRecord) -> None:

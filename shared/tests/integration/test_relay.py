@@ -22,7 +22,7 @@ from shared.messaging.topics import TOPICS
 from shared.outbox.lease import LEASE_SECONDS
 from shared.outbox.relay import ROWS_MAX
 from shared.outbox.relay_process import EXIT_FENCED
-from shared.runtime.faults import FaultPoint
+from shared.runtime.failpoints import Failpoint
 from shared.runtime.identifiers import new_id
 from test_support.counter.counter import TOPIC, Counted, counted, some_metadata
 
@@ -39,7 +39,7 @@ def start_relay_at(database: str, tmp_path: Path) -> Iterator[StartRelayAt]:
     """Starts a relay on a broker; what it complains about is added to `complaints`."""
     started: list[subprocess.Popen[bytes]] = []
 
-    def start(bootstrap_servers: str, *points: FaultPoint) -> "subprocess.Popen[bytes]":
+    def start(bootstrap_servers: str, *points: Failpoint) -> "subprocess.Popen[bytes]":
         environment = os.environ | {
             "DATABASE_URL": database,
             "KAFKA_BOOTSTRAP_SERVERS": bootstrap_servers,
@@ -173,24 +173,24 @@ async def test_trap_t8_of_several_relays_one_publishes(
 
 
 RELAY_STEPS = [
-    FaultPoint.ROWS_READ,
-    FaultPoint.RECORDS_HANDED_OVER,
-    FaultPoint.RECORDS_ACKNOWLEDGED,
-    FaultPoint.PROGRESS_MADE,
-    FaultPoint.CHECKPOINT_STORED,
-    FaultPoint.LEASE_RELEASED,
+    Failpoint.ROWS_READ,
+    Failpoint.RECORDS_HANDED_OVER,
+    Failpoint.RECORDS_ACKNOWLEDGED,
+    Failpoint.PROGRESS_MADE,
+    Failpoint.CHECKPOINT_STORED,
+    Failpoint.LEASE_RELEASED,
 ]
 
 
 @pytest.mark.parametrize("step", RELAY_STEPS)
 async def test_a_relay_that_dies_after_any_step_loses_nothing(
-    store: EventStore[Counted], start_relay: StartRelay, kafka_servers: str, step: FaultPoint
+    store: EventStore[Counted], start_relay: StartRelay, kafka_servers: str, step: Failpoint
 ) -> None:
     counter = new_id()
     async with kafka_log(kafka_servers) as log:
         doomed = start_relay(step)
         await add(store, counter, 1, 5)
-        if step is FaultPoint.LEASE_RELEASED:
+        if step is Failpoint.LEASE_RELEASED:
             await log.until(lambda: len(log.numbers[str(counter)]) >= 5)
             doomed.terminate()
         assert await asyncio.to_thread(doomed.wait, LEASE_AND_MORE_SECONDS) == -signal.SIGKILL
@@ -208,7 +208,7 @@ async def test_a_relay_that_dies_within_a_large_window_goes_on_in_it(
     for start in range(1, count + 1, 1_000):
         await add(store, counter, start, min(1_000, count + 1 - start))
     async with kafka_log(kafka_servers) as log:
-        doomed = start_relay(FaultPoint.PAGE_ACKNOWLEDGED)
+        doomed = start_relay(Failpoint.PAGE_ACKNOWLEDGED)
         assert await asyncio.to_thread(doomed.wait, DEADLINE_SECONDS) == -signal.SIGKILL
         start_relay()
         await log.until(lambda: len(log.first_deliveries(counter)) >= count)

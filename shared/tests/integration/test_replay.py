@@ -31,10 +31,10 @@ from shared.outbox.outbox import OutboxRow
 from shared.outbox.replay import RelayIsActive
 from shared.runtime import telemetry
 from shared.runtime.brokers import Brokers
-from shared.runtime.doorbell import Doorbell
 from shared.runtime.identifiers import new_id
 from shared.runtime.postgres import Connection
-from shared.runtime.progress import Progress
+from shared.runtime.progress import ProgressLine
+from shared.runtime.relay_notifier import RelayNotifier
 from test_support.counter import counter
 from test_support.counter.counter import CODEC, TOPIC, Counted, counted, some_metadata, store_of
 
@@ -74,7 +74,7 @@ async def add(store: Store, counter: UUID, start: int, count: int) -> None:
 async def replayed(pool: asyncpg.Pool, store: Store) -> int:
     async with pool.acquire() as connection:
         history = History(connection, [store])  # type: ignore[arg-type]
-        return await replay.replay(connection, history, Progress())  # type: ignore[arg-type]
+        return await replay.replay(connection, history, ProgressLine())  # type: ignore[arg-type]
 
 
 @asynccontextmanager
@@ -152,7 +152,7 @@ class Effects:
     def __init__(self, name: str, pool: asyncpg.Pool) -> None:
         self.versions: dict[UUID, list[int]] = defaultdict(list)
         reactions = {TOPIC: {"counted": [self.react]}}
-        self._consumer = Consumer(name, pool, reactions, self.refuse, Doorbell(None))
+        self._consumer = Consumer(name, pool, reactions, self.refuse, RelayNotifier(None))
 
     async def react(self, connection: Connection, message: Message) -> None:
         self.versions[message.stream_id].append(message.stream_version)

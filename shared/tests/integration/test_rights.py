@@ -19,9 +19,9 @@ from shared.outbox.outbox import Snapshot
 from shared.projections import rebuild
 from shared.projections.read_models import ReadModel
 from shared.runtime import postgres
-from shared.runtime.doorbell import Doorbell
 from shared.runtime.identifiers import new_id
 from shared.runtime.postgres import Connection
+from shared.runtime.relay_notifier import RelayNotifier
 from test_support.counter.counted_records import as_read
 from test_support.counter.counter import TOPIC, counted, some_metadata, store_of
 
@@ -196,7 +196,7 @@ async def test_the_service_appends_and_its_relay_reads(service: asyncpg.Pool) ->
         snapshot, rows = await outbox.poll(connection, progress.published, 10)  # type: ignore[arg-type]
         assert rows is not None
         assert [row.key for row in rows].count(str(counter).encode()) == 2
-        done = outbox.Progress(Snapshot.parse(snapshot))
+        done = outbox.RelayCheckpoint(Snapshot.parse(snapshot))
         await held.store(connection, done)  # type: ignore[arg-type]
         await held.release(connection)  # type: ignore[arg-type]
 
@@ -234,10 +234,12 @@ async def test_the_service_consumes(service: asyncpg.Pool) -> None:
             raise ValueError("poison")
         numbers.append(message.stream_version)
 
-    async def set_aside(letter: OutgoingRecord) -> None:
+    async def write_dead_letter(letter: OutgoingRecord) -> None:
         pass
 
-    consumer = Consumer(CONSUMER, service, {TOPIC: {"counted": [react]}}, set_aside, Doorbell(None))
+    consumer = Consumer(
+        CONSUMER, service, {TOPIC: {"counted": [react]}}, write_dead_letter, RelayNotifier(None)
+    )
     await consumer.take(records)
 
     assert set(numbers) == {1}

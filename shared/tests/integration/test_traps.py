@@ -366,7 +366,7 @@ async def skipped_by(relay: str, database: str, servers: str, log: Path) -> int:
         relays(relay, database, servers, log) as running,
     ):
         await relay_is_up(database)
-        store = adversaries.scene(pool, [], Memory(), running.ring, 0).store
+        store = adversaries.scene(pool, [], Memory(), running.notify, 0).store
         streams = await asyncio.gather(
             *(
                 write_with_random_delays(store, pool, random.Random(number))

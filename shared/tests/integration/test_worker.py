@@ -19,11 +19,11 @@ from aiokafka.admin import AIOKafkaAdminClient
 from local_stack import ports
 from shared.eventsourcing.event_store import partition_of
 from shared.inbox import parked
-from shared.inbox.parked import Warrant
+from shared.inbox.parked import OperatorAction
 from shared.inbox.redrive import redrive
 from shared.messaging.records import IncomingRecord
 from shared.messaging.topics import TOPICS
-from shared.runtime.faults import FaultPoint
+from shared.runtime.failpoints import Failpoint
 from shared.runtime.identifiers import new_id
 from test_support.counter.counted_records import CREATE_EFFECTS, record, records
 from test_support.counter.counter import TOPIC
@@ -35,7 +35,7 @@ MORE_SECONDS = 3
 """Several times as long as a worker waits before it commits its offsets."""
 
 GARBAGE = b"\x00\xff garbage"
-WARRANT = Warrant(by="test", reason="a test")
+WARRANT = OperatorAction(by="test", reason="a test")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,12 +332,12 @@ async def test_a_worker_with_a_bug_in_itself_ends_and_commits_nothing(
 
 
 WALK = [
-    FaultPoint.RECORDS_TAKEN_IN_HAND,
-    FaultPoint.EFFECTS_WRITTEN,
-    FaultPoint.EFFECTS_COMMITTED,
-    FaultPoint.RECORDS_MARKED_DONE,
-    FaultPoint.DEAD_LETTER_WRITTEN,
-    FaultPoint.STREAM_PARKED,
+    Failpoint.RECORDS_TAKEN_IN_HAND,
+    Failpoint.EFFECTS_WRITTEN,
+    Failpoint.EFFECTS_COMMITTED,
+    Failpoint.RECORDS_MARKED_DONE,
+    Failpoint.DEAD_LETTER_WRITTEN,
+    Failpoint.STREAM_PARKED,
 ]
 
 
@@ -348,7 +348,7 @@ async def test_a_worker_killed_at_any_step_gives_each_message_one_effect(
     start_worker: StartWorker,
     kafka_servers: str,
     tmp_path: Path,
-    point: FaultPoint,
+    point: Failpoint,
 ) -> None:
     worker = start_worker()
     await catch_up(desk, topic)
@@ -370,7 +370,7 @@ async def test_a_worker_killed_at_any_step_gives_each_message_one_effect(
     assert await desk.effects(sick) == [1]
     letters = await dead_letters(kafka_servers, str(sick).encode())
     assert {value for value, _ in letters} == {GARBAGE}
-    assert len(letters) == (2 if point is FaultPoint.DEAD_LETTER_WRITTEN else 1)
+    assert len(letters) == (2 if point is Failpoint.DEAD_LETTER_WRITTEN else 1)
 
 
 async def test_a_redrive_keeps_the_order_while_a_live_worker_receives_more(

@@ -15,10 +15,10 @@ from shared.messaging import kafka
 from shared.messaging.messages import Message
 from shared.messaging.records import IncomingRecord
 from shared.messaging.wire import OutgoingRecord
-from shared.runtime import faults, postgres, processes
-from shared.runtime.doorbell import Doorbell
-from shared.runtime.faults import FaultPoint
+from shared.runtime import failpoints, postgres, processes
+from shared.runtime.failpoints import Failpoint
 from shared.runtime.postgres import Connection
+from shared.runtime.relay_notifier import RelayNotifier
 from shared.runtime.settings import Settings
 from test_support.counter.counted_records import take_effect
 
@@ -42,7 +42,7 @@ async def arm(folder: Path) -> None:
     """Arm the fault point that `die-at` names; `armed` says that it is."""
     while not (folder / "die-at").exists():
         await asyncio.sleep(LOOK_SECONDS)
-    faults.arm(FaultPoint((folder / "die-at").read_text()))
+    failpoints.arm(Failpoint((folder / "die-at").read_text()))
     (folder / "armed").touch()
 
 
@@ -58,14 +58,14 @@ async def work(folder: Path) -> None:
             (folder / "held").touch()
             await asyncio.sleep(LONG_SECONDS)
 
-    async def set_aside(letter: OutgoingRecord) -> None:
+    async def write_dead_letter(letter: OutgoingRecord) -> None:
         if (folder / "no-letters").exists():
             raise ConnectionError("away")
         await write(letter)
 
     async with postgres.open_pool(settings.database_dsn, name=NAME, connections_max=4) as pool:
         reactions = {"users.v1": {"counted": [react]}}
-        consumer = Fallible(NAME, pool, reactions, set_aside, Doorbell(None))
+        consumer = Fallible(NAME, pool, reactions, write_dead_letter, RelayNotifier(None))
         consumer.folder = folder
         await run_worker(consumer, settings, arm(folder))
 

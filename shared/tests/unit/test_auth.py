@@ -14,7 +14,7 @@ from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 from local_stack import issuer
 from local_stack.run_folder import RunFolder
 from shared.runtime.settings import DEVELOPMENT_ISSUER
-from shared.web.auth import REMEMBERED_MAX, Caller, Verifier, may, token_in
+from shared.web.auth import REMEMBERED_MAX, Caller, Verifier, require_scope, token_in
 from shared.web.http import OpenRoute, demand_scopes
 from shared.web.problems import HttpProblem
 from shared.web.signing_keys import SigningKeys, usable_keys
@@ -195,7 +195,8 @@ def late_router() -> APIRouter:
 
     @router.get("/secrets")
     async def secrets(
-        first: Annotated[None, Depends(lambda: None)], then: Annotated[Caller, may("users:read")]
+        first: Annotated[None, Depends(lambda: None)],
+        then: Annotated[Caller, require_scope("users:read")],
     ) -> None: ...
 
     return router

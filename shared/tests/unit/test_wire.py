@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from shared.messaging import wire
 from shared.messaging.messages import Header
-from shared.messaging.wire import Batch, OutgoingRecord
+from shared.messaging.wire import OutgoingRecord, RecordBatch
 
 BYTES_MAX = 2_000
 PRODUCER = (7, 3, 41)
@@ -37,7 +37,7 @@ def outgoing(record: tuple[bytes | None, bytes | None, Sequence[Header], int]) -
 
 @given(records)
 def test_a_batch_has_the_bytes_that_aiokafka_gives_it(given: Given) -> None:
-    ours, theirs = Batch("topic", 0, BYTES_MAX), BatchBuilder(BYTES_MAX, 0)
+    ours, theirs = RecordBatch("topic", 0, BYTES_MAX), BatchBuilder(BYTES_MAX, 0)
     for record in given:
         key, value, headers, milliseconds = record
         taken = theirs.append(timestamp=milliseconds, key=key, value=value, headers=headers)
@@ -55,7 +55,7 @@ def test_a_batch_has_the_bytes_that_aiokafka_gives_it(given: Given) -> None:
 
 
 def test_a_reader_finds_the_records_and_a_good_checksum() -> None:
-    batch = Batch("topic", 0, BYTES_MAX)
+    batch = RecordBatch("topic", 0, BYTES_MAX)
     sent = [(b"key", b"value", [("name", b"text")], 1_000), (None, None, [], 999)]
     for record in sent:
         assert batch.append(outgoing(record))
@@ -71,7 +71,7 @@ def fields(record: DefaultRecord) -> tuple[object, ...]:
 
 
 def test_one_record_fits_however_large_it_is_and_then_no_other() -> None:
-    batch = Batch("topic", 0, BYTES_MAX)
+    batch = RecordBatch("topic", 0, BYTES_MAX)
     assert batch.append(outgoing((b"key", b"x" * 3 * BYTES_MAX, [], 0)))
     assert not batch.append(outgoing((b"key", b"x", [], 0)))
     assert batch.count == 1

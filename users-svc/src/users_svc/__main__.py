@@ -25,7 +25,7 @@ async def run_api() -> None:
     with telemetry.configured("users-api", settings.otel_exporter_otlp_endpoint):
         async with open_resources(settings, "users-api") as resources:
             vault = Vault(resources.pool, settings.master_key)
-            app = api.create_app(resources, vault, api_process.door_of(settings))
+            app = api.create_app(resources, vault, api_process.authenticator_of(settings))
             await api_process.serve_api(app, settings)
 
 
@@ -40,8 +40,8 @@ async def run_worker(settings: UsersSettings) -> None:
 
     with telemetry.configured(worker.NAME, settings.otel_exporter_otlp_endpoint):
         async with open_resources(settings, worker.NAME) as resources:
-            set_aside = kafka.single_writer(settings.brokers, worker.NAME)
-            await run_consumer(worker.create_consumer(resources, set_aside), settings)
+            write_dead_letter = kafka.single_writer(settings.brokers, worker.NAME)
+            await run_consumer(worker.create_consumer(resources, write_dead_letter), settings)
 
 
 async def migrate(settings: UsersSettings) -> None:
@@ -51,8 +51,8 @@ async def migrate(settings: UsersSettings) -> None:
 async def run_parked(settings: UsersSettings, arguments: Namespace) -> None:
     with telemetry.configured(worker.NAME, settings.otel_exporter_otlp_endpoint):
         async with open_resources(settings, f"{worker.NAME}-parked") as resources:
-            set_aside = kafka.single_writer(settings.brokers, worker.NAME)
-            consumer = worker.create_consumer(resources, set_aside)
+            write_dead_letter = kafka.single_writer(settings.brokers, worker.NAME)
+            consumer = worker.create_consumer(resources, write_dead_letter)
             await parked_command.run(arguments, consumer, resources.pool)
 
 

@@ -9,19 +9,21 @@ from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 from shared.eventsourcing import event_log
 from shared.eventsourcing.event_log import EventPage
 from shared.eventsourcing.handler import Outcome, load
-from shared.messaging.messages import Answer
+from shared.messaging.messages import StoredResponse
 from shared.runtime.identifiers import new_id
 from shared.web import http
-from shared.web.auth import NOT_YOURS, Caller, Door, may
-from shared.web.calls import AnyCall
-from shared.web.forms import Id, Place, Version
-from shared.web.http import answer_of, no_content, response
+from shared.web.auth import NOT_YOURS, Caller, RequestAuthenticator, require_scope
+from shared.web.field_types import Id, PlaceName, Version
+from shared.web.http import no_content, response, to_response
 from shared.web.openapi import ETAG, LOCATION, NOT_FOUND, REPLAYED, answered, refusals
 from shared.web.problems import HttpProblem
+from shared.web.write_requests import WriteRequestDep
 from users_svc import confirmed_orders, order_credit, user_profiles
 from users_svc.bootstrap import Resources
 from users_svc.commands import ChangeCreditLimit, DeleteUser, MoveUser, RegisterUser
-from users_svc.forms import (
+from users_svc.order_credit import OrderCreditResponse
+from users_svc.personal_data import PersonalData, Vault
+from users_svc.schemas import (
     ChangeCreditLimitRequest,
     MoveUserRequest,
     RegisterUserRequest,
@@ -30,8 +32,6 @@ from users_svc.forms import (
     UserResponse,
     user_response,
 )
-from users_svc.order_credit import OrderCreditResponse
-from users_svc.personal_data import PersonalData, Vault
 from users_svc.user import (
     ALREADY_REGISTERED,
     HAS_PENDING_ORDERS,
@@ -41,7 +41,7 @@ from users_svc.user import (
     USER,
     USER_DELETED,
     User,
-    living,
+    require_active,
 )
 
 PAGE_MAX = 200
@@ -59,11 +59,11 @@ async def vault_of(request: Request) -> Vault:
     return vault
 
 
-Service = Annotated[Resources, Depends(resources_of)]
+ResourcesDep = Annotated[Resources, Depends(resources_of)]
 PersonalDataVault = Annotated[Vault, Depends(vault_of)]
 
-Reader = Annotated[Caller, may("users:read")]
-Writer = Annotated[Caller, may("users:write")]
+Reader = Annotated[Caller, require_scope("users:read")]
+Writer = Annotated[Caller, require_scope("users:write")]
 
 router = APIRouter(tags=["users"])
 
@@ -80,8 +80,8 @@ router = APIRouter(tags=["users"])
 async def register_user(
     caller: Writer,
     body: RegisterUserRequest,
-    call: AnyCall,
-    service: Service,
+    call: WriteRequestDep,
+    service: ResourcesDep,
     vault: PersonalDataVault,
 ) -> Response:
     """Register a user. Their address holds from `effective_at`, by default from now on.
@@ -102,9 +102,9 @@ async def register_user(
         effective_at=body.effective_at or datetime.now(UTC),
     )
 
-    def registered(outcome: Outcome[User]) -> Answer:
+    def registered(outcome: Outcome[User]) -> StoredResponse:
         location = f"/v1/users/{user_id}"
-        return answer_of(
+        return to_response(
             user_response(outcome.state), version=outcome.version, status=201, location=location
         )
 
@@ -118,26 +118,26 @@ async def register_user(
     | refusals(forbidden=[NOT_YOURS], missing=[UNKNOWN_USER], gone=[USER_DELETED]),
 )
 async def get_user(
-    caller: Reader, user_id: Id, service: Service, vault: PersonalDataVault
+    caller: Reader, user_id: Id, service: ResourcesDep, vault: PersonalDataVault
 ) -> Response:
     """A user with the credit that is reserved and available now."""
     caller.demand_own(user_id)
     outcome = await load(service.users, USER, user_id)
-    profile = living(outcome.state)
+    profile = require_active(outcome.state)
     person = await vault.open(user_id, profile.personal_data)
     body = UserProfileResponse(
         **user_response(outcome.state).model_dump(),
         name=person.name if person else None,
         birth_year=person.birth_year if person else None,
     )
-    return response(answer_of(body, version=outcome.version))
+    return response(to_response(body, version=outcome.version))
 
 
 @router.get("/v1/users", responses=refusals())
 async def list_users(
     caller: Reader,
-    service: Service,
-    address: Annotated[Place | None, Query()] = None,
+    service: ResourcesDep,
+    address: Annotated[PlaceName | None, Query()] = None,
     after: Id | None = None,
     limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
 ) -> UserPage:
@@ -173,7 +173,7 @@ async def list_users(
     ),
 )
 async def move_user(
-    caller: Writer, user_id: Id, body: MoveUserRequest, call: AnyCall, service: Service
+    caller: Writer, user_id: Id, body: MoveUserRequest, call: WriteRequestDep, service: ResourcesDep
 ) -> Response:
     """Move a user. A move may be announced late: it holds from `effective_at` on."""
     caller.demand_own(user_id)
@@ -190,7 +190,11 @@ async def move_user(
     ),
 )
 async def change_credit_limit(
-    caller: Writer, user_id: Id, body: ChangeCreditLimitRequest, call: AnyCall, service: Service
+    caller: Writer,
+    user_id: Id,
+    body: ChangeCreditLimitRequest,
+    call: WriteRequestDep,
+    service: ResourcesDep,
 ) -> Response:
     """Change how much a user's open and confirmed orders may be worth; nobody changes their own."""
     caller.demand_all()
@@ -210,7 +214,9 @@ async def change_credit_limit(
         writes=True,
     ),
 )
-async def delete_user(caller: Writer, user_id: Id, call: AnyCall, service: Service) -> Response:
+async def delete_user(
+    caller: Writer, user_id: Id, call: WriteRequestDep, service: ResourcesDep
+) -> Response:
     """Delete a user and destroy the key to their name and birth year, at once and for ever.
 
     Orders that were confirmed stay counted.
@@ -221,7 +227,7 @@ async def delete_user(caller: Writer, user_id: Id, call: AnyCall, service: Servi
         effective_at=datetime.now(UTC),
     )
 
-    def deleted(outcome: Outcome[User]) -> Answer:
+    def deleted(outcome: Outcome[User]) -> StoredResponse:
         return no_content(outcome.version)
 
     return await call.handle(service.users, USER, user_id, command, deleted)
@@ -233,7 +239,7 @@ async def delete_user(caller: Writer, user_id: Id, call: AnyCall, service: Servi
 async def list_user_events(
     caller: Reader,
     user_id: Id,
-    service: Service,
+    service: ResourcesDep,
     vault: PersonalDataVault,
     after: Version = 0,
     limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
@@ -256,21 +262,21 @@ async def list_user_events(
     responses=refusals(forbidden=[NOT_YOURS], missing=[NOT_FOUND]),
 )
 async def get_order_credit(
-    caller: Reader, user_id: Id, order_id: Id, service: Service
+    caller: Reader, user_id: Id, order_id: Id, service: ResourcesDep
 ) -> OrderCreditResponse:
     """What was decided about the credit of one order, and whether its messages wait."""
     caller.demand_own(user_id)
     return await order_credit.read(service.pool, user_id, order_id)
 
 
-def changed(outcome: Outcome[User]) -> Answer:
-    return answer_of(user_response(outcome.state), version=outcome.version)
+def changed(outcome: Outcome[User]) -> StoredResponse:
+    return to_response(user_response(outcome.state), version=outcome.version)
 
 
-def create_app(resources: Resources, vault: Vault, door: Door) -> FastAPI:
+def create_app(resources: Resources, vault: Vault, authenticator: RequestAuthenticator) -> FastAPI:
     """The HTTP application over opened resources."""
     app = http.create_app(
-        "users-svc", [router], pool=resources.pool, resources=resources, door=door
+        "users-svc", [router], pool=resources.pool, resources=resources, authenticator=authenticator
     )
     app.state.vault = vault
     return app

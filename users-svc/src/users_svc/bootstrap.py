@@ -8,7 +8,7 @@ import asyncpg
 
 from shared.eventsourcing.event_store import EventStore
 from shared.runtime import postgres
-from shared.runtime.doorbell import Doorbell
+from shared.runtime.relay_notifier import RelayNotifier
 from users_svc import contract
 from users_svc.events import CODEC, UserEvent
 from users_svc.settings import UsersSettings
@@ -17,7 +17,7 @@ from users_svc.settings import UsersSettings
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
     pool: asyncpg.Pool
-    doorbell: Doorbell
+    relay_notifier: RelayNotifier
     users: EventStore[UserEvent]
 
 
@@ -27,7 +27,7 @@ async def open_resources(settings: UsersSettings, name: str) -> AsyncIterator[Re
     async with postgres.open_pool(
         settings.database_dsn, name=name, connections_max=settings.database_connections_max
     ) as pool:
-        doorbell = Doorbell(settings.relay_doorbell)
+        relay_notifier = RelayNotifier(settings.relay_address)
         try:
             users = EventStore(
                 pool,
@@ -35,8 +35,8 @@ async def open_resources(settings: UsersSettings, name: str) -> AsyncIterator[Re
                 source="users-svc",
                 codec=CODEC,
                 publish=contract.publish,
-                doorbell=doorbell,
+                relay_notifier=relay_notifier,
             )
-            yield Resources(pool=pool, doorbell=doorbell, users=users)
+            yield Resources(pool=pool, relay_notifier=relay_notifier, users=users)
         finally:
-            doorbell.close()
+            relay_notifier.close()

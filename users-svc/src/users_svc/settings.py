@@ -4,5 +4,5 @@ from shared.runtime.settings import Settings
 
 
 class UsersSettings(Settings):
-    relay_doorbell: str | None = None
-    """host:port of the relay's UDP doorbell; without it the relay looks by itself."""
+    relay_address: str | None = None
+    """host:port where the relay is notified, by UDP; without it the relay only polls."""

@@ -71,7 +71,7 @@ class User:
         return limit - self.reserved_credit
 
 
-def living(user: User) -> Profile:
+def require_active(user: User) -> Profile:
     """The profile of a user who is still there.
 
     Raises:
@@ -126,7 +126,7 @@ def register(command: RegisterUser, user: User) -> Sequence[UserEvent]:
 
 
 def move(command: MoveUser, user: User) -> Sequence[UserEvent]:
-    profile = living(user)
+    profile = require_active(user)
     if user.addresses.at(command.effective_at) == command.address:
         raise Refused(SAME_ADDRESS, f"the user lives in {command.address} at that time")
     return [
@@ -141,7 +141,7 @@ def move(command: MoveUser, user: User) -> Sequence[UserEvent]:
 
 def change_credit_limit(command: ChangeCreditLimit, user: User) -> Sequence[UserEvent]:
     """Stays quiet when that is the limit already."""
-    profile = living(user)
+    profile = require_active(user)
     if command.credit_limit < user.reserved_credit:
         raise Refused(LIMIT_BELOW_RESERVED, f"{user.reserved_credit} are reserved by orders")
     if command.credit_limit == profile.credit_limit:
@@ -185,7 +185,7 @@ def release(command: ReleaseCredit, user: User) -> Sequence[UserEvent]:
 
 def delete(command: DeleteUser, user: User) -> Sequence[UserEvent]:
     """Only once every order is decided: one that is pending here may be confirmed elsewhere."""
-    profile = living(user)
+    profile = require_active(user)
     if pending := user.reserved.keys() - command.confirmed_orders:
         raise Refused(HAS_PENDING_ORDERS, f"{len(pending)} orders of the user are not decided yet")
     return [UserDeleted(user_id=profile.user_id, effective_at=command.effective_at)]

@@ -5,7 +5,7 @@ from uuid import UUID
 from opentelemetry import trace
 
 from shared.eventsourcing.handler import react
-from shared.inbox.consumer import Consumer, Reactions, SetAside, reactions_of
+from shared.inbox.consumer import Consumer, DeadLetterWriter, Reactions, reactions_of
 from shared.messaging.messages import Message
 from shared.runtime import telemetry
 from shared.runtime.postgres import Connection
@@ -18,7 +18,7 @@ from users_svc.user import USER
 NAME = order_credit.CONSUMER
 
 
-def create_consumer(resources: Resources, set_aside: SetAside) -> Consumer:
+def create_consumer(resources: Resources, write_dead_letter: DeadLetterWriter) -> Consumer:
     """The reactions of users-svc, by topic and message type."""
 
     async def reserve(connection: Connection, message: Message) -> None:
@@ -53,4 +53,4 @@ def create_consumer(resources: Resources, set_aside: SetAside) -> Consumer:
         }
     }
     reactions = reactions_of(domain, READ_MODELS)
-    return Consumer(NAME, resources.pool, reactions, set_aside, resources.doorbell)
+    return Consumer(NAME, resources.pool, reactions, write_dead_letter, resources.relay_notifier)

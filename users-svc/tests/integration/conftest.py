@@ -9,7 +9,7 @@ import pytest
 from local_stack.run_folder import RunFolder
 from local_stack.testing import bearer
 from shared.runtime import postgres
-from shared.web.auth import Door
+from shared.web.auth import RequestAuthenticator
 from users_svc import api
 from users_svc.bootstrap import Resources, open_resources
 from users_svc.personal_data import KEY_BYTES, Vault
@@ -29,9 +29,11 @@ def vault(resources: Resources) -> Vault:
 
 
 @pytest.fixture
-def transport(resources: Resources, vault: Vault, door: Door) -> httpx.ASGITransport:
+def transport(
+    resources: Resources, vault: Vault, authenticator: RequestAuthenticator
+) -> httpx.ASGITransport:
     """The application as any client reaches it."""
-    app = api.create_app(resources, vault, door)
+    app = api.create_app(resources, vault, authenticator)
     return httpx.ASGITransport(app, raise_app_exceptions=False)
 
 

@@ -28,13 +28,13 @@ COMMAND_SECONDS_MAX = 60
 PLACED = '{"order_id": "%s", "user_id": "%s", "amount": "30.00"}'
 
 
-async def set_aside(letter: OutgoingRecord) -> None:
+async def write_dead_letter(letter: OutgoingRecord) -> None:
     """Nobody reads it here."""
 
 
 @pytest.fixture
 def consumer(resources: Resources) -> Consumer:
-    return worker.create_consumer(resources, set_aside)
+    return worker.create_consumer(resources, write_dead_letter)
 
 
 def placed(order_id: UUID, value: str) -> IncomingRecord:

@@ -2,9 +2,9 @@
 
 import asyncio
 
-from local_stack.composition import Composition
 from local_stack.kafka import KAFKA
 from local_stack.postgres import POSTGRES
+from local_stack.stack_spec import StackSpec
 from local_stack.testing import throwaway_stack
 from shared.messaging import topics
 from shared.runtime.brokers import Brokers
@@ -16,10 +16,10 @@ BATCHES = 8
 
 
 def test_v13_a_job_killed_inside_and_after_its_commit_counts_each_order_once() -> None:
-    with throwaway_stack(Composition(processes=(POSTGRES, KAFKA))) as site:
-        asyncio.run(topics.create(Brokers(site.address("kafka"))))
+    with throwaway_stack(StackSpec(processes=(POSTGRES, KAFKA))) as context:
+        asyncio.run(topics.create(Brokers(context.address("kafka"))))
 
-        outcome = play(site, 1, ORDERS, [Blow.JOB_INSIDE, Blow.JOB_AFTER], batches=BATCHES)
+        outcome = play(context, 1, ORDERS, [Blow.JOB_INSIDE, Blow.JOB_AFTER], batches=BATCHES)
 
     assert outcome.wrong == []
     assert outcome.counted > ORDERS // 2

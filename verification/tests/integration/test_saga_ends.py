@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from local_stack.pytest_plugin import new_database
-from shared.runtime.faults import FaultPoint
+from shared.runtime.failpoints import Failpoint
 from shared.runtime.identifiers import new_id
 from verification.saga.world import World, open_services
 
@@ -181,14 +181,14 @@ async def test_trap_t15_a_failure_after_the_reservation_ends_in_a_release(
 @pytest.mark.parametrize(
     "dies_at",
     [
-        FaultPoint.RECORDS_TAKEN_IN_HAND,
-        FaultPoint.EFFECTS_WRITTEN,
-        FaultPoint.EFFECTS_COMMITTED,
+        Failpoint.RECORDS_TAKEN_IN_HAND,
+        Failpoint.EFFECTS_WRITTEN,
+        Failpoint.EFFECTS_COMMITTED,
     ],
 )
 @pytest.mark.parametrize("worker", ["users_worker", "orders_worker"])
 async def test_trap_t15_a_death_at_any_step_neither_loses_nor_doubles_a_release(
-    world: World, worker: str, dies_at: FaultPoint
+    world: World, worker: str, dies_at: Failpoint
 ) -> None:
     user = await world.register(LIMIT)
     order = await confirmed(world, user)

@@ -10,7 +10,7 @@ from hypothesis import Phase
 
 from local_stack.pytest_plugin import new_database
 from shared.inbox import consumer
-from shared.inbox.consumed import Ledger
+from shared.inbox.inbox import Ledger
 from verification.saga.campaign import play
 from verification.saga.world import Services, open_services
 

@@ -32,7 +32,7 @@ class NotSetAside(Exception):
     """Kafka did not give a bad record again, or did not take its letter."""
 
 
-def set_aside(brokers: Brokers, bad: pa.Table) -> None:
+def write_dead_letter(brokers: Brokers, bad: pa.Table) -> None:
     """Copy the records (rows of `records.BAD`) with the reasons, and wait for acknowledgement.
 
     Raises:

@@ -75,10 +75,10 @@ def active_generation(dsn: str) -> Generation:
 def filling(
     settings: JobSettings,
     generation: Generation,
-    set_aside: Callable[[pa.Table], None] | None = None,
+    write_dead_letter: Callable[[pa.Table], None] | None = None,
 ) -> Iterator[Callable[..., StreamingQuery]]:
     """All that the query needs which fills a generation; starts it, with the options of
-    `query.start`. Bad records go to the dead letter topics, if `set_aside` does nothing else."""
+    `query.start`. Bad records go to the dead letter topics, if `write_dead_letter` is not given."""
     checkpoint_dir = generation.checkpoint_in(settings.checkpoint_dir)
     own = settings.model_copy(update={"checkpoint_dir": checkpoint_dir})
     dsn, buckets = settings.database_dsn, settings.buckets
@@ -88,9 +88,11 @@ def filling(
         try:
             query.begin_first_batch(spark, own)
             frame = query.outcomes(spark, own)
-            copy = partial(dead_letters.set_aside, settings.brokers)
-            set_aside = set_aside or copy
-            write = sink.sink_into(connection, checkpoint_dir, buckets, set_aside, generation)
+            copy = partial(dead_letters.write_dead_letter, settings.brokers)
+            write_dead_letter = write_dead_letter or copy
+            write = sink.sink_into(
+                connection, checkpoint_dir, buckets, write_dead_letter, generation
+            )
             yield partial(query.start, frame, write, own)
         finally:
             spark.stop()

@@ -16,8 +16,8 @@ from pyspark.sql import DataFrame
 from analytics_spark.job import generations, tracing
 from analytics_spark.job.batch import EPOCH, Batch, batch_of
 from analytics_spark.job.generations import FIRST, Generation
-from shared.runtime import faults, telemetry
-from shared.runtime.faults import FaultPoint
+from shared.runtime import failpoints, telemetry
+from shared.runtime.failpoints import Failpoint
 
 BATCHES_KEPT_MAX = 100_000
 """Rows of history for each query: half a day of batches without a pause."""
@@ -96,21 +96,21 @@ def sink_into(
     connection: psycopg.Connection,
     checkpoint_dir: Path,
     buckets: int,
-    set_aside: Callable[[pa.Table], None],
+    write_dead_letter: Callable[[pa.Table], None],
     generation: Generation = FIRST,
 ) -> Callable[[DataFrame, int], None]:
     """A function for foreachBatch; what it raises ends the query and undoes the batch.
 
-    `set_aside` keeps a batch's bad records elsewhere before the batch is committed.
+    `write_dead_letter` keeps a batch's bad records elsewhere before the batch is committed.
     """
 
     def sink(frame: DataFrame, batch_id: int) -> None:
         began_at = time.time_ns()
         # One action only: a second one would run the operator again, on its state of before.
         batch = batch_of(frame.collect(), batch_id, checkpoint_dir, buckets)
-        faults.reached(FaultPoint.BATCH_RECEIVED)
+        failpoints.hit(Failpoint.BATCH_RECEIVED)
         if batch.bad_records.num_rows:
-            set_aside(batch.bad_records)
+            write_dead_letter(batch.bad_records)
         merge(connection, batch, began_at, generation)
 
     return sink
@@ -164,8 +164,8 @@ def apply(
             add_deltas(cursor, batch.deltas)
         cursor.execute(FORGET_BATCHES, values)
         cursor.execute(INSERT_BATCH, values | {"milliseconds": milliseconds_since(began_at)})
-        faults.reached(FaultPoint.CELLS_WRITTEN)
-    faults.reached(FaultPoint.CELLS_COMMITTED)
+        failpoints.hit(Failpoint.CELLS_WRITTEN)
+    failpoints.hit(Failpoint.CELLS_COMMITTED)
     return True
 
 

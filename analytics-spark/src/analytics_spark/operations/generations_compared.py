@@ -9,7 +9,7 @@ import psycopg
 from psycopg.rows import class_row
 
 from analytics_spark.job.generations import Generation
-from analytics_spark.serving.hours import is_final
+from analytics_spark.serving.hour_queries import is_final
 from shared.projections.rebuild import CONTENT
 
 HOURS_TOLD_MAX = 50

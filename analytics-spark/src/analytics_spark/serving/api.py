@@ -12,15 +12,15 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.routing import BaseRoute
 
 from analytics_spark.job.checkpoint import Offsets
-from analytics_spark.serving import changes, hours
+from analytics_spark.serving import change_feed, hour_queries
 from analytics_spark.serving.bootstrap import Resources
-from analytics_spark.serving.hours import Epoch, HourTotals, Split, Totals, is_final, lag
+from analytics_spark.serving.dependencies import TOO_MANY_LISTENERS, FeedSlot, ResourcesDep
+from analytics_spark.serving.hour_queries import Epoch, HourTotals, Split, Totals, is_final, lag
 from analytics_spark.serving.page import PATHS as PAGE_PATHS
-from analytics_spark.serving.places import TOO_MANY_LISTENERS, Place, Service
 from shared.eventsourcing.errors import NotFound
 from shared.web import http
-from shared.web.auth import NOT_YOURS, Caller, Door, may
-from shared.web.forms import Amount, Hour, Id, Instant, Label
+from shared.web.auth import NOT_YOURS, Caller, RequestAuthenticator, require_scope
+from shared.web.field_types import Amount, Hour, Id, Instant, Label
 from shared.web.openapi import ANY_CODES, NOT_FOUND, Responses, described, refusals
 
 PAGE_MAX = 1_000
@@ -230,8 +230,8 @@ class UserHourResponse(BaseModel):
     cells: Sequence[UserCellResponse]
 
 
-Reader = Annotated[Caller, may("hours:read")]
-Asker = Annotated[Caller, may("orders:read")]
+Reader = Annotated[Caller, require_scope("hours:read")]
+Asker = Annotated[Caller, require_scope("orders:read")]
 """Who may see an order may see how it was counted."""
 
 
@@ -281,29 +281,31 @@ router = APIRouter(tags=["hours"], responses=refusals())
 @router.get("/v1/hours")
 async def list_hours(
     caller: Reader,
-    service: Service,
+    service: ResourcesDep,
     from_: Annotated[Instant | None, Query(alias="from")] = None,
     to: Instant | None = None,
     after: Instant | None = None,
     limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 100,
 ) -> HourPage:
     """Hours in [from, to) with purchases; a page ends with the cursor for the next one."""
-    async with hours.snapshot(service.pool) as connection:
-        found = await hours.list_hours(connection, since=from_, until=to, after=after, limit=limit)
-        watermark = await hours.watermark(connection)
+    async with hour_queries.snapshot(service.pool) as connection:
+        found = await hour_queries.list_hours(
+            connection, since=from_, until=to, after=after, limit=limit
+        )
+        watermark = await hour_queries.watermark(connection)
     page = [hour_response(hour, totals, watermark) for hour, totals in found]
     return HourPage(hours=page, next=page[-1].hour if len(page) == limit else None)
 
 
 @router.get("/v1/hours/{hour}", responses=refusals(missing=[NOT_FOUND]))
 async def get_hour(
-    caller: Reader, hour: Hour, service: Service, by: Split | None = None
+    caller: Reader, hour: Hour, service: ResourcesDep, by: Split | None = None
 ) -> SplitHourResponse:
     """One hour, on request with its split; buyers of several cells are counted in each of them."""
-    async with hours.snapshot(service.pool) as connection:
-        totals = await hours.get_hour(connection, hour)
-        cells = await hours.split_hour(connection, hour, by) if by else []
-        watermark = await hours.watermark(connection)
+    async with hour_queries.snapshot(service.pool) as connection:
+        totals = await hour_queries.get_hour(connection, hour)
+        cells = await hour_queries.split_hour(connection, hour, by) if by else []
+        watermark = await hour_queries.watermark(connection)
     whole = hour_response(hour, totals, watermark)
     return SplitHourResponse(
         **whole.model_dump(), by=by, cells=None if by is None else cell_responses(by, cells)
@@ -313,7 +315,7 @@ async def get_hour(
 @router.get("/v1/stream", response_class=EventSourceResponse, responses=STREAMED)
 async def stream_hours(
     caller: Reader,
-    feed: Place,
+    feed: FeedSlot,
     last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
 ) -> AsyncIterator[ServerSentEvent]:
     """Hours as batches change them, or make them final: server-sent events.
@@ -325,7 +327,7 @@ async def stream_hours(
     gap. Batches that commit within half a second may come as one event. A stream ends after some
     minutes, and for a listener who is too slow: come again. Comments show that it is alive.
     """
-    position = changes.parse(last_event_id) if last_event_id else None
+    position = change_feed.parse(last_event_id) if last_event_id else None
     async for event in feed.events(position):
         yield ServerSentEvent(
             event="reset" if event.hours is None else "hours",
@@ -340,10 +342,10 @@ async def stream_hours(
 
 
 @router.get("/v1/status")
-async def get_status(caller: Reader, service: Service) -> StatusResponse:
+async def get_status(caller: Reader, service: ResourcesDep) -> StatusResponse:
     """The last batch, the watermark, what was counted and what was not."""
-    epoch = await hours.latest_epoch(service.pool)
-    reconciled = await hours.latest_reconciliation(service.pool)
+    epoch = await hour_queries.latest_epoch(service.pool)
+    reconciled = await hour_queries.latest_reconciliation(service.pool)
     ends = await service.topic_ends.current()
     return StatusResponse(
         watermark=epoch.watermark if epoch else None,
@@ -360,14 +362,14 @@ async def get_status(caller: Reader, service: Service) -> StatusResponse:
 @router.get("/v1/readings", responses=refusals(missing=[NOT_READ]))
 async def get_reading(
     caller: Asker,
-    service: Service,
+    service: ResourcesDep,
     topic: Label,
     partition: Annotated[int, Query(ge=0, le=PARTITION_MAX)],
     offset: Annotated[int, Query(ge=0, le=OFFSET_MAX)],
     recorded_at: Instant,
 ) -> ReadingResponse:
     """Which batch read a record of a topic."""
-    reading = await hours.find_reading(
+    reading = await hour_queries.find_reading(
         service.pool, topic, partition, offset, recorded_at=recorded_at
     )
     if reading is None:
@@ -385,11 +387,11 @@ async def get_reading(
     responses=refusals(forbidden=[NOT_YOURS], missing=[NOT_FOUND]),
 )
 async def get_user_hour(
-    caller: Asker, hour: Hour, user_id: Id, service: Service
+    caller: Asker, hour: Hour, user_id: Id, service: ResourcesDep
 ) -> UserHourResponse:
     """What is counted of one user in an hour: purchases of what comes from where they lived."""
     caller.demand_own(user_id)
-    cells = await hours.cells_of_user(service.pool, hour, str(user_id))
+    cells = await hour_queries.cells_of_user(service.pool, hour, str(user_id))
     return UserHourResponse(
         hour=hour,
         cells=[
@@ -441,14 +443,16 @@ def batch_response(epoch: Epoch) -> BatchResponse:
     )
 
 
-def create_app(resources: Resources, door: Door, page: Sequence[BaseRoute] = ()) -> FastAPI:
+def create_app(
+    resources: Resources, authenticator: RequestAuthenticator, page: Sequence[BaseRoute] = ()
+) -> FastAPI:
     """The HTTP application over opened resources, with the page where there is one."""
     return http.create_app(
         "analytics",
         [router],
         pool=resources.pool,
         resources=resources,
-        door=door,
+        authenticator=authenticator,
         open_routes=page,
         open_paths=PAGE_PATHS if page else frozenset(),
     )

@@ -6,7 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Literal
 
-from analytics_spark.serving.hours import HOUR, NOTHING, Totals, is_final
+from analytics_spark.serving.hour_queries import HOUR, NOTHING, Totals, is_final
 
 TICKS_MAX = 4
 """How many lines there are above the one of zero."""

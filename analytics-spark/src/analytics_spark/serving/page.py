@@ -21,7 +21,7 @@ from starlette.staticfiles import StaticFiles
 
 from analytics_spark.job import job_lock
 from analytics_spark.job.checkpoint import Offsets
-from analytics_spark.serving import changes, hours
+from analytics_spark.serving import change_feed, hour_queries
 from analytics_spark.serving.bootstrap import Resources
 from analytics_spark.serving.chart import (
     MEASURES,
@@ -33,9 +33,17 @@ from analytics_spark.serving.chart import (
     number_of,
     written,
 )
-from analytics_spark.serving.hours import HOUR, Connection, Epoch, Split, Totals, is_final, lag
-from analytics_spark.serving.places import Place, Service
-from shared.web.forms import Hour
+from analytics_spark.serving.dependencies import FeedSlot, ResourcesDep
+from analytics_spark.serving.hour_queries import (
+    HOUR,
+    Connection,
+    Epoch,
+    Split,
+    Totals,
+    is_final,
+    lag,
+)
+from shared.web.field_types import Hour
 from shared.web.limits import Rates
 
 HOURS_SHOWN_MIN = 12
@@ -157,10 +165,10 @@ class View:
 
 async def read_view(resources: Resources, choice: Choice, now: datetime) -> View:
     """The numbers are of one moment; only where the topics end is asked afterwards."""
-    async with hours.snapshot(resources.pool) as connection:
-        epoch = await hours.latest_epoch(connection)
+    async with hour_queries.snapshot(resources.pool) as connection:
+        epoch = await hour_queries.latest_epoch(connection)
         job_runs = await job_lock.is_held(connection)
-        watermark = await hours.watermark(connection)
+        watermark = await hour_queries.watermark(connection)
         found = await connection.fetchrow(ENDS_OF_CELLS)
         assert found is not None  # an aggregate without GROUP BY always has a row
         shown: Chart | None = None
@@ -172,7 +180,7 @@ async def read_view(resources: Resources, choice: Choice, now: datetime) -> View
             oldest, end = found["oldest"], found["newest"] + HOUR
             until = choice.until or end
             first = until - window(until - oldest)
-            listed = await hours.list_hours(
+            listed = await hour_queries.list_hours(
                 connection, since=first, until=until, after=None, limit=HOURS_SHOWN_MAX
             )
             totals = {hour: each.local for hour, each in listed}
@@ -208,7 +216,7 @@ def later_link(choice: Choice, until: datetime, end: datetime) -> str | None:
 
 async def read_parts(connection: Connection, hour: datetime, choice: Choice) -> Sequence[Part]:
     """The parts of an hour, the largest first."""
-    cells = await hours.split_hour(connection, hour, choice.by)
+    cells = await hour_queries.split_hour(connection, hour, choice.by)
     numbers = {value: number_of(totals, choice.measure) for value, totals in cells}
     longest = max(numbers.values(), default=0)
     parts = [
@@ -266,7 +274,7 @@ def routes(jaeger_ui_url: str | None, rates: Rates) -> Sequence[BaseRoute]:
 
     @router.get("/")
     async def show_page(
-        service: Service,
+        service: ResourcesDep,
         measure: Measure = "buyers",
         by: Split = "origin",
         hour: Hour | None = None,
@@ -280,11 +288,11 @@ def routes(jaeger_ui_url: str | None, rates: Rates) -> Sequence[BaseRoute]:
 
     @router.get("/page/changes", response_class=EventSourceResponse)
     async def tell_changes(
-        feed: Place,
+        feed: FeedSlot,
         last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
     ) -> AsyncIterator[ServerSentEvent]:
         """Only that there is something new: the page asks for what it shows."""
-        async for event in feed.events(changes.parse(last_event_id or "")):
+        async for event in feed.events(change_feed.parse(last_event_id or "")):
             yield ServerSentEvent(
                 event="changed", id=str(event.position) if event.position else "", raw_data="new"
             )

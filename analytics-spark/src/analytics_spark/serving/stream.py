@@ -15,9 +15,9 @@ from datetime import datetime
 
 import asyncpg
 
-from analytics_spark.serving import changes, hours
-from analytics_spark.serving.changes import Position
-from analytics_spark.serving.hours import HourTotals
+from analytics_spark.serving import change_feed, hour_queries
+from analytics_spark.serving.change_feed import Position
+from analytics_spark.serving.hour_queries import HourTotals
 from shared.runtime import postgres
 from shared.runtime.processes import wait
 
@@ -78,20 +78,20 @@ class Feed:
 
     async def _look(self) -> None:
         if not self._has_begun.is_set():
-            self._position = await changes.newest(self._pool)
+            self._position = await change_feed.newest(self._pool)
             self._has_begun.set()
-        elif await changes.newest(self._pool) != self._position:
+        elif await change_feed.newest(self._pool) != self._position:
             event = await self._since(self._position)
             self._position = event.position
             if event.says_something:
                 self._tell(event)
 
     async def _since(self, position: Position | None) -> Event:
-        async with hours.snapshot(self._pool) as connection:
-            change = await changes.since(connection, position)
+        async with hour_queries.snapshot(self._pool) as connection:
+            change = await change_feed.since(connection, position)
             totals = None
             if change.hours is not None:
-                totals = await hours.some_hours(connection, change.hours)
+                totals = await hour_queries.some_hours(connection, change.hours)
         return Event(position=change.position, watermark=change.watermark, hours=totals)
 
     def _tell(self, event: Event) -> None:

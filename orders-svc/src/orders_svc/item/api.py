@@ -5,17 +5,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
+from orders_svc.dependencies import PAGE_MAX, ResourcesDep
 from orders_svc.item import catalogue
 from orders_svc.item.commands import CorrectItemOrigin, DelistItem, ListItem, RepriceItem
-from orders_svc.item.forms import (
-    CatalogueEntryResponse,
-    CorrectItemOriginRequest,
-    ItemPage,
-    ItemResponse,
-    ListItemRequest,
-    RepriceItemRequest,
-    item_response,
-)
 from orders_svc.item.item import (
     ITEM,
     ITEM_DELISTED,
@@ -24,19 +16,27 @@ from orders_svc.item.item import (
     UNKNOWN_ITEM,
     Item,
 )
-from orders_svc.service import PAGE_MAX, Service
+from orders_svc.item.schemas import (
+    CatalogueEntryResponse,
+    CorrectItemOriginRequest,
+    ItemPage,
+    ItemResponse,
+    ListItemRequest,
+    RepriceItemRequest,
+    item_response,
+)
 from shared.eventsourcing.errors import NotFound
 from shared.eventsourcing.handler import Outcome, load
-from shared.messaging.messages import Answer
+from shared.messaging.messages import StoredResponse
 from shared.runtime.identifiers import new_id
-from shared.web.auth import Caller, may
-from shared.web.calls import AnyCall
-from shared.web.forms import Id
-from shared.web.http import answer_of, no_content, response
+from shared.web.auth import Caller, require_scope
+from shared.web.field_types import Id
+from shared.web.http import no_content, response, to_response
 from shared.web.openapi import ETAG, LOCATION, REPLAYED, answered, refusals
+from shared.web.write_requests import WriteRequestDep
 
-Reader = Annotated[Caller, may("items:read")]
-Writer = Annotated[Caller, may("items:write")]
+Reader = Annotated[Caller, require_scope("items:read")]
+Writer = Annotated[Caller, require_scope("items:write")]
 
 router = APIRouter(tags=["items"])
 
@@ -48,7 +48,7 @@ router = APIRouter(tags=["items"])
     responses=answered(201, ETAG, LOCATION, REPLAYED) | refusals(writes=True),
 )
 async def list_item(
-    caller: Writer, body: ListItemRequest, call: AnyCall, service: Service
+    caller: Writer, body: ListItemRequest, call: WriteRequestDep, service: ResourcesDep
 ) -> Response:
     """Put an item on offer. Its origin holds from `effective_at`, by default from now on."""
     item_id = new_id()
@@ -61,10 +61,10 @@ async def list_item(
         effective_at=body.effective_at or datetime.now(UTC),
     )
 
-    def listed(outcome: Outcome[Item | None]) -> Answer:
+    def listed(outcome: Outcome[Item | None]) -> StoredResponse:
         body = item_response(outcome.state)
         location = f"/v1/items/{item_id}"
-        return answer_of(body, version=outcome.version, status=201, location=location)
+        return to_response(body, version=outcome.version, status=201, location=location)
 
     return await call.handle(service.items, ITEM, item_id, command, listed, is_new=True)
 
@@ -74,18 +74,18 @@ async def list_item(
     response_model=ItemResponse,
     responses=answered(200, ETAG) | refusals(missing=[UNKNOWN_ITEM]),
 )
-async def get_item(caller: Reader, item_id: Id, service: Service) -> Response:
+async def get_item(caller: Reader, item_id: Id, service: ResourcesDep) -> Response:
     """An item as it is now."""
     outcome = await load(service.items, ITEM, item_id)
     if outcome.state is None:
         raise NotFound(UNKNOWN_ITEM, "there is no such item")
-    return response(answer_of(item_response(outcome.state), version=outcome.version))
+    return response(to_response(item_response(outcome.state), version=outcome.version))
 
 
 @router.get("/v1/items", responses=refusals())
 async def list_items(
     caller: Reader,
-    service: Service,
+    service: ResourcesDep,
     after: Id | None = None,
     limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
 ) -> ItemPage:
@@ -111,7 +111,11 @@ async def list_items(
     | refusals(missing=[UNKNOWN_ITEM], conflicts=[ITEM_DELISTED, SAME_PRICE], writes=True),
 )
 async def reprice_item(
-    caller: Writer, item_id: Id, body: RepriceItemRequest, call: AnyCall, service: Service
+    caller: Writer,
+    item_id: Id,
+    body: RepriceItemRequest,
+    call: WriteRequestDep,
+    service: ResourcesDep,
 ) -> Response:
     """Change what an item costs. Orders keep the price at which they were placed."""
     command = RepriceItem(price=body.price, effective_at=body.effective_at or datetime.now(UTC))
@@ -125,7 +129,11 @@ async def reprice_item(
     | refusals(missing=[UNKNOWN_ITEM], conflicts=[ITEM_DELISTED, SAME_ORIGIN], writes=True),
 )
 async def correct_item_origin(
-    caller: Writer, item_id: Id, body: CorrectItemOriginRequest, call: AnyCall, service: Service
+    caller: Writer,
+    item_id: Id,
+    body: CorrectItemOriginRequest,
+    call: WriteRequestDep,
+    service: ResourcesDep,
 ) -> Response:
     """Correct where an item comes from, from `effective_at` on, which may lie in the past."""
     command = CorrectItemOrigin(
@@ -140,15 +148,17 @@ async def correct_item_origin(
     responses=answered(204, ETAG, REPLAYED)
     | refusals(missing=[UNKNOWN_ITEM], conflicts=[ITEM_DELISTED], writes=True),
 )
-async def delist_item(caller: Writer, item_id: Id, call: AnyCall, service: Service) -> Response:
+async def delist_item(
+    caller: Writer, item_id: Id, call: WriteRequestDep, service: ResourcesDep
+) -> Response:
     """Take an item off the offer. Orders that were placed before are confirmed as ever."""
 
-    def delisted(outcome: Outcome[Item | None]) -> Answer:
+    def delisted(outcome: Outcome[Item | None]) -> StoredResponse:
         return no_content(outcome.version)
 
     command = DelistItem(effective_at=datetime.now(UTC))
     return await call.handle(service.items, ITEM, item_id, command, delisted)
 
 
-def changed(outcome: Outcome[Item | None]) -> Answer:
-    return answer_of(item_response(outcome.state), version=outcome.version)
+def changed(outcome: Outcome[Item | None]) -> StoredResponse:
+    return to_response(item_response(outcome.state), version=outcome.version)

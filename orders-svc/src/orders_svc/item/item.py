@@ -52,7 +52,7 @@ class Item:
         return self.prices.changes[-1][1]
 
 
-def on_offer(item: Item | None) -> Item:
+def require_listed(item: Item | None) -> Item:
     """The item, if it can be ordered and changed.
 
     Raises:
@@ -77,11 +77,11 @@ def decide(command: ItemCommand, item: Item | None) -> Sequence[ItemEvent]:
         case ListItem():
             return list_(command)
         case RepriceItem():
-            return reprice(command, on_offer(item))
+            return reprice(command, require_listed(item))
         case CorrectItemOrigin():
-            return correct_origin(command, on_offer(item))
+            return correct_origin(command, require_listed(item))
         case DelistItem():
-            return delist(command, on_offer(item))
+            return delist(command, require_listed(item))
         case _:
             assert_never(command)
 

@@ -10,19 +10,11 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from opentelemetry import trace
 
+from orders_svc.dependencies import PAGE_MAX, ResourcesDep, resources_of
 from orders_svc.item.item import ITEM_DELISTED, UNKNOWN_ITEM, Item
-from orders_svc.neighbours import Neighbours
 from orders_svc.order import journey, summaries
 from orders_svc.order.commands import CancelOrder, PlaceOrder
 from orders_svc.order.events import OrderLine
-from orders_svc.order.forms import (
-    CancelOrderRequest,
-    OrderPage,
-    OrderResponse,
-    OrderSummaryResponse,
-    PlaceOrderRequest,
-    order_response,
-)
 from orders_svc.order.journey import JourneyResponse
 from orders_svc.order.order import (
     ALREADY_CANCELLED,
@@ -33,35 +25,43 @@ from orders_svc.order.order import (
     Status,
     amount_of,
 )
-from orders_svc.service import PAGE_MAX, Service, resources_of
+from orders_svc.order.schemas import (
+    CancelOrderRequest,
+    OrderPage,
+    OrderResponse,
+    OrderSummaryResponse,
+    PlaceOrderRequest,
+    order_response,
+)
+from orders_svc.service_clients import ServiceClients
 from shared.eventsourcing import event_log
-from shared.eventsourcing.errors import NotFound, OtherStreamsChanged
+from shared.eventsourcing.errors import NotFound, StaleRead
 from shared.eventsourcing.event_log import EventPage
 from shared.eventsourcing.handler import ATTEMPTS_MAX, Outcome, load
-from shared.messaging.messages import Answer
+from shared.messaging.messages import StoredResponse
 from shared.runtime import telemetry
 from shared.runtime.identifiers import new_id
-from shared.web.auth import NOT_YOURS, Caller, may
-from shared.web.calls import AnyCall, call_of
-from shared.web.forms import Id, Version
-from shared.web.http import answer_of, response
+from shared.web.auth import NOT_YOURS, Caller, require_scope
+from shared.web.field_types import Id, Version
+from shared.web.http import response, to_response
 from shared.web.openapi import ETAG, LOCATION, REPLAYED, answered, refusals
 from shared.web.problems import HttpProblem
+from shared.web.write_requests import WriteRequestDep, read_write_request
 
 WAIT_SECONDS_MAX = 30.0
 AMOUNT_MAX = Decimal("9999999999.99")
 AMOUNT_TOO_LARGE = "amount-too-large"
 
-Reader = Annotated[Caller, may("orders:read")]
-Writer = Annotated[Caller, may("orders:write")]
+Reader = Annotated[Caller, require_scope("orders:read")]
+Writer = Annotated[Caller, require_scope("orders:write")]
 
 
-async def neighbours_of(request: Request) -> Neighbours:
-    neighbours: Neighbours = request.app.state.neighbours
-    return neighbours
+async def neighbours_of(request: Request) -> ServiceClients:
+    service_clients: ServiceClients = request.app.state.service_clients
+    return service_clients
 
 
-Asked = Annotated[Neighbours, Depends(neighbours_of)]
+Asked = Annotated[ServiceClients, Depends(neighbours_of)]
 
 router = APIRouter(tags=["orders"])
 
@@ -83,26 +83,32 @@ async def place_order(caller: Writer, body: PlaceOrderRequest, request: Request)
     """Place an order at today's prices. It is pending until its user's credit is decided on."""
     caller.demand_own(body.user_id)
     # Called here: to find them for us takes the framework a twentieth of this request's time.
-    service, call = await resources_of(request), await call_of(request)
+    service, call = await resources_of(request), await read_write_request(request)
     order_id = new_id()
     trace.get_current_span().set_attribute(telemetry.ORDER_ID, str(order_id))
     wanted = {line.item_id for line in body.lines}
 
-    def placed(outcome: Outcome[Order | None]) -> Answer:
+    def placed(outcome: Outcome[Order | None]) -> StoredResponse:
         location = f"/v1/orders/{order_id}"
         body = order_response(outcome.state)
-        return answer_of(body, version=outcome.version, status=201, location=location)
+        return to_response(body, version=outcome.version, status=201, location=location)
 
     for _ in range(ATTEMPTS_MAX):
-        items = await service.shelf.find(wanted)
+        items = await service.item_cache.find(wanted)
         command = placement(order_id, body, items, datetime.now(UTC))
         versions = {item_id: found.version for item_id, found in items.items()}
         try:
             return await call.handle(
-                service.orders, ORDER, order_id, command, placed, is_new=True, others=versions
+                service.orders,
+                ORDER,
+                order_id,
+                command,
+                placed,
+                is_new=True,
+                read_versions=versions,
             )
-        except OtherStreamsChanged:
-            service.shelf.forget(wanted)
+        except StaleRead:
+            service.item_cache.forget(wanted)
     raise HttpProblem(503, "busy", "the items change faster than they can be ordered, try again")
 
 
@@ -133,7 +139,7 @@ def placement(
 async def get_order(
     caller: Reader,
     order_id: Id,
-    service: Service,
+    service: ResourcesDep,
     wait: Annotated[float, Query(ge=0, le=WAIT_SECONDS_MAX, allow_inf_nan=False)] = 0,
 ) -> Response:
     """An order as it is now; with `wait`, as soon as it is not pending any more.
@@ -145,11 +151,11 @@ async def get_order(
         outcome = await own_order(service, caller, order_id)
         seconds_left = deadline - asyncio.get_running_loop().time()
         if outcome.state.status != "pending" or seconds_left <= 0:
-            return response(answer_of(order_response(outcome.state), version=outcome.version))
+            return response(to_response(order_response(outcome.state), version=outcome.version))
         await service.watch.newer_than(order_id, outcome.version, seconds_left)
 
 
-async def own_order(service: Service, caller: Caller, order_id: UUID) -> Outcome[Order]:
+async def own_order(service: ResourcesDep, caller: Caller, order_id: UUID) -> Outcome[Order]:
     """An order of the caller's. Raises NotFound for another's, as if there were none."""
     outcome = await load(service.orders, ORDER, order_id)
     if outcome.state is None or not caller.owns(outcome.state.user_id):
@@ -160,7 +166,7 @@ async def own_order(service: Service, caller: Caller, order_id: UUID) -> Outcome
 @router.get("/v1/orders", responses=refusals(forbidden=[NOT_YOURS]))
 async def list_orders(
     caller: Reader,
-    service: Service,
+    service: ResourcesDep,
     user_id: Id | None = None,
     status: Status | None = None,
     after: Id | None = None,
@@ -168,7 +174,7 @@ async def list_orders(
 ) -> OrderPage:
     """Orders in the order of their placement, as of a moment ago.
 
-    Who is limited to their own sees no others.
+    Who is limited to their own sees no read_versions.
     """
     if caller.is_limited:
         user_id = user_id or caller.user_id
@@ -197,15 +203,19 @@ async def list_orders(
     | refusals(missing=[UNKNOWN_ORDER], conflicts=[ALREADY_CANCELLED, REJECTED], writes=True),
 )
 async def cancel_order(
-    caller: Writer, order_id: Id, body: CancelOrderRequest, call: AnyCall, service: Service
+    caller: Writer,
+    order_id: Id,
+    body: CancelOrderRequest,
+    call: WriteRequestDep,
+    service: ResourcesDep,
 ) -> Response:
     """Cancel an order: it counts no more, and the credit it reserved is released."""
     trace.get_current_span().set_attribute(telemetry.ORDER_ID, str(order_id))
     if caller.is_limited:
         await own_order(service, caller, order_id)
 
-    def cancelled(outcome: Outcome[Order | None]) -> Answer:
-        return answer_of(order_response(outcome.state), version=outcome.version)
+    def cancelled(outcome: Outcome[Order | None]) -> StoredResponse:
+        return to_response(order_response(outcome.state), version=outcome.version)
 
     command = CancelOrder(reason=body.reason)
     return await call.handle(service.orders, ORDER, order_id, command, cancelled)
@@ -215,7 +225,7 @@ async def cancel_order(
 async def list_order_events(
     caller: Reader,
     order_id: Id,
-    service: Service,
+    service: ResourcesDep,
     after: Version = 0,
     limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
 ) -> EventPage:
@@ -230,8 +240,8 @@ async def list_order_events(
 async def get_order_journey(
     caller: Reader,
     order_id: Id,
-    service: Service,
-    neighbours: Asked,
+    service: ResourcesDep,
+    service_clients: Asked,
     authorization: Annotated[str, Header(include_in_schema=False)],
 ) -> JourneyResponse:
     """Every hop of an order: recorded, published, its credit decided, counted; or parked, and why.
@@ -239,4 +249,4 @@ async def get_order_journey(
     True whether traces are recorded or not. `unknown` says who could not be asked now.
     """
     outcome = await own_order(service, caller, order_id)
-    return await journey.read_journey(service.pool, neighbours, outcome.state, authorization)
+    return await journey.read_journey(service.pool, service_clients, outcome.state, authorization)

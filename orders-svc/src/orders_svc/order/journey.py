@@ -14,15 +14,15 @@ from uuid import UUID
 import asyncpg
 from pydantic import BaseModel, ConfigDict
 
-from orders_svc.neighbours import CannotSay, Cell, Neighbours, Reading
 from orders_svc.order import publications
 from orders_svc.order.contract import TOPIC
 from orders_svc.order.order import UNKNOWN_ORDER, Order, Status
 from orders_svc.order.publications import CONSUMER, Publication
+from orders_svc.service_clients import Cell, Reading, ServiceClients, UpstreamUnavailable
 from shared.eventsourcing import event_log
 from shared.eventsourcing.event_log import EventResponse
 from shared.inbox import parked
-from shared.web.forms import Amount
+from shared.web.field_types import Amount
 
 EVENTS_MAX = 100
 """More than an order can have."""
@@ -90,9 +90,9 @@ class JourneyResponse(BaseModel):
 
 
 async def read_journey(
-    pool: asyncpg.Pool, neighbours: Neighbours, order: Order, authorization: str
+    pool: asyncpg.Pool, service_clients: ServiceClients, order: Order, authorization: str
 ) -> JourneyResponse:
-    """Put together what we know of an order, and what our neighbours answer with this token."""
+    """Combine what this service knows of an order with what the others return for this token."""
     page = await event_log.read_page(
         pool, order.order_id, after=0, limit=EVENTS_MAX, unknown=UNKNOWN_ORDER
     )
@@ -100,8 +100,8 @@ async def read_journey(
     hops, unknown = await gathered(
         recorded(page.events, published),
         parked_here(pool, order),
-        credit_decided(neighbours, order, authorization),
-        counted(neighbours, order, page.events, published, authorization),
+        credit_decided(service_clients, order, authorization),
+        counted(service_clients, order, page.events, published, authorization),
     )
     return JourneyResponse(
         order_id=order.order_id,
@@ -117,7 +117,7 @@ async def gathered(*asked: Awaitable[list[HopResponse]]) -> tuple[list[HopRespon
     hops: list[HopResponse] = []
     unknown: list[str] = []
     for answer in answers:
-        if isinstance(answer, CannotSay):
+        if isinstance(answer, UpstreamUnavailable):
             unknown.append(str(answer))
         elif isinstance(answer, BaseException):
             raise answer
@@ -160,10 +160,10 @@ async def parked_here(pool: asyncpg.Pool, order: Order) -> list[HopResponse]:
 
 
 async def credit_decided(
-    neighbours: Neighbours, order: Order, authorization: str
+    service_clients: ServiceClients, order: Order, authorization: str
 ) -> list[HopResponse]:
-    """Raises CannotSay."""
-    credit = await neighbours.credit(order.user_id, order.order_id, authorization)
+    """Raises UpstreamUnavailable."""
+    credit = await service_clients.credit(order.user_id, order.order_id, authorization)
     hops = [
         HopResponse(
             hop="credit-decided",
@@ -187,33 +187,37 @@ async def credit_decided(
 
 
 async def counted(
-    neighbours: Neighbours,
+    service_clients: ServiceClients,
     order: Order,
     events: Sequence[EventResponse],
     published: dict[int, Publication],
     authorization: str,
 ) -> list[HopResponse]:
-    """What analytics made of a confirmation, and of a cancellation after it. Raises CannotSay."""
+    """What analytics made of a confirmation, and of a cancellation after it.
+
+    Raises:
+        UpstreamUnavailable: analytics returned no answer.
+    """
     read = [
         (event, reading)
         for event in events
         if event.type in COUNTED_TYPES
         and (where := published.get(event.version))
-        and (reading := await reading_of(neighbours, event, where, authorization))
+        and (reading := await reading_of(service_clients, event, where, authorization))
     ]
     if not read:
         return []
     hour = hour_of(order.ordered_at)
-    cells = await neighbours.cells(hour, order.user_id, authorization)
+    cells = await service_clients.cells(hour, order.user_id, authorization)
     bought = {line.item_id for line in order.lines}
     now = [cell_response(cell) for cell in cells if cell.item_id in bought]
     return [counted_in(reading, event, order, hour, now) for event, reading in read]
 
 
 async def reading_of(
-    neighbours: Neighbours, event: EventResponse, where: Publication, authorization: str
+    service_clients: ServiceClients, event: EventResponse, where: Publication, authorization: str
 ) -> Reading | None:
-    return await neighbours.reading(
+    return await service_clients.reading(
         TOPIC, where.partition, where.record_offset, event.recorded_at, authorization
     )
 

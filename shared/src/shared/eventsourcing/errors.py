@@ -28,7 +28,7 @@ class Gone(NotFound):
     """There was such a thing, and it was deleted."""
 
 
-class OtherStreamsChanged(Exception):
+class StaleRead(Exception):
     """A decision was made on other streams as well, and one of them has grown since."""
 
 

@@ -12,21 +12,21 @@ import asyncpg
 from aiokafka.partitioner import murmur2
 
 from shared.eventsourcing.codec import Codec
-from shared.eventsourcing.errors import OtherStreamsChanged, Refused, VersionConflict
+from shared.eventsourcing.errors import Refused, StaleRead, VersionConflict
 from shared.messaging import messages, wire
 from shared.messaging.messages import (
-    Answer,
     IdempotencyKey,
     Metadata,
     PublicEvent,
     PublicRecord,
     RecordedEvent,
+    StoredResponse,
 )
 from shared.messaging.topics import TOPICS
 from shared.runtime import telemetry
-from shared.runtime.doorbell import Doorbell
 from shared.runtime.identifiers import new_id
 from shared.runtime.postgres import Connection
+from shared.runtime.relay_notifier import RelayNotifier
 
 E = TypeVar("E")
 
@@ -66,7 +66,7 @@ class EventStore(Generic[E]):
         source: str,
         codec: Codec[E],
         publish: Callable[[E], PublicEvent | None],
-        doorbell: Doorbell,
+        relay_notifier: RelayNotifier,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._database: asyncpg.Pool | Connection = pool
@@ -74,14 +74,14 @@ class EventStore(Generic[E]):
         self._source = source
         self._codec = codec
         self._publish = publish
-        self._doorbell = doorbell
+        self._relay_notifier = relay_notifier
         self._now = now
 
     def within(self, connection: Connection) -> "EventStore[E]":
-        """The same store inside a transaction of the caller, who rings the doorbell afterwards."""
+        """The same store in a transaction of the caller, which notifies the relay afterwards."""
         bound = copy(self)
         bound._database = connection
-        bound._doorbell = Doorbell(None)
+        bound._relay_notifier = RelayNotifier(None)
         return bound
 
     async def read(self, stream_id: UUID) -> list[RecordedEvent[E]]:
@@ -111,19 +111,19 @@ class EventStore(Generic[E]):
         *,
         metadata: Metadata,
         key: IdempotencyKey | None = None,
-        answer: Answer | None = None,
-        others: Mapping[UUID, int] | None = None,
+        answer: StoredResponse | None = None,
+        read_versions: Mapping[UUID, int] | None = None,
     ) -> int:
         """Record events after `expected_version` (0: a new stream); give the new version.
 
         One statement, so one transaction and one round trip: the answer to repeat, the events and
-        their outbox rows. Durable when it returns. Without events it only sees to it that the
-        stream still has the expected version. `others` are streams that were decided on as well,
-        with the versions that were read.
+        their outbox rows. Durable when it returns. Without events it only checks
+        that the stream still has the expected version. `read_versions` are the versions of other
+        streams that the decision was based on.
 
         Raises:
             VersionConflict: the stream has another version.
-            OtherStreamsChanged: one of `others` has another version.
+            StaleRead: one of `read_versions` has another version.
             KeyUsed: the idempotency key was recorded by another request.
             Refused: a public event is larger than MESSAGE_BYTES_MAX.
         """
@@ -142,14 +142,14 @@ class EventStore(Generic[E]):
                     ],
                     metadata_json(metadata, telemetry.trace_id_of(span)),
                     now,
-                    answer_row(key, answer),
-                    list(others or ()),
-                    list((others or {}).values()),
+                    response_row(key, answer),
+                    list(read_versions or ()),
+                    list((read_versions or {}).values()),
                 )
             except asyncpg.PostgresError as error:
-                raise meaning_of(error, stream_id) from error
+                raise to_domain_error(error, stream_id) from error
             span.set_attribute(telemetry.STREAM_VERSION, version)
-        self._doorbell.ring()
+        self._relay_notifier.notify()
         return version
 
     def record_of(self, event: RecordedEvent[E], metadata: Metadata) -> PublicRecord | None:
@@ -238,7 +238,9 @@ def metadata_of(text: str) -> Metadata:
     )
 
 
-def answer_row(key: IdempotencyKey | None, answer: Answer | None) -> tuple[object, ...] | None:
+def response_row(
+    key: IdempotencyKey | None, answer: StoredResponse | None
+) -> tuple[object, ...] | None:
     """A value of the SQL type `stored_answer`."""
     if key is None or answer is None:
         return None
@@ -246,7 +248,7 @@ def answer_row(key: IdempotencyKey | None, answer: Answer | None) -> tuple[objec
     return (key.scope, key.key, key.fingerprint, answer.status, headers, answer.body)
 
 
-def meaning_of(error: asyncpg.PostgresError, stream_id: UUID) -> Exception:
+def to_domain_error(error: asyncpg.PostgresError, stream_id: UUID) -> Exception:
     """What an error of the SQL function `append` means; any other error as it is."""
     match error.sqlstate:
         case "HT001":
@@ -254,7 +256,7 @@ def meaning_of(error: asyncpg.PostgresError, stream_id: UUID) -> Exception:
         case "HT002":
             return VersionConflict(stream_id, int(error.as_dict()["detail"]))
         case "HT003":
-            return OtherStreamsChanged()
+            return StaleRead()
         case _:
             return error
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from shared.eventsourcing.decider import Decider
 from shared.eventsourcing.errors import VersionConflict
 from shared.eventsourcing.event_store import EventStore
-from shared.messaging.messages import Answer, IdempotencyKey, Metadata
+from shared.messaging.messages import IdempotencyKey, Metadata, StoredResponse
 
 C = TypeVar("C")
 S = TypeVar("S")
@@ -31,7 +31,7 @@ class RepeatableAnswer(Generic[S]):
     """The answer to store under an idempotency key, made of the outcome."""
 
     key: IdempotencyKey
-    make: Callable[[Outcome[S]], Answer]
+    make: Callable[[Outcome[S]], StoredResponse]
 
 
 async def load(store: EventStore[E], decider: Decider[C, S, E], stream_id: UUID) -> Outcome[S]:
@@ -41,7 +41,7 @@ async def load(store: EventStore[E], decider: Decider[C, S, E], stream_id: UUID)
     return Outcome(state=state, version=recorded[-1].version if recorded else 0)
 
 
-def unborn(decider: Decider[C, S, E]) -> Outcome[S]:
+def initial_outcome(decider: Decider[C, S, E]) -> Outcome[S]:
     """A stream before its first event."""
     return Outcome(state=decider.initial, version=0)
 
@@ -56,23 +56,23 @@ async def handle(
     expected_version: int | None = None,
     answer: RepeatableAnswer[S] | None = None,
     is_new: bool = False,
-    others: Mapping[UUID, int] | None = None,
+    read_versions: Mapping[UUID, int] | None = None,
 ) -> Outcome[S]:
     """Decide a command on the current state and record what follows.
 
     Without `expected_version` a lost race is decided again, at most ATTEMPTS_MAX times. A stream
     that `is_new`, because its id was just made, is not looked for first: the append would see.
-    `others` are the versions of other streams that the command was made of.
+    `read_versions` are the versions of other streams that the command was made of.
 
     Raises:
         Refused, NotFound: what `decide` raises; nothing was recorded.
         VersionConflict: the stream is not at `expected_version`, or too many races were lost.
-        OtherStreamsChanged: one of `others` has another version.
+        StaleRead: one of `read_versions` has another version.
         KeyUsed: a request under this idempotency key was answered before.
     """
     for attempt in range(1, ATTEMPTS_MAX + 1):
         guessed = is_new and attempt == 1
-        before = unborn(decider) if guessed else await load(store, decider, stream_id)
+        before = initial_outcome(decider) if guessed else await load(store, decider, stream_id)
         if expected_version not in (None, before.version):
             raise VersionConflict(stream_id, before.version)
         events, after = decided(decider, command, before)
@@ -86,7 +86,7 @@ async def handle(
                 metadata=metadata,
                 key=answer.key if answer else None,
                 answer=answer.make(after) if answer else None,
-                others=others,
+                read_versions=read_versions,
             )
         except VersionConflict:
             if expected_version is not None or attempt == ATTEMPTS_MAX:

@@ -17,17 +17,17 @@ from aiokafka.errors import KafkaError
 from opentelemetry.trace import Span, SpanKind
 
 from shared.eventsourcing.errors import VersionConflict
-from shared.inbox import consumed, dead_letters, parked
-from shared.inbox.consumed import ConsumedElsewhere
+from shared.inbox import dead_letters, inbox, parked
+from shared.inbox.inbox import ConsumedElsewhere
 from shared.messaging.messages import Message
 from shared.messaging.records import IncomingRecord, Malformed, message_of
 from shared.messaging.topics import TOPICS
 from shared.messaging.wire import OutgoingRecord
 from shared.projections.read_models import ReadModel
-from shared.runtime import faults, postgres, telemetry
-from shared.runtime.doorbell import Doorbell
-from shared.runtime.faults import FaultPoint
+from shared.runtime import failpoints, postgres, telemetry
+from shared.runtime.failpoints import Failpoint
 from shared.runtime.postgres import Connection
+from shared.runtime.relay_notifier import RelayNotifier
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ Reaction = Callable[[Connection, Message], Awaitable[None]]
 Reactions = Mapping[str, Mapping[str, Sequence[Reaction]]]
 """By topic and message type."""
 
-SetAside = Callable[[OutgoingRecord], Awaitable[None]]
+DeadLetterWriter = Callable[[OutgoingRecord], Awaitable[None]]
 """Writes a dead letter, and returns when it is acknowledged."""
 
 Batch = Sequence[tuple[IncomingRecord, Message]]
@@ -60,7 +60,7 @@ Batch = Sequence[tuple[IncomingRecord, Message]]
 class Consumer:
     """One reader of topics. `reactions` are the message types that it cares about.
 
-    `doorbell` is rung after each commit: a reaction may have appended events.
+    `relay_notifier` notifies after each commit: a reaction may have appended events.
     """
 
     def __init__(
@@ -68,14 +68,14 @@ class Consumer:
         name: str,
         pool: asyncpg.Pool,
         reactions: Reactions,
-        set_aside: SetAside,
-        doorbell: Doorbell,
+        write_dead_letter: DeadLetterWriter,
+        relay_notifier: RelayNotifier,
     ) -> None:
         self.name = name
-        self.doorbell = doorbell
+        self.relay_notifier = relay_notifier
         self._pool = pool
         self._reactions = reactions
-        self._set_aside = set_aside
+        self._set_aside = write_dead_letter
         self._obstacles: dict[object, str] = {}
 
     @property
@@ -94,7 +94,7 @@ class Consumer:
 
     async def take(self, records: Sequence[IncomingRecord]) -> None:
         """Let records take effect, in their order, however often that has to be tried."""
-        faults.reached(FaultPoint.RECORDS_TAKEN_IN_HAND)
+        failpoints.hit(Failpoint.RECORDS_TAKEN_IN_HAND)
         batch = [pair for record in records if (pair := await self._read(record))]
         if batch:
             await self._take(batch)
@@ -134,15 +134,15 @@ class Consumer:
         """One attempt at a batch, in one transaction."""
         async with self._pool.acquire() as connection, connection.transaction():
             await self._consume(connection, batch)
-            faults.reached(FaultPoint.EFFECTS_WRITTEN)
-        faults.reached(FaultPoint.EFFECTS_COMMITTED)
-        self.doorbell.ring()
+            failpoints.hit(Failpoint.EFFECTS_WRITTEN)
+        failpoints.hit(Failpoint.EFFECTS_COMMITTED)
+        self.relay_notifier.notify()
 
     async def _consume(self, connection: Connection, batch: Batch) -> None:
         streams = {message.stream_id for _, message in batch}
         # First the streams that wait: who redrives one now is waited for, and has noted versions.
         waiting = await parked.hold_shared(connection, self.name, streams)
-        ledger = await consumed.open_ledger(connection, self.name, streams)
+        ledger = await inbox.open_ledger(connection, self.name, streams)
         for record, message in batch:
             if ledger.has(message):
                 self._mark_repeated(message)
@@ -212,7 +212,7 @@ class Consumer:
         await self._until_done(
             partial(self._park, record, message, reason), "parking a stream", retried=Exception
         )
-        faults.reached(FaultPoint.STREAM_PARKED)
+        failpoints.hit(Failpoint.STREAM_PARKED)
 
     async def _park(self, record: IncomingRecord, message: Message, reason: str) -> None:
         async with self._pool.acquire() as connection, connection.transaction():
@@ -225,7 +225,7 @@ class Consumer:
         await self._until_done(
             partial(self._set_aside, letter), "writing a dead letter", retried=Exception
         )
-        faults.reached(FaultPoint.DEAD_LETTER_WRITTEN)
+        failpoints.hit(Failpoint.DEAD_LETTER_WRITTEN)
 
     async def _until_done(
         self,

@@ -105,7 +105,7 @@ class NotParked(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Warrant:
+class OperatorAction:
     """Who does something to a parked stream, and why."""
 
     by: str
@@ -215,7 +215,7 @@ async def edit(
     stream_id: UUID,
     version: int,
     value: bytes,
-    warrant: Warrant,
+    operator_action: OperatorAction,
 ) -> None:
     """Give a waiting message another value, in the caller's transaction.
 
@@ -225,12 +225,23 @@ async def edit(
     before = await held_value(connection, consumer, stream_id, version)
     await connection.execute(EDIT, consumer, stream_id, version, value)
     await write_audit(
-        connection, consumer, stream_id, "edit", warrant, version, before=before, after=value
+        connection,
+        consumer,
+        stream_id,
+        "edit",
+        operator_action,
+        version,
+        before=before,
+        after=value,
     )
 
 
 async def discard(
-    connection: Connection, consumer: str, stream_id: UUID, version: int, warrant: Warrant
+    connection: Connection,
+    consumer: str,
+    stream_id: UUID,
+    version: int,
+    operator_action: OperatorAction,
 ) -> None:
     """Let the next redrive pass over a waiting message, in the caller's transaction.
 
@@ -239,7 +250,9 @@ async def discard(
     """
     before = await held_value(connection, consumer, stream_id, version)
     await connection.execute(DISCARD, consumer, stream_id, version)
-    await write_audit(connection, consumer, stream_id, "discard", warrant, version, before=before)
+    await write_audit(
+        connection, consumer, stream_id, "discard", operator_action, version, before=before
+    )
 
 
 async def held_value(connection: Connection, consumer: str, stream_id: UUID, version: int) -> bytes:
@@ -277,7 +290,7 @@ async def write_audit(
     consumer: str,
     stream_id: UUID,
     action: str,
-    warrant: Warrant,
+    operator_action: OperatorAction,
     version: int | None,
     *,
     before: bytes | None = None,
@@ -286,12 +299,12 @@ async def write_audit(
     """Keep what was done, for ever."""
     await connection.execute(
         WRITE_AUDIT,
-        warrant.by,
+        operator_action.by,
         action,
         consumer,
         stream_id,
         version,
-        warrant.reason,
+        operator_action.reason,
         before,
         after,
     )

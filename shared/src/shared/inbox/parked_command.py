@@ -17,7 +17,7 @@ import asyncpg
 from shared.eventsourcing.event_store import MESSAGE_BYTES_MAX
 from shared.inbox import parked
 from shared.inbox.consumer import TRANSIENT, Consumer, reason_of
-from shared.inbox.parked import STREAMS_MAX, NotParked, ParkedMessage, ParkedStream, Warrant
+from shared.inbox.parked import STREAMS_MAX, NotParked, OperatorAction, ParkedMessage, ParkedStream
 from shared.inbox.redrive import MESSAGES_MAX, redrive
 from shared.messaging import messages
 
@@ -202,11 +202,11 @@ def value_in(file: Path) -> bytes:
     return value
 
 
-def warrant_of(arguments: Namespace) -> Warrant:
+def warrant_of(arguments: Namespace) -> OperatorAction:
     """Raises CannotBe: no reason was given."""
     if not arguments.reason.strip():
         raise CannotBe("--reason is empty")
-    return Warrant(by=arguments.by, reason=arguments.reason)
+    return OperatorAction(by=arguments.by, reason=arguments.reason)
 
 
 def line_of(stream: ParkedStream) -> str:

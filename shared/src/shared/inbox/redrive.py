@@ -6,10 +6,10 @@ from uuid import UUID
 
 import asyncpg
 
-from shared.inbox import consumed, parked
-from shared.inbox.consumed import Ledger
+from shared.inbox import inbox, parked
 from shared.inbox.consumer import TRANSIENT, Consumer, gap, reason_of
-from shared.inbox.parked import ParkedMessage, Warrant
+from shared.inbox.inbox import Ledger
+from shared.inbox.parked import OperatorAction, ParkedMessage
 from shared.messaging.records import message_of
 
 MESSAGES_MAX = 500
@@ -32,7 +32,7 @@ async def redrive(
     consumer: Consumer,
     pool: asyncpg.Pool,
     stream_id: UUID,
-    warrant: Warrant,
+    operator_action: OperatorAction,
     *,
     accept_gap: bool = False,
 ) -> Redriven:
@@ -47,22 +47,26 @@ async def redrive(
     """
     passed = 0
     while True:
-        count, obstacle = await redrive_page(consumer, pool, stream_id, warrant, accept_gap)
-        consumer.doorbell.ring()
+        count, obstacle = await redrive_page(consumer, pool, stream_id, operator_action, accept_gap)
+        consumer.relay_notifier.notify()
         passed += count
         if obstacle or count < MESSAGES_MAX:
             return Redriven(passed=passed, obstacle=obstacle)
 
 
 async def redrive_page(
-    consumer: Consumer, pool: asyncpg.Pool, stream_id: UUID, warrant: Warrant, accept_gap: bool
+    consumer: Consumer,
+    pool: asyncpg.Pool,
+    stream_id: UUID,
+    operator_action: OperatorAction,
+    accept_gap: bool,
 ) -> tuple[int, str | None]:
     """Take at most MESSAGES_MAX messages in one transaction: how many passed, what stopped it."""
     name = consumer.name
     async with pool.acquire() as connection, connection.transaction():
         await parked.hold(connection, name, stream_id)
         waiting = await parked.list_messages(connection, name, stream_id, MESSAGES_MAX)
-        ledger = await consumed.open_ledger(connection, name, [stream_id])
+        ledger = await inbox.open_ledger(connection, name, [stream_id])
         passed, obstacle = await take_up(consumer, ledger, waiting, accept_gap)
         await ledger.write()
         await parked.release(connection, name, stream_id, passed)
@@ -71,7 +75,7 @@ async def redrive_page(
         elif len(passed) < MESSAGES_MAX:
             await parked.release_stream(connection, name, stream_id)
         action, last = REDRIVE_OVER_GAPS if accept_gap else REDRIVE, passed[-1] if passed else None
-        await parked.write_audit(connection, name, stream_id, action, warrant, last)
+        await parked.write_audit(connection, name, stream_id, action, operator_action, last)
     return len(passed), obstacle
 
 

@@ -15,9 +15,9 @@ from faust.types import ChannelT, EventT
 
 from shared.inbox.consumer import Consumer
 from shared.messaging.records import IncomingRecord
-from shared.runtime import faults
+from shared.runtime import failpoints
 from shared.runtime.brokers import MECHANISM, Brokers, trust
-from shared.runtime.faults import FaultPoint
+from shared.runtime.failpoints import Failpoint
 from shared.runtime.processes import stop_signal, wait
 from shared.runtime.settings import Settings
 from shared.web.health import health_server
@@ -88,7 +88,7 @@ def agent_of(app: faust.App, consumer: Consumer):  # type: ignore[no-untyped-def
             await consumer.take([record_of(each) for each in batch])
             for each in batch:
                 each.ack()
-            faults.reached(FaultPoint.RECORDS_MARKED_DONE)
+            failpoints.hit(Failpoint.RECORDS_MARKED_DONE)
             batch.clear()
 
     async def agent_or_end(stream: faust.Stream[bytes]) -> None:

@@ -9,7 +9,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 from aiokafka.structs import RecordMetadata
 
-from shared.messaging.wire import Batch, OutgoingRecord
+from shared.messaging.wire import OutgoingRecord, RecordBatch
 from shared.runtime.brokers import Brokers
 
 BATCH_BYTES_MAX = 512 * 1024
@@ -40,7 +40,7 @@ async def publish(
     client: AIOKafkaProducer,
     records: Iterable[OutgoingRecord],
     handed_over: Callable[[], None] = lambda: None,
-) -> Sequence[Batch]:
+) -> Sequence[RecordBatch]:
     """Send records, in order within each partition, and wait until all are acknowledged.
 
     Batches are built here and sent whole, which is several times quicker than `send` with its
@@ -50,8 +50,8 @@ async def publish(
         KafkaError: a batch was refused for good. The producer has a hole in its sequence then:
             close it, make another, and publish again from the last checkpoint.
     """
-    sent: list[tuple[Batch, asyncio.Future[RecordMetadata]]] = []
-    filling: dict[tuple[str, int], Batch] = {}
+    sent: list[tuple[RecordBatch, asyncio.Future[RecordMetadata]]] = []
+    filling: dict[tuple[str, int], RecordBatch] = {}
     for record in records:
         target = record[:2]
         batch = filling.get(target)
@@ -59,7 +59,7 @@ async def publish(
             if batch is not None:
                 sent.append((batch, await send(client, batch)))
                 await asyncio.sleep(0)  # the client sends it while the next one is filled
-            batch = filling[target] = Batch(*target, BATCH_BYTES_MAX)
+            batch = filling[target] = RecordBatch(*target, BATCH_BYTES_MAX)
             batch.append(record)
     sent += [(batch, await send(client, batch)) for batch in filling.values()]
     handed_over()
@@ -69,7 +69,7 @@ async def publish(
     return [batch for batch, _ in sent]
 
 
-def offsets_of(batches: Iterable[Batch], targets: Iterable[tuple[str, int]]) -> Iterator[int]:
+def offsets_of(batches: Iterable[RecordBatch], targets: Iterable[tuple[str, int]]) -> Iterator[int]:
     """The offset of each record by its (topic, partition); `batches` is what `publish` gave."""
     places: dict[tuple[str, int], Iterator[int]] = {}
     for batch in batches:
@@ -80,7 +80,7 @@ def offsets_of(batches: Iterable[Batch], targets: Iterable[tuple[str, int]]) -> 
         yield next(places[target])
 
 
-async def send(client: AIOKafkaProducer, batch: Batch) -> asyncio.Future[RecordMetadata]:
+async def send(client: AIOKafkaProducer, batch: RecordBatch) -> asyncio.Future[RecordMetadata]:
     """Hand a batch over to the sender. A closed one does not linger."""
     batch.close()
     future: asyncio.Future[RecordMetadata] = await client.send_batch(
@@ -105,7 +105,7 @@ class Publisher:
 
     async def publish(
         self, records: Iterable[OutgoingRecord], handed_over: Callable[[], None]
-    ) -> Sequence[Batch]:
+    ) -> Sequence[RecordBatch]:
         """As `publish`; after an error the next call begins with another producer.
 
         Raises:

@@ -100,7 +100,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class StoredResponse:
     """An HTTP answer as data, so that it can be stored and repeated."""
 
     status: int

@@ -81,14 +81,14 @@ def unpack(packed: bytes) -> list[Header]:
     Raises:
         ValueError: that is not what `pack` makes.
     """
-    reader = Reader(packed)
+    reader = ByteReader(packed)
     headers = [(reader.content().decode(), reader.content()) for _ in range(reader.number())]
     if reader.rest:
         raise ValueError(f"{len(reader.rest)} bytes follow the last header")
     return headers
 
 
-class Reader:
+class ByteReader:
     """Takes values from the front of some bytes."""
 
     def __init__(self, content: bytes) -> None:
@@ -111,7 +111,7 @@ class Reader:
         return content
 
 
-class Batch:
+class RecordBatch:
     """Records of one partition that travel and are acknowledged together.
 
     aiokafka sends it like one of its own: from `close` on, the methods are those of its

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import asyncpg
 
-from shared.outbox.outbox import Progress, Snapshot
+from shared.outbox.outbox import RelayCheckpoint, Snapshot
 
 LEASE_SECONDS = 5.0
 RENEW_SECONDS = 1.0
@@ -97,7 +97,7 @@ class Lease:
         """Let a standby take over now instead of when the lease runs out."""
         await connection.execute(RELEASE, self.owner, self.epoch)
 
-    async def store(self, connection: asyncpg.Connection, progress: Progress) -> None:
+    async def store(self, connection: asyncpg.Connection, progress: RelayCheckpoint) -> None:
         """Write the checkpoint.
 
         Raises:
@@ -128,7 +128,7 @@ class Lease:
 
 async def acquire(
     connection: asyncpg.Connection, owner: UUID, clock: Callable[[], float] = time.monotonic
-) -> tuple[Lease, Progress] | None:
+) -> tuple[Lease, RelayCheckpoint] | None:
     """Take the lease if it is free; with it comes the progress of the last holder.
 
     Raises:
@@ -142,4 +142,4 @@ async def acquire(
         return None
     lease = Lease(owner, row["epoch"], asked_at + LEASE_SECONDS - SAFETY_SECONDS, clock)
     published = Snapshot(row["published_xmax"], tuple(row["published_xip"]))
-    return lease, Progress(published, row["target"], row["floor_position"])
+    return lease, RelayCheckpoint(published, row["target"], row["floor_position"])

@@ -47,7 +47,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class RelayCheckpoint:
     """All rows visible in `published` are acknowledged, and, while a large window is open,
     those of the window up to `floor` too; `target` is the snapshot that closes the window."""
 
@@ -153,7 +153,7 @@ async def window_floor(connection: asyncpg.Connection, published: Snapshot) -> i
 
 
 async def page(
-    connection: asyncpg.Connection, progress: Progress, rows_max: int
+    connection: asyncpg.Connection, progress: RelayCheckpoint, rows_max: int
 ) -> Sequence[OutboxRow]:
     """The next rows of the open window, by position; none when the window is done."""
     rows: list[OutboxRow] = await connection.fetch(

@@ -20,11 +20,11 @@ from aiokafka.errors import KafkaError
 from shared.messaging.kafka import Publisher
 from shared.outbox import lease, outbox
 from shared.outbox.lease import Lease, LeaseLost
-from shared.outbox.outbox import OutboxRow, Progress, Snapshot
+from shared.outbox.outbox import OutboxRow, RelayCheckpoint, Snapshot
 from shared.outbox.relay_trace import BatchTrace
-from shared.runtime import faults, postgres
+from shared.runtime import failpoints, postgres
 from shared.runtime.brokers import Brokers
-from shared.runtime.faults import FaultPoint
+from shared.runtime.failpoints import Failpoint
 from shared.runtime.processes import wait
 from shared.web import idempotency
 
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 ROWS_MAX = 4_000
 """In a poll, and in a page of a large window; two pages are in memory at a time."""
 IDLE_SECONDS_MAX = 0.1
-"""How late a commit is noticed when the doorbell was lost."""
+"""How late a commit is noticed when its notification was lost."""
 CHECKPOINT_SECONDS = 0.1
 """How much is published twice after a crash of this process, in time."""
 READ_SECONDS_MAX = 300.0
@@ -58,9 +58,9 @@ CONNECTION_SETTINGS = {
 class Relay:
     """Publishes one service's outbox while it holds the lease.
 
-    `rang` is set by the doorbell; `stopping` asks for an end after the batch in hand. `fence` is
-    called when another relay may be active: it has to end the process at once, because the Kafka
-    client would go on to retry what it holds.
+    `notified` is set by a notification; `stopping` asks for an end after the batch in hand.
+    `fence` is called when another relay may be active: it has to end the process at once,
+    because the Kafka client would go on to retry what it holds.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Relay:
         *,
         name: str,
         owner: UUID,
-        rang: asyncio.Event,
+        notified: asyncio.Event,
         stopping: asyncio.Event,
         fence: Callable[[], None],
     ) -> None:
@@ -78,7 +78,7 @@ class Relay:
         self._brokers = brokers
         self._name = name
         self._owner = owner
-        self._rang = rang
+        self._notified = notified
         self._stopping = stopping
         self._fence = fence
         self.connected = False
@@ -127,7 +127,7 @@ class Relay:
         finally:
             connection.terminate()  # a polite end would wait for a server that may be away
 
-    async def _take_lease(self, writer: asyncpg.Connection) -> tuple[Lease, Progress] | None:
+    async def _take_lease(self, writer: asyncpg.Connection) -> tuple[Lease, RelayCheckpoint] | None:
         """The lease as soon as it is free; None when a stop was asked for first."""
         while not self._stopping.is_set():
             if taken := await lease.acquire(writer, self._owner):
@@ -141,10 +141,10 @@ class Relay:
         writer: asyncpg.Connection,
         tidier: asyncpg.Connection,
         held: Lease,
-        progress: Progress,
+        progress: RelayCheckpoint,
     ) -> None:
         publisher = Publisher(self._brokers, self._name)
-        active = ActiveRelay(reader, writer, held, progress, publisher, self._rang)
+        active = ActiveRelay(reader, writer, held, progress, publisher, self._notified)
         self._active = active
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -181,9 +181,9 @@ class ActiveRelay:
         reader: asyncpg.Connection,
         writer: asyncpg.Connection,
         held: Lease,
-        progress: Progress,
+        progress: RelayCheckpoint,
         publisher: Publisher,
-        rang: asyncio.Event,
+        notified: asyncio.Event,
     ) -> None:
         self._reader = reader
         self._writer = writer
@@ -191,7 +191,7 @@ class ActiveRelay:
         self._progress = progress
         self._stored = progress
         self._publisher = publisher
-        self._rang = rang
+        self._notified = notified
         self._refusal: str | None = None
         self._sending_since: float | None = None
 
@@ -210,14 +210,14 @@ class ActiveRelay:
         if progress != self._stored:
             await self._lease.store(self._writer, progress)
             self._stored = progress
-            faults.reached(FaultPoint.CHECKPOINT_STORED)
+            failpoints.hit(Failpoint.CHECKPOINT_STORED)
 
     async def publish_until(self, stopping: asyncio.Event) -> None:
         """Publish what becomes visible; at the end look once more for what was just committed."""
         while not stopping.is_set():
-            self._rang.clear()
+            self._notified.clear()
             if not await self._publish_new():
-                await wait(self._rang, IDLE_SECONDS_MAX)
+                await wait(self._notified, IDLE_SECONDS_MAX)
         await self._publish_new()
 
     async def _publish_new(self) -> bool:
@@ -233,8 +233,8 @@ class ActiveRelay:
         if not rows:
             return False  # the old snapshot stays as good; a new one each time would be stored
         await self._send(rows)
-        self._progress = Progress(Snapshot.parse(snapshot))
-        faults.reached(FaultPoint.PROGRESS_MADE)
+        self._progress = RelayCheckpoint(Snapshot.parse(snapshot))
+        failpoints.hit(Failpoint.PROGRESS_MADE)
         return True
 
     async def _publish_window(self) -> None:
@@ -249,9 +249,9 @@ class ActiveRelay:
                 following = tasks.create_task(outbox.page(self._reader, sent, ROWS_MAX))
                 tasks.create_task(self._send(rows))
             rows, self._progress = following.result(), sent
-            faults.reached(FaultPoint.PAGE_ACKNOWLEDGED)
+            failpoints.hit(Failpoint.PAGE_ACKNOWLEDGED)
         assert self._progress.target is not None
-        self._progress = Progress(Snapshot.parse(self._progress.target))
+        self._progress = RelayCheckpoint(Snapshot.parse(self._progress.target))
 
     async def _send(self, rows: Sequence[OutboxRow]) -> None:
         """Publish rows, for as long as it takes and the lease holds.
@@ -259,7 +259,7 @@ class ActiveRelay:
         After a refusal all of them are sent again: duplicates, which consumers drop, but no loss
         and no inversion.
         """
-        faults.reached(FaultPoint.ROWS_READ)
+        failpoints.hit(Failpoint.ROWS_READ)
         self._sending_since = time.monotonic()
         while True:
             self._lease.check()
@@ -272,7 +272,7 @@ class ActiveRelay:
                 log.warning("broker did not take %d records, trying again: %r", len(rows), error)
                 await asyncio.sleep(RETRY_SECONDS)
         self._refusal = self._sending_since = None
-        faults.reached(FaultPoint.RECORDS_ACKNOWLEDGED)
+        failpoints.hit(Failpoint.RECORDS_ACKNOWLEDGED)
 
     @property
     def obstacle(self) -> str | None:
@@ -289,7 +289,7 @@ class ActiveRelay:
         """Store the last progress and let a standby take over at once."""
         await self._store()
         await self._lease.release(self._writer)
-        faults.reached(FaultPoint.LEASE_RELEASED)
+        failpoints.hit(Failpoint.LEASE_RELEASED)
 
 
 async def tidy(connection: asyncpg.Connection) -> None:
@@ -301,4 +301,4 @@ async def tidy(connection: asyncpg.Connection) -> None:
 
 
 def handed_over() -> None:
-    faults.reached(FaultPoint.RECORDS_HANDED_OVER)
+    failpoints.hit(Failpoint.RECORDS_HANDED_OVER)

@@ -1,4 +1,4 @@
-"""The relay as a process: telemetry, health, the doorbell, and its end when it is fenced."""
+"""The relay as a process: telemetry, health, notifications, and its end when it is fenced."""
 
 import asyncio
 import gc
@@ -9,9 +9,9 @@ import sys
 from shared.outbox.lease import ForeignCheckpoint
 from shared.outbox.relay import Relay
 from shared.runtime import telemetry
-from shared.runtime.doorbell import Listener
 from shared.runtime.identifiers import new_id
 from shared.runtime.processes import stop_signal
+from shared.runtime.relay_notifier import Listener
 from shared.runtime.settings import Settings
 from shared.web.health import health_server
 
@@ -24,20 +24,20 @@ log = logging.getLogger(__name__)
 
 
 async def run_relay(name: str, settings: Settings) -> None:
-    """Publish the outbox until SIGTERM or SIGINT. Hears the doorbell on UDP port `http_port`."""
+    """Publish the outbox until SIGTERM or SIGINT. Is notified on UDP port `http_port`."""
     gc.freeze()
     gc.set_threshold(NEW_OBJECTS_MAX)
-    rang = asyncio.Event()
+    notified = asyncio.Event()
     loop = asyncio.get_running_loop()
     address = (settings.http_host, settings.http_port)
     with telemetry.configured(name, settings.otel_exporter_otlp_endpoint):
-        transport, _ = await loop.create_datagram_endpoint(lambda: Listener(rang), address)
+        transport, _ = await loop.create_datagram_endpoint(lambda: Listener(notified), address)
         relay = Relay(
             settings.database_dsn,
             settings.brokers,
             name=name,
             owner=new_id(),
-            rang=rang,
+            notified=notified,
             stopping=stop_signal(),
             fence=end_at_once,
         )

@@ -7,7 +7,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace import Link, Span, SpanKind
 
 from shared.messaging import kafka, messages, wire
-from shared.messaging.wire import Batch, OutgoingRecord
+from shared.messaging.wire import OutgoingRecord, RecordBatch
 from shared.outbox.outbox import OutboxRow
 from shared.runtime import telemetry
 
@@ -43,7 +43,7 @@ class BatchTrace:
         )
         self._sampled = {row.position: self._begin_send(row, parent) for row, parent in sampled}
         self._rows = rows
-        self.batches: Sequence[Batch] = ()
+        self.batches: Sequence[RecordBatch] = ()
 
     def records(self) -> Iterator[OutgoingRecord]:
         """The rows as they go out; a sampled one says that its `send` span is the parent."""

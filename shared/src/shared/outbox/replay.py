@@ -19,7 +19,7 @@ from shared.eventsourcing.history import History, PastEvent, Stores
 from shared.messaging import wire
 from shared.outbox.outbox import Snapshot
 from shared.runtime import postgres
-from shared.runtime.progress import Progress
+from shared.runtime.progress import ProgressLine
 
 LOCK_SECONDS_MAX = 5
 """How long a writer may be at work before the replay begins."""
@@ -56,7 +56,7 @@ class RelayIsActive(Exception):
     """A relay is publishing, or was until a moment ago: stop it first, and start it afterwards."""
 
 
-async def replay(connection: asyncpg.Connection, history: History, progress: Progress) -> int:
+async def replay(connection: asyncpg.Connection, history: History, progress: ProgressLine) -> int:
     """Put all public events into the outbox once more, in one transaction; give their number.
 
     The next relay publishes them. `history` is on the same connection.
@@ -112,7 +112,7 @@ async def run(dsn: str, stores: Stores) -> None:
     connection = await asyncpg.connect(
         dsn, timeout=postgres.CONNECT_TIMEOUT_SECONDS, server_settings=CONNECTION_SETTINGS
     )
-    progress = Progress()
+    progress = ProgressLine()
     try:
         records = await replay(connection, History(connection, stores), progress)
     except (RelayIsActive, asyncpg.LockNotAvailableError) as error:

@@ -18,7 +18,7 @@ import asyncpg
 from shared.eventsourcing.history import History, NotSettled, PastEvent, Stores, message_in
 from shared.projections.read_models import ReadModel
 from shared.runtime import postgres
-from shared.runtime.progress import Progress
+from shared.runtime.progress import ProgressLine
 
 LOCK_SECONDS_MAX = 5
 """How long the worker's transaction in hand may take before a rebuild is put in its place."""
@@ -89,7 +89,7 @@ class Rebuild:
         self._history = history
         self._models = models
         self._position = 0
-        self.progress = Progress()
+        self.progress = ProgressLine()
 
     async def begin(self) -> None:
         """Make the empty tables."""

@@ -13,7 +13,7 @@ def tell_in_place(text: str) -> None:
         sys.stdout.flush()
 
 
-class Progress:
+class ProgressLine:
     """Counts events."""
 
     def __init__(self) -> None:

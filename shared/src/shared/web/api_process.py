@@ -9,7 +9,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from shared.runtime.settings import ProcessSettings
-from shared.web.auth import Door, Verifier
+from shared.web.auth import RequestAuthenticator, Verifier
 from shared.web.connections import server_config
 from shared.web.limits import Rates
 from shared.web.signing_keys import SigningKeys
@@ -21,7 +21,7 @@ OBJECTS_BETWEEN_COLLECTIONS = 50_000
 """Python's own number, 700, is that of one request; so many are a few megabytes."""
 
 
-def door_of(settings: ProcessSettings) -> Door:
+def authenticator_of(settings: ProcessSettings) -> RequestAuthenticator:
     """Who is let in to an API; ends the process with one line when the settings do not say."""
     if not settings.auth_issuer or not settings.auth_jwks_url:
         sys.exit(
@@ -29,7 +29,7 @@ def door_of(settings: ProcessSettings) -> Door:
             " are accepted (see .env.example)"
         )
     keys = SigningKeys(settings.auth_jwks_url)
-    return Door(
+    return RequestAuthenticator(
         verifier=Verifier(keys, issuer=settings.auth_issuer, audience=settings.auth_audience),
         rates=Rates(settings.http_requests_per_second_max),
     )

@@ -191,20 +191,20 @@ def token_in(headers: Headers) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Door:
+class RequestAuthenticator:
     """Who is let in, and how often."""
 
     verifier: Verifier
     rates: Rates
 
-    async def admit(self, headers: Headers) -> Caller:
+    async def authenticate(self, headers: Headers) -> Caller:
         """Raises HttpProblem for a caller who is unknown, or comes too often."""
         caller = await self.verifier.caller_of(token_in(headers))
         self.rates.demand(caller.subject)
         return caller
 
 
-class May(SecurityBase):
+class RequireScope(SecurityBase):
     """A dependency: lets a caller with this scope pass, and gives the caller."""
 
     def __init__(self, scope: Scope) -> None:
@@ -225,6 +225,6 @@ def caller_of(request: Request) -> Caller:
     return caller
 
 
-def may(scope: Scope) -> Any:
-    """`caller: Annotated[Caller, may("orders:read")]`, before all other dependencies."""
-    return Depends(May(scope))
+def require_scope(scope: Scope) -> Any:
+    """`caller: Annotated[Caller, require_scope("orders:read")]`, before all other dependencies."""
+    return Depends(RequireScope(scope))

@@ -17,8 +17,8 @@ from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as AsgiScope
 
 from shared.eventsourcing.errors import Gone, NotFound, Refused, VersionConflict
-from shared.messaging.messages import Answer
-from shared.web.auth import CALLER, Door, May
+from shared.messaging.messages import StoredResponse
+from shared.web.auth import CALLER, RequestAuthenticator, RequireScope
 from shared.web.health import Check, database_check, health_routes
 from shared.web.idempotency import Replay
 from shared.web.limits import BODY_TOO_LARGE, AnswerTime, BodySize
@@ -52,7 +52,7 @@ def create_app(
     routers: Sequence[APIRouter],
     *,
     resources: object,
-    door: Door,
+    authenticator: RequestAuthenticator,
     pool: asyncpg.Pool | None = None,
     checks: Mapping[str, Check] | None = None,
     open_routes: Sequence[BaseRoute] = (),
@@ -87,7 +87,9 @@ def create_app(
     answer_problems(app, routers)
     app.add_middleware(BodySize)
     app.add_middleware(AnswerTime)
-    app.add_middleware(Authentication, door=door, open_paths=OPEN_PATHS | open_paths)
+    app.add_middleware(
+        Authentication, authenticator=authenticator, open_paths=OPEN_PATHS | open_paths
+    )
     app.add_middleware(RequestSpans)
     return app
 
@@ -96,7 +98,7 @@ def demand_scopes(router: APIRouter) -> None:
     """Raises OpenRoute unless the first thing that each route depends on is a scope."""
     for route in router.routes:
         first = route.dependant.dependencies[:1] if isinstance(route, APIRoute) else []
-        if not first or not isinstance(first[0].call, May):
+        if not first or not isinstance(first[0].call, RequireScope):
             raise OpenRoute(getattr(route, "path", route))
 
 
@@ -106,15 +108,17 @@ class Authentication:
     `caller_of` the request says who it is.
     """
 
-    def __init__(self, app: ASGIApp, door: Door, open_paths: Set[str]) -> None:
+    def __init__(
+        self, app: ASGIApp, authenticator: RequestAuthenticator, open_paths: Set[str]
+    ) -> None:
         self.app = app
-        self.door = door
+        self.authenticator = authenticator
         self.open_paths = open_paths
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] not in self.open_paths:
             try:
-                scope[CALLER] = await self.door.admit(scope["headers"])
+                scope[CALLER] = await self.authenticator.authenticate(scope["headers"])
             except HttpProblem as error:
                 return await problem_of(error)(scope, receive, send)
         return await self.app(scope, receive, send)
@@ -182,22 +186,22 @@ def etag(version: int) -> str:
     return f'"{version}"'
 
 
-def response(answer: Answer, more_headers: dict[str, str] | None = None) -> Response:
+def response(answer: StoredResponse, more_headers: dict[str, str] | None = None) -> Response:
     headers = {**answer.headers, **(more_headers or {})}
     form = "application/json" if answer.body else None
     return Response(answer.body, answer.status, headers, media_type=form)
 
 
-def no_content(version: int) -> Answer:
+def no_content(version: int) -> StoredResponse:
     """It is done, and there is nothing to show but its version."""
-    return Answer(status=204, headers={"ETag": etag(version)}, body=b"")
+    return StoredResponse(status=204, headers={"ETag": etag(version)}, body=b"")
 
 
-def answer_of(
+def to_response(
     body: BaseModel, *, version: int, status: int = 200, location: str | None = None
-) -> Answer:
+) -> StoredResponse:
     """A resource as an answer with its entity tag."""
     headers = {"ETag": etag(version)}
     if location is not None:
         headers["Location"] = location
-    return Answer(status=status, headers=headers, body=body.model_dump_json().encode())
+    return StoredResponse(status=status, headers=headers, body=body.model_dump_json().encode())

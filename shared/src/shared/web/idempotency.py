@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import asyncpg
 
-from shared.messaging.messages import Answer, IdempotencyKey
+from shared.messaging.messages import IdempotencyKey, StoredResponse
 from shared.runtime import postgres
 from shared.runtime.postgres import Connection
 from shared.web.problems import HttpProblem
@@ -38,7 +38,7 @@ FORGET = """
 class Replay(Exception):
     """The request was answered before: this answer again."""
 
-    answer: Answer
+    answer: StoredResponse
 
 
 async def raise_if_answered(pool: asyncpg.Pool, key: IdempotencyKey) -> None:
@@ -50,7 +50,9 @@ async def raise_if_answered(pool: asyncpg.Pool, key: IdempotencyKey) -> None:
         raise HttpProblem(
             422, "idempotency-key-reused", "this key was used for another request before"
         )
-    raise Replay(Answer(status=row["status"], headers=json.loads(row["headers"]), body=row["body"]))
+    raise Replay(
+        StoredResponse(status=row["status"], headers=json.loads(row["headers"]), body=row["body"])
+    )
 
 
 async def forget(connection: Connection, now: datetime) -> None:

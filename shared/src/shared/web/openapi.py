@@ -9,7 +9,7 @@ from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
-from shared.web.auth import May
+from shared.web.auth import RequireScope
 from shared.web.problems import PROBLEM, Problem, details
 
 PROBLEM_REFERENCE = {"$ref": "#/components/schemas/Problem"}
@@ -172,7 +172,7 @@ def methods_of(route: APIRoute) -> Set[str]:
 def complete(operation: Json, route: APIRoute) -> None:
     """Add what FastAPI does not know of an operation."""
     scope = route.dependant.dependencies[0].call
-    assert isinstance(scope, May)
+    assert isinstance(scope, RequireScope)
     operation["operationId"] = route.name
     operation["description"] += f"\n\nScope: `{scope.scope}`."
     operation["security"] = [{scope.scheme_name: [scope.scope]}]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import AwareDatetime, StringConstraints, TypeAdapter, ValidationError
 
-from shared.web.forms import Hour, Id, Instant, Label, Money, PastInstant, Place
+from shared.web.field_types import Hour, Id, Instant, Label, Money, PastInstant, PlaceName
 
 NEIGHBOURS = "0123456789abcfTtZz:.+-_ {}\n\t\x00\x85\u2003\u3000\u0661ß"
 """Characters that libraries take for others, or leave out."""
@@ -17,7 +17,7 @@ NEIGHBOURS = "0123456789abcfTtZz:.+-_ {}\n\t\x00\x85\u2003\u3000\u0661ß"
 FORMS = {
     "money": (Money, "5388.88"),
     "label": (Label, " iphone 7 "),
-    "place": (Place, "bj"),
+    "place": (PlaceName, "bj"),
     "id": (Id, "01936f2a-7b00-7000-8000-000000000001"),
     "instant": (Instant, "2016-02-28T23:59:59.999+08:00"),
     "past instant": (PastInstant, "2016-11-11T00:00:00Z"),

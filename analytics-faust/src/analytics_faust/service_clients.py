@@ -16,7 +16,7 @@ ANSWER_SECONDS_MAX = 2.0
 
 
 @dataclass(eq=False)
-class CannotSay(Exception):
+class UpstreamUnavailable(Exception):
     """Spark's answer cannot be had."""
 
     reason: str
@@ -61,21 +61,23 @@ class Spark:
     async def hours(
         self, query: Mapping[str, str], authorization: str
     ) -> Sequence[tuple[datetime, Totals]]:
-        """What `GET /v1/hours` answers there. Raises CannotSay."""
+        """What `GET /v1/hours` answers there. Raises UpstreamUnavailable."""
         if self._url is None:
-            raise CannotSay("its address is not set")
+            raise UpstreamUnavailable("its address is not set")
         try:
             answer = await self._client.get(
                 f"{self._url}/v1/hours", params=query, headers={"Authorization": authorization}
             )
         except httpx.HTTPError as error:
-            raise CannotSay(type(error).__name__) from error
+            raise UpstreamUnavailable(type(error).__name__) from error
         if not answer.is_success:
-            raise CannotSay(f"it answered {answer.status_code}")
+            raise UpstreamUnavailable(f"it answered {answer.status_code}")
         try:
             page = PAGE.validate_json(answer.content)
         except ValidationError as error:
-            raise CannotSay(f"{error.error_count()} fields are not as expected") from error
+            raise UpstreamUnavailable(
+                f"{error.error_count()} fields are not as expected"
+            ) from error
         return [(each.hour, each.totals) for each in page.hours]
 
 

@@ -14,4 +14,4 @@ async def resources_of(request: Request) -> Resources:
     return resources
 
 
-Service = Annotated[Resources, Depends(resources_of)]
+ResourcesDep = Annotated[Resources, Depends(resources_of)]

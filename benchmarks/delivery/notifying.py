@@ -1,13 +1,13 @@
-"""Rings a relay's doorbell every millisecond, as an API under load does after its commits."""
+"""Notifies a relay every millisecond, as an API under load does after its commits."""
 
 import socket
 import sys
 import time
 
-from shared.runtime.doorbell import MINIMUM_GAP_SECONDS
+from shared.runtime.relay_notifier import MINIMUM_GAP_SECONDS
 
 
-def ring(host: str, port: int) -> None:
+def notify(host: str, port: int) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         while True:
             sock.sendto(b"", (host, port))
@@ -15,4 +15,4 @@ def ring(host: str, port: int) -> None:
 
 
 if __name__ == "__main__":
-    ring(sys.argv[1], int(sys.argv[2]))
+    notify(sys.argv[1], int(sys.argv[2]))

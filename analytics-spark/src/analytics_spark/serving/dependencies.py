@@ -17,10 +17,10 @@ async def resources_of(request: Request) -> Resources:
     return resources
 
 
-Service = Annotated[Resources, Depends(resources_of)]
+ResourcesDep = Annotated[Resources, Depends(resources_of)]
 
 
-async def place_of(service: Service) -> AsyncIterator[Feed]:
+async def reserve_feed_slot(service: ResourcesDep) -> AsyncIterator[Feed]:
     """A listener's place, for as long as the stream."""
     try:
         with service.feed.listening():
@@ -30,4 +30,4 @@ async def place_of(service: Service) -> AsyncIterator[Feed]:
         raise HttpProblem(503, TOO_MANY_LISTENERS, detail) from None
 
 
-Place = Annotated[Feed, Depends(place_of)]
+FeedSlot = Annotated[Feed, Depends(reserve_feed_slot)]

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from shared.web.forms import WHOLE, Amount, Label, Money, PastInstant, Place
+from shared.web.field_types import WHOLE, Amount, Label, Money, PastInstant, PlaceName
 from users_svc.user import User
 
 Gender = Literal["female", "male", "other"]
@@ -33,7 +33,7 @@ class RegisterUserRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [JACK]})
 
     name: Label
-    address: Place
+    address: PlaceName
     gender: Gender
     birth_year: Annotated[int, Field(strict=True, ge=1900, le=2100), WHOLE] | None = None
     credit_limit: Money
@@ -46,7 +46,7 @@ class MoveUserRequest(BaseModel):
         json_schema_extra={"examples": [{"address": "SH", "effective_at": "2016-11-11T00:30:00Z"}]},
     )
 
-    address: Place
+    address: PlaceName
     effective_at: PastInstant | None = None
 
 

@@ -1,4 +1,4 @@
-"""A ring wakes the relay; many rings are few datagrams."""
+"""A notification wakes the relay; many notifications are few datagrams."""
 
 import asyncio
 import socket
@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from shared.runtime.doorbell import Doorbell, Listener
+from shared.runtime.relay_notifier import Listener, RelayNotifier
 
 
 class CountingListener(Listener):
@@ -27,15 +27,15 @@ async def test_a_burst_of_rings_is_heard_as_two() -> None:
         lambda: CountingListener(event), ("127.0.0.1", 0)
     )
     host, port = transport.get_extra_info("sockname")
-    doorbell = Doorbell(f"{host}:{port}")
+    relay_notifier = RelayNotifier(f"{host}:{port}")
 
     for _ in range(1_000):
-        doorbell.ring()
+        relay_notifier.notify()
     await asyncio.wait_for(event.wait(), 5)
     await asyncio.sleep(0.05)
 
     assert listener.count == 2
-    doorbell.close()
+    relay_notifier.close()
     transport.close()
 
 
@@ -52,18 +52,18 @@ async def test_all_relays_behind_a_name_hear_it(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(
             socket, "getaddrinfo", lambda *asked: [(*asked[2:], "", each) for each in addresses]
         )
-        doorbell = Doorbell("relays:1")
-        stack.callback(doorbell.close)
+        relay_notifier = RelayNotifier("relays:1")
+        stack.callback(relay_notifier.close)
 
-        doorbell.ring()
+        relay_notifier.notify()
 
         for event in heard:
             await asyncio.wait_for(event.wait(), 5)
 
 
 async def test_a_ring_that_nobody_hears_is_no_error() -> None:
-    Doorbell(None).ring()
-    deaf = Doorbell("127.0.0.1:9")
-    deaf.ring()
+    RelayNotifier(None).notify()
+    deaf = RelayNotifier("127.0.0.1:9")
+    deaf.notify()
     deaf.close()
-    deaf.ring()
+    deaf.notify()

@@ -111,7 +111,7 @@ Money = Annotated[
 Amount = Annotated[Decimal, WithJsonSchema({"type": "string", "pattern": f"^{AMOUNT_FORM}$"})]
 """Money in an answer."""
 
-Place = Annotated[
+PlaceName = Annotated[
     str,
     StringConstraints(min_length=1, max_length=PLACE_CHARACTERS_MAX, pattern=VISIBLE),
     AfterValidator(place_name),

@@ -14,7 +14,7 @@ from fastapi import Depends, Request, Response
 from shared.eventsourcing.decider import Decider
 from shared.eventsourcing.event_store import EventStore, KeyUsed
 from shared.eventsourcing.handler import Outcome, RepeatableAnswer, handle
-from shared.messaging.messages import Answer, IdempotencyKey, Metadata
+from shared.messaging.messages import IdempotencyKey, Metadata, StoredResponse
 from shared.runtime.identifiers import new_id
 from shared.web.auth import caller_of
 from shared.web.http import response
@@ -28,7 +28,7 @@ E = TypeVar("E")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class WriteRequest:
     """What a write request says about itself: expected version, idempotency key, its own id."""
 
     pool: asyncpg.Pool
@@ -42,18 +42,18 @@ class Call:
         decider: Decider[C, S, E],
         stream_id: UUID,
         command: C,
-        make_answer: Callable[[Outcome[S]], Answer],
+        make_response: Callable[[Outcome[S]], StoredResponse],
         *,
         is_new: bool = False,
-        others: Mapping[UUID, int] | None = None,
+        read_versions: Mapping[UUID, int] | None = None,
     ) -> Response:
         """Decide and record a command; the answer is stored with it when a key was given.
 
-        A stream whose id was just made `is_new`; `others` are the versions of other streams that
-        the command was made of.
+        A stream whose id was just made `is_new`; `read_versions` are the versions of other
+        streams that the command was made of.
 
         Raises:
-            OtherStreamsChanged: one of `others` has another version.
+            StaleRead: one of `read_versions` has another version.
         """
         try:
             outcome = await handle(
@@ -63,9 +63,9 @@ class Call:
                 command,
                 metadata=self.metadata,
                 expected_version=self.expected_version,
-                answer=RepeatableAnswer(key=self.key, make=make_answer) if self.key else None,
+                answer=RepeatableAnswer(key=self.key, make=make_response) if self.key else None,
                 is_new=is_new,
-                others=others,
+                read_versions=read_versions,
             )
         except KeyUsed:
             # The same request at the same time was first, and has just been recorded.
@@ -74,15 +74,17 @@ class Call:
             raise
         except asyncpg.LockNotAvailableError:
             if self.key is None:
-                raise HttpProblem(503, "busy", "others are writing this now, try again") from None
+                raise HttpProblem(
+                    503, "busy", "the resource is being written concurrently; retry"
+                ) from None
             raise HttpProblem(
                 409, "request-in-progress", "an earlier request is still being recorded"
             ) from None
-        return response(make_answer(outcome))
+        return response(make_response(outcome))
 
 
-async def call_of(request: Request) -> Call:
-    """A dependency that reads the `Call`; a request answered before ends here with Replay.
+async def read_write_request(request: Request) -> WriteRequest:
+    """A dependency that reads the `WriteRequest`; a request answered before ends here with Replay.
 
     The app keeps its pool in `app.state.pool`. The headers are read from the request itself, which
     is cheaper than to declare them; `openapi` documents them.
@@ -95,7 +97,7 @@ async def call_of(request: Request) -> Call:
         key = await key_of(request, name)
         await raise_if_answered(pool, key)
     request_id = new_id()
-    return Call(
+    return WriteRequest(
         pool=pool,
         expected_version=expected_version,
         key=key,
@@ -103,7 +105,7 @@ async def call_of(request: Request) -> Call:
     )
 
 
-AnyCall = Annotated[Call, Depends(call_of)]
+WriteRequestDep = Annotated[WriteRequest, Depends(read_write_request)]
 
 
 def version_of(if_match: str | None) -> int | None:

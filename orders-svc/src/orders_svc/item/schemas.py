@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict
 
 from orders_svc.item.item import Item
-from shared.web.forms import Amount, Label, Money, PastInstant, Place
+from shared.web.field_types import Amount, Label, Money, PastInstant, PlaceName
 
 IPHONE: dict[str, Any] = {
     "name": "iphone",
@@ -30,7 +30,7 @@ class ListItemRequest(BaseModel):
 
     name: Label
     type: Label
-    origin: Place
+    origin: PlaceName
     price: Money
     effective_at: PastInstant | None = None
 
@@ -50,7 +50,7 @@ class CorrectItemOriginRequest(BaseModel):
         json_schema_extra={"examples": [{"origin": "SH", "effective_at": "2016-11-11T00:00:00Z"}]},
     )
 
-    origin: Place
+    origin: PlaceName
     effective_at: PastInstant | None = None
 
 

@@ -1,22 +1,23 @@
-"""The items that were ordered lately, as they were read: most orders need not read them again.
+"""Items that were ordered recently, as they were read: most orders need not read them again.
 
-Never trusted: who orders says which versions were on the shelf, and the append sees to it that the
-items still have them. A repriced item is ordered at its new price, and a delisted one not at all.
+The cache is never trusted: an order passes the versions that it read here, and the append refuses
+it as stale if an item has changed since. A repriced item is ordered at its new price, a delisted
+one not at all.
 """
 
 from collections.abc import Iterable
 from uuid import UUID
 
 from orders_svc.item.events import ItemEvent
-from orders_svc.item.item import ITEM, Item, on_offer
+from orders_svc.item.item import ITEM, Item, require_listed
 from shared.eventsourcing.event_store import EventStore
 from shared.eventsourcing.handler import Outcome
 
 ITEMS_MAX = 10_000
-"""On the shelf; whichever was put there first makes room."""
+"""Items in the cache; the oldest entry is evicted first."""
 
 
-class Shelf:
+class ItemCache:
     def __init__(self, store: EventStore[ItemEvent]) -> None:
         self._store = store
         self._known: dict[UUID, Outcome[Item]] = {}
@@ -45,7 +46,7 @@ class Shelf:
             items[recorded.stream_id] = ITEM.evolve(items[recorded.stream_id], recorded.event)
             versions[recorded.stream_id] = recorded.version
         found = {
-            item_id: Outcome(state=on_offer(item), version=versions[item_id])
+            item_id: Outcome(state=require_listed(item), version=versions[item_id])
             for item_id, item in items.items()
         }
         self._put(found)

@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 from orders_svc.order.order import Order, Status
-from shared.web.forms import WHOLE, Amount, Id, Label, PastInstant
+from shared.web.field_types import WHOLE, Amount, Id, Label, PastInstant
 
 LINES_MAX = 100
 QUANTITY_MAX = 1_000_000

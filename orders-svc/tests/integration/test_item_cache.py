@@ -1,4 +1,4 @@
-"""What is on the shelf is never trusted: an order has the price of its moment, in every process."""
+"""The item cache is never trusted: an order has the price of its moment, in every process."""
 
 from typing import Any
 from uuid import uuid4
@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from orders_svc.bootstrap import Resources
-from orders_svc.item import shelf
+from orders_svc.item import item_cache
 from shared.eventsourcing.event_store import EventStore
 
 IPHONE = {"name": "iphone", "type": "phone", "origin": "BJ", "price": "5388.88"}
@@ -15,7 +15,7 @@ IPHONE = {"name": "iphone", "type": "phone", "origin": "BJ", "price": "5388.88"}
 
 @pytest.fixture
 async def ordered(client: httpx.AsyncClient) -> str:
-    """The address of an item that was ordered, and so is on the shelf."""
+    """The address of an item that was ordered, and so is in the cache."""
     item: str = (await client.post("/v1/items", json=IPHONE)).headers["Location"]
     await order(client, item)
     return item
@@ -76,8 +76,8 @@ async def test_one_changed_item_of_several_is_enough(
 async def test_the_shelf_has_a_bound(
     client: httpx.AsyncClient, resources: Resources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shelf, "ITEMS_MAX", 2)
+    monkeypatch.setattr(item_cache, "ITEMS_MAX", 2)
     items = [(await client.post("/v1/items", json=IPHONE)).headers["Location"] for _ in range(4)]
 
     assert (await order(client, *items)).status_code == 201
-    assert len(resources.shelf._known) == 2
+    assert len(resources.item_cache._known) == 2

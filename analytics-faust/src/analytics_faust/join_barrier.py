@@ -10,7 +10,7 @@ LOOK_SECONDS = 0.02
 """How often a record that waits looks whether it still has to."""
 
 
-class FedTables:
+class TableOffsets:
     """How far the topics are read that feed tables, in the partitions that are ours."""
 
     def __init__(self, app: faust.App) -> None:
@@ -37,7 +37,7 @@ class FedTables:
         return {TP(*place): end or 0 for place, end in found.items()}
 
 
-class Patience:
+class JoinBarrier:
     """Lets each record of a stream wait for the topic that feeds its table, up to where that ended
     when the record was read.
 
@@ -45,7 +45,7 @@ class Patience:
     a rest, both topics are read at once.
     """
 
-    def __init__(self, app: faust.App, tables: FedTables, topic: str) -> None:
+    def __init__(self, app: faust.App, tables: TableOffsets, topic: str) -> None:
         self._app = app
         self._tables = tables
         self._topic = topic

@@ -11,7 +11,7 @@ HOST = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class StackContext:
     """Where one stack runs: all that a process may need to know of the others."""
 
     settings: Settings
@@ -39,23 +39,23 @@ class Port:
     default: int
     scheme: str = ""
 
-    def address(self, site: Site) -> str:
-        return self.scheme + site.address(self.name)
+    def address(self, context: StackContext) -> str:
+        return self.scheme + context.address(self.name)
 
 
-Probe = Callable[[Site], Awaitable[None]]
+Probe = Callable[[StackContext], Awaitable[None]]
 """Returns when the process does its work; raises NotReady or an OSError until then."""
 
 
-async def always_ready(site: Site) -> None:
+async def always_ready(context: StackContext) -> None:
     """The probe of a process that nobody waits for."""
 
 
-async def nothing_more(site: Site) -> None:
+async def nothing_more(context: StackContext) -> None:
     """Most processes need nothing once they are ready."""
 
 
-def no_files(site: Site) -> None:
+def no_files(context: StackContext) -> None:
     """Most processes need no files of their own."""
 
 
@@ -64,7 +64,7 @@ def no_note(folder: RunFolder) -> str:
     return ""
 
 
-def no_variables(site: Site) -> Mapping[str, str]:
+def no_variables(context: StackContext) -> Mapping[str, str]:
     return {}
 
 
@@ -78,12 +78,12 @@ class Process:
     """
 
     name: str
-    command: Callable[[Site], Sequence[str]]
-    environment: Callable[[Site], Mapping[str, str]] = no_variables
+    command: Callable[[StackContext], Sequence[str]]
+    environment: Callable[[StackContext], Mapping[str, str]] = no_variables
     ports: tuple[Port, ...] = ()
-    prepare: Callable[[Site], None] = no_files
+    prepare: Callable[[StackContext], None] = no_files
     probe: Probe = always_ready
-    once_ready: Callable[[Site], Awaitable[None]] = nothing_more
+    once_ready: Callable[[StackContext], Awaitable[None]] = nothing_more
     tier: Tier = Tier.SERVICE
     user: str | None = None
     ready_seconds_max: float = 60
@@ -101,7 +101,7 @@ class Preparation:
 
     name: str
     command: Sequence[str]
-    environment: Callable[[Site], Mapping[str, str]]
+    environment: Callable[[StackContext], Mapping[str, str]]
     seconds_max: float = 60
 
 
@@ -111,11 +111,11 @@ class Tool:
 
     name: str
     command: Sequence[str]
-    environment: Callable[[Site], Mapping[str, str]]
+    environment: Callable[[StackContext], Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Composition:
+class StackSpec:
     """A whole stack; foundations are listed in the order in which they may be relied upon."""
 
     processes: tuple[Process, ...]

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 @dataclass(eq=False)
-class CannotSay(Exception):
+class UpstreamUnavailable(Exception):
     """A neighbour is away, or does not answer as it should."""
 
     service: str
@@ -78,7 +78,7 @@ class UserHour:
     cells: Sequence[Cell]
 
 
-class Neighbours:
+class ServiceClients:
     """Asks with the token of who asked us: nobody sees more than they may see there."""
 
     def __init__(
@@ -89,7 +89,7 @@ class Neighbours:
         self._analytics_url = analytics_url
 
     async def credit(self, user_id: UUID, order_id: UUID, authorization: str) -> Credit:
-        """Raises CannotSay."""
+        """Raises UpstreamUnavailable."""
         path = f"/v1/users/{user_id}/credits/{order_id}"
         answer = await self._ask("users-svc", self._users_url, path, {}, authorization)
         return parsed("users-svc", Credit, answer)
@@ -97,7 +97,7 @@ class Neighbours:
     async def reading(
         self, topic: str, partition: int, offset: int, recorded_at: datetime, authorization: str
     ) -> Reading | None:
-        """None while no batch has read the record. Raises CannotSay."""
+        """None while no batch has read the record. Raises UpstreamUnavailable."""
         query = {
             "topic": topic,
             "partition": str(partition),
@@ -111,7 +111,7 @@ class Neighbours:
         return None if missing else parsed("analytics", Reading, answer)
 
     async def cells(self, hour: datetime, user_id: UUID, authorization: str) -> Sequence[Cell]:
-        """Raises CannotSay."""
+        """Raises UpstreamUnavailable."""
         path = f"/v1/hours/{rfc3339(hour)}/users/{user_id}"
         answer = await self._ask("analytics", self._analytics_url, path, {}, authorization)
         return parsed("analytics", UserHour, answer).cells
@@ -120,28 +120,30 @@ class Neighbours:
         self, service: str, url: str | None, path: str, query: dict[str, str], authorization: str
     ) -> httpx.Response:
         if url is None:
-            raise CannotSay(service, "its address is not set")
+            raise UpstreamUnavailable(service, "its address is not set")
         try:
             return await self._client.get(
                 url + path, params=query, headers={"Authorization": authorization}
             )
         except httpx.HTTPError as error:
-            raise CannotSay(service, type(error).__name__) from error
+            raise UpstreamUnavailable(service, type(error).__name__) from error
 
 
 def parsed(service: str, form: type[T], answer: httpx.Response) -> T:
-    """Raises CannotSay for another answer than the documented one."""
+    """Raises UpstreamUnavailable for another answer than the documented one."""
     if not answer.is_success:
-        raise CannotSay(service, f"it answered {answer.status_code}")
+        raise UpstreamUnavailable(service, f"it answered {answer.status_code}")
     try:
         return TypeAdapter(form).validate_json(answer.content)
     except ValidationError as error:
-        raise CannotSay(service, f"{error.error_count()} fields are not as expected") from error
+        raise UpstreamUnavailable(
+            service, f"{error.error_count()} fields are not as expected"
+        ) from error
 
 
 @asynccontextmanager
 async def open_neighbours(
     users_url: str | None, analytics_url: str | None
-) -> AsyncIterator[Neighbours]:
+) -> AsyncIterator[ServiceClients]:
     async with httpx.AsyncClient(timeout=ANSWER_SECONDS_MAX) as client:
-        yield Neighbours(client, users_url=users_url, analytics_url=analytics_url)
+        yield ServiceClients(client, users_url=users_url, analytics_url=analytics_url)

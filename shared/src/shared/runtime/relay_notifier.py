@@ -12,8 +12,8 @@ RESOLVED_SECONDS = 5.0
 """How long a name's address is used: a relay may move, and to ask for it blocks the process."""
 
 
-class Doorbell:
-    """Rings at `address` ("host:port"); None makes a doorbell that nobody hears.
+class RelayNotifier:
+    """Notifies the relay at `address` ("host:port"); None notifies no relay.
 
     A host that is a name is resolved anew after RESOLVED_SECONDS, because a relay may move. All its
     addresses hear it: of several relays only one publishes, and nobody here knows which.
@@ -31,10 +31,10 @@ class Doorbell:
             self._targets: set[tuple[str, int]] = set()
             self._resolved_at = float("-inf")
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         """Call it after a commit, in a running event loop. Never waits for the relay, never raises.
 
-        A ring within the gap after another one is sent at the gap's end: the relay may have
+        A notification within the gap after another one is sent at the gap's end: the relay may have
         looked between the two commits.
         """
         if self._socket is None or self._pending:
@@ -68,7 +68,7 @@ class Doorbell:
 
 
 class Listener(asyncio.DatagramProtocol):
-    """The relay's side: `event` is set by each ring."""
+    """The relay's side: `event` is set by each notification."""
 
     def __init__(self, event: asyncio.Event) -> None:
         self._event = event

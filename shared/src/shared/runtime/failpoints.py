@@ -8,7 +8,7 @@ import signal
 from enum import StrEnum
 
 
-class FaultPoint(StrEnum):
+class Failpoint(StrEnum):
     """Named after what has just been done."""
 
     # The relay, from commit to checkpoint.
@@ -32,16 +32,16 @@ class FaultPoint(StrEnum):
     CELLS_COMMITTED = "cells-committed"
 
 
-_armed: FaultPoint | None = None
+_armed: Failpoint | None = None
 
 
-def arm(point: FaultPoint) -> None:
+def arm(point: Failpoint) -> None:
     """Let this process die at `point`, as by `kill -9`."""
     global _armed
     _armed = point
 
 
-def reached(point: FaultPoint) -> None:
+def hit(point: Failpoint) -> None:
     """Say that a step is done."""
     if point is _armed:
         os.kill(os.getpid(), signal.SIGKILL)
