@@ -13,6 +13,7 @@ from shared.messaging import kafka
 from shared.outbox import relay_process, replay
 from shared.projections import rebuild
 from shared.runtime import migrate_command, processes, telemetry
+from shared.web import idempotency
 
 
 async def run_api(settings: OrdersSettings) -> None:
@@ -47,6 +48,7 @@ async def run_worker(settings: OrdersSettings) -> None:
                 worker.create_consumer(resources, write_dead_letter),
                 settings,
                 worker.reject_overdue_for_ever(resources, timeout),
+                idempotency.forget_periodically(resources.pool),
             )
 
 

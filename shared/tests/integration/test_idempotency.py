@@ -6,14 +6,13 @@ from datetime import UTC, datetime, timedelta
 import asyncpg
 import pytest
 
-from shared.outbox import relay
+from shared.runtime.postgres import Connection
 from shared.web import idempotency
 from shared.web.idempotency import KEPT
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
-TIDIED_SECONDS_MAX = 2
-"""Its first round takes some milliseconds, the next one comes much later."""
+FORGOTTEN_SECONDS_MAX = 10
 
 KEEP = """
     INSERT INTO idempotency_keys (scope, key, fingerprint, status, headers, body, recorded_at)
@@ -22,8 +21,8 @@ KEEP = """
 """
 
 
-async def kept(connection: asyncpg.Connection) -> set[str]:
-    rows = await connection.fetch("SELECT key FROM idempotency_keys")
+async def kept(database: asyncpg.Connection | asyncpg.Pool) -> set[str]:
+    rows = await database.fetch("SELECT key FROM idempotency_keys")
     return {row["key"] for row in rows}
 
 
@@ -49,11 +48,40 @@ async def test_a_round_has_a_bound(
     assert len(await kept(connection)) == 2
 
 
-async def test_the_relay_forgets_beside_its_work(connection: asyncpg.Connection) -> None:
-    await connection.execute(KEEP, "old", datetime.now(UTC) - KEPT - MINUTE, 1)
+async def test_a_housekeeping_task_forgets_in_every_round(
+    pool: asyncpg.Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idempotency, "FORGET_PERIOD_SECONDS", 0.01)
+    housekeeping = asyncio.create_task(idempotency.forget_periodically(pool))
 
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(TIDIED_SECONDS_MAX):
-            await relay.tidy(connection)
+    for _ in range(2):
+        await pool.execute(KEEP, "old", datetime.now(UTC) - KEPT - MINUTE, 1)
+        async with asyncio.timeout(FORGOTTEN_SECONDS_MAX):
+            while await kept(pool):
+                await asyncio.sleep(0.01)
 
-    assert await kept(connection) == set()
+    housekeeping.cancel()
+
+
+async def test_housekeeping_outlives_an_unavailable_database(
+    pool: asyncpg.Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error would end the worker, whose background work it is."""
+    errors: list[Exception] = [ConnectionError("no route"), asyncpg.CannotConnectNowError()]
+    forget = idempotency.forget
+
+    async def unavailable_at_first(connection: Connection, now: datetime) -> None:
+        if errors:
+            raise errors.pop()
+        await forget(connection, now)
+
+    monkeypatch.setattr(idempotency, "FORGET_PERIOD_SECONDS", 0.01)
+    monkeypatch.setattr(idempotency, "forget", unavailable_at_first)
+    await pool.execute(KEEP, "old", datetime.now(UTC) - KEPT - MINUTE, 1)
+    housekeeping = asyncio.create_task(idempotency.forget_periodically(pool))
+
+    async with asyncio.timeout(FORGOTTEN_SECONDS_MAX):
+        while await kept(pool):
+            await asyncio.sleep(0.01)
+
+    housekeeping.cancel()

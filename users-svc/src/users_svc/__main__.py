@@ -8,6 +8,7 @@ from shared.messaging import kafka
 from shared.outbox import relay_process, replay
 from shared.projections import rebuild
 from shared.runtime import migrate_command, processes, telemetry
+from shared.web import idempotency
 from users_svc import worker
 from users_svc.bootstrap import open_resources
 from users_svc.read_models import READ_MODELS
@@ -41,7 +42,11 @@ async def run_worker(settings: UsersSettings) -> None:
     with telemetry.configured(worker.NAME, settings.otel_exporter_otlp_endpoint):
         async with open_resources(settings, worker.NAME) as resources:
             write_dead_letter = kafka.single_writer(settings.brokers, worker.NAME)
-            await run_consumer(worker.create_consumer(resources, write_dead_letter), settings)
+            await run_consumer(
+                worker.create_consumer(resources, write_dead_letter),
+                settings,
+                idempotency.forget_periodically(resources.pool),
+            )
 
 
 async def migrate(settings: UsersSettings) -> None:

@@ -26,7 +26,6 @@ from shared.runtime import failpoints, postgres
 from shared.runtime.brokers import Brokers
 from shared.runtime.failpoints import Failpoint
 from shared.runtime.processes import wait
-from shared.web import idempotency
 
 log = logging.getLogger(__name__)
 
@@ -293,10 +292,9 @@ class ActiveRelay:
 
 
 async def tidy(connection: asyncpg.Connection) -> None:
-    """What the tables need now and then, on a connection that no renewal waits for."""
+    """Look after the outbox's partitions, on a connection that no renewal waits for."""
     while True:
         await outbox.keep_partitions(connection, datetime.now(UTC))
-        await idempotency.forget(connection, datetime.now(UTC))
         await asyncio.sleep(TIDY_SECONDS)
 
 

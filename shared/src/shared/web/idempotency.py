@@ -1,8 +1,10 @@
 """Repeatable requests: the answer to a request is kept under its key, and given again."""
 
+import asyncio
 import json
+import logging
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import asyncpg
 
@@ -16,6 +18,9 @@ KEPT = timedelta(hours=72)
 FORGOTTEN_MAX = 10_000
 """Answers that one round forgets."""
 FORGET_SECONDS_MAX = 5.0
+FORGET_PERIOD_SECONDS = 60.0
+
+log = logging.getLogger(__name__)
 
 LOOK_UP = """
     SELECT fingerprint, status, headers, body
@@ -58,3 +63,17 @@ async def raise_if_answered(pool: asyncpg.Pool, key: IdempotencyKey) -> None:
 async def forget(connection: Connection, now: datetime) -> None:
     """Remove answers that are older than KEPT, at most FORGOTTEN_MAX of them."""
     await postgres.attempt(connection, FORGET_SECONDS_MAX, FORGET, now - KEPT, FORGOTTEN_MAX)
+
+
+async def forget_periodically(pool: asyncpg.Pool) -> None:
+    """Housekeeping of a service's worker: a round of `forget` every FORGET_PERIOD_SECONDS.
+
+    Never returns. Several workers of a service may run it: each round is safe to repeat.
+    """
+    while True:
+        try:
+            async with pool.acquire() as connection:
+                await forget(connection, datetime.now(UTC))
+        except postgres.AWAY as error:
+            log.warning("old answers are kept until the next round: %r", error)
+        await asyncio.sleep(FORGET_PERIOD_SECONDS)
