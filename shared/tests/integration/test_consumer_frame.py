@@ -9,7 +9,8 @@ import asyncpg
 import pytest
 
 from shared.eventsourcing.errors import VersionConflict
-from shared.inbox import inbox, parked
+from shared.inbox import parked
+from shared.inbox.inbox import ConsumedElsewhere, Inbox
 from shared.messaging import wire
 from shared.messaging.records import message_of
 from shared.messaging.wire import OutgoingRecord
@@ -57,10 +58,10 @@ async def test_without_the_note_of_its_version_a_repeated_message_has_two_effect
 ) -> None:
     """The negative control."""
 
-    async def forget(ledger: inbox.Ledger) -> None:
+    async def forget(inbox: Inbox) -> None:
         """Writes nothing."""
 
-    monkeypatch.setattr(inbox.Ledger, "write", forget)
+    monkeypatch.setattr(Inbox, "write_versions", forget)
     counter = new_id()
 
     for _ in range(2):
@@ -240,12 +241,13 @@ async def test_a_version_that_somebody_else_noted_meanwhile_is_not_written_over(
 ) -> None:
     counter = new_id()
     async with desk.pool.acquire() as connection:
-        late = await inbox.open_ledger(connection, NAME, [counter])
+        message = message_of(record(counter, 1))
+        late = await Inbox.open(connection, NAME, [message])
         await desk.consumer.take(records(counter, 1, 2))
-        late.note(message_of(record(counter, 1)))
+        late.mark_consumed(message)
 
-        with pytest.raises(inbox.ConsumedElsewhere):
-            await late.write()
+        with pytest.raises(ConsumedElsewhere):
+            await late.write_versions()
 
     assert await desk.version(counter) == 2
 

@@ -17,8 +17,8 @@ from aiokafka.errors import KafkaError
 from opentelemetry.trace import Span, SpanKind
 
 from shared.eventsourcing.errors import VersionConflict
-from shared.inbox import dead_letters, inbox, parked
-from shared.inbox.inbox import ConsumedElsewhere
+from shared.inbox import dead_letters, parked
+from shared.inbox.inbox import ConsumedElsewhere, Gap, Inbox, Next, Repeated, Waiting
 from shared.messaging.messages import Message
 from shared.messaging.records import IncomingRecord, Malformed, message_of
 from shared.messaging.topics import TOPICS
@@ -139,24 +139,20 @@ class Consumer:
         self.relay_notifier.notify()
 
     async def _consume(self, connection: Connection, batch: Batch) -> None:
-        streams = {message.stream_id for _, message in batch}
-        # First the streams that wait: who redrives one now is waited for, and has noted versions.
-        waiting = await parked.hold_shared(connection, self.name, streams)
-        ledger = await inbox.open_ledger(connection, self.name, streams)
+        inbox = await Inbox.open(connection, self.name, [message for _, message in batch])
         for record, message in batch:
-            if ledger.has(message):
-                self._mark_repeated(message)
-            elif message.stream_id in waiting:
-                await parked.add_message(connection, self.name, record, message)
-            elif missing := ledger.gap_before(message):
-                reason = gap(missing)
-                log.error("%s parks stream %s: %s", self.name, message.stream_id, reason)
-                await parked.park(connection, self.name, record, message, reason)
-                waiting.add(message.stream_id)
-            else:
-                await self.react(connection, message)
-                ledger.note(message)
-        await ledger.write()
+            match inbox.verdict(message):
+                case Repeated():
+                    self._mark_repeated(message)
+                case Waiting():
+                    await inbox.add_waiting(record, message)
+                case Gap(reason=reason):
+                    log.error("%s parks stream %s: %s", self.name, message.stream_id, reason)
+                    await inbox.park(record, message, reason)
+                case Next():
+                    await self.react(connection, message)
+                    inbox.mark_consumed(message)
+        await inbox.write_versions()
 
     async def react(self, connection: Connection, message: Message) -> None:
         """Let a message take effect in the caller's transaction; nothing if nobody cares about it.
@@ -249,11 +245,6 @@ class Consumer:
                 pause = min(2 * pause, BACKOFF_SECONDS_MAX)
         finally:
             self._obstacles.pop(this, None)
-
-
-def gap(missing: int) -> str:
-    """The reason to park a stream that has a hole."""
-    return f"gap: version {missing} is missing"
 
 
 def reason_of(error: Exception) -> str:

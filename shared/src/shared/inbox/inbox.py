@@ -1,24 +1,28 @@
-"""How far consumers came in each stream: the table `consumed_versions`.
+"""The inbox of a consumer: the one place where a message that was delivered before is recognised.
 
-A version is noted in the transaction of the effects of its message. That makes each message take
-effect once, however often it is delivered.
+The table `consumed_versions` holds how far each consumer came in each stream. A version is written
+in the transaction of its message's effects, so each message is applied once, however often it is
+delivered.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Self, TypeAlias
 from uuid import UUID
 
+from shared.inbox import parked
 from shared.messaging.messages import Message
+from shared.messaging.records import IncomingRecord
 from shared.runtime.postgres import Connection
 
-KNOWN = """
+READ_VERSIONS = """
     SELECT stream_id, version
     FROM consumed_versions
     WHERE consumer = $1 AND stream_id = ANY($2)
 """
 
-# Only over the version that was read: whoever finds another one has not consumed this stream alone.
-NOTE = """
+# Only over the version that was read: any other means that another process consumes this stream.
+WRITE_VERSIONS = """
     WITH noted AS (
         SELECT * FROM unnest($2::uuid[], $3::integer[], $4::integer[])
             AS noted (stream_id, version_before, version)
@@ -40,59 +44,128 @@ NOTE = """
 
 
 class ConsumedElsewhere(Exception):
-    """Another process of the same consumer took the same stream meanwhile."""
+    """Another process of the same consumer consumed the same stream meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """The message was consumed before: drop it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Its stream is parked: the message waits there for a redrive."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Version `missing` of its stream, which came before, was not consumed: park the stream."""
+
+    missing: int
+
+    @property
+    def reason(self) -> str:
+        """Why the stream is parked."""
+        return f"gap: version {self.missing} is missing"
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """The message is the next one of its stream: apply it, then `mark_consumed`."""
+
+
+Verdict: TypeAlias = Repeated | Waiting | Gap | Next
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ledger:
-    """The versions of the streams of one transaction: as they were read, and as they are now."""
+class Inbox:
+    """The idempotent consumer: which messages of one transaction are new, and which came before.
+
+    Open it first in the transaction, ask for the `verdict` on each message in the order of
+    delivery, and `write_versions` last.
+    """
 
     connection: Connection
     consumer: str
-    before: dict[UUID, int]
-    now: dict[UUID, int] = field(default_factory=dict)
+    versions_before: dict[UUID, int]
+    """The last consumed version of each stream as it was read; a stream without one is absent."""
+    versions: dict[UUID, int] = field(default_factory=dict)
+    """Those that this transaction adds."""
+    waiting: set[UUID] = field(default_factory=set)
+    """The streams that are parked."""
 
-    def version_of(self, stream_id: UUID) -> int:
-        """Of the last message that was taken; 0 when none was."""
-        return self.now.get(stream_id, self.before.get(stream_id, 0))
+    @classmethod
+    async def open(cls, connection: Connection, consumer: str, messages: Iterable[Message]) -> Self:
+        """For a worker: no stream of these messages is redriven before the transaction ends."""
+        stream_ids = {message.stream_id for message in messages}
+        # First the parked streams: a redrive that holds one is waited for, and writes versions.
+        waiting = await parked.hold_shared(connection, consumer, stream_ids)
+        before = await read_versions(connection, consumer, stream_ids)
+        return cls(
+            connection=connection, consumer=consumer, versions_before=before, waiting=waiting
+        )
 
-    def has(self, message: Message) -> bool:
-        """Whether the message was taken before."""
-        return message.stream_version <= self.version_of(message.stream_id)
+    @classmethod
+    async def open_parked(cls, connection: Connection, consumer: str, stream_id: UUID) -> Self:
+        """For a redrive: no worker touches the parked stream before the transaction ends.
 
-    def gap_before(self, message: Message) -> int | None:
-        """The version that is missing between what was taken and this message."""
-        previous = message.previous_version
-        if previous is not None and previous > self.version_of(message.stream_id):
-            return previous
-        return None
+        Its messages are what is redriven, so no verdict is `Waiting`.
 
-    def note(self, message: Message) -> None:
-        """The message is taken."""
-        self.now[message.stream_id] = message.stream_version
+        Raises:
+            NotParked: the stream is not parked.
+        """
+        await parked.hold(connection, consumer, stream_id)
+        before = await read_versions(connection, consumer, [stream_id])
+        return cls(connection=connection, consumer=consumer, versions_before=before)
 
-    async def write(self) -> None:
-        """Keep what was noted.
+    def verdict(self, message: Message) -> Verdict:
+        """What is to be done with the next message in the order of delivery."""
+        stream_id, previous = message.stream_id, message.previous_version
+        consumed = self.versions.get(stream_id, self.versions_before.get(stream_id, 0))
+        if message.stream_version <= consumed:
+            return Repeated()
+        if stream_id in self.waiting:
+            return Waiting()
+        if previous is not None and previous > consumed:
+            return Gap(previous)
+        return Next()
+
+    def mark_consumed(self, message: Message) -> None:
+        """The message was applied, or is passed over: `write_versions` will write its version."""
+        self.versions[message.stream_id] = message.stream_version
+
+    async def park(self, record: IncomingRecord, message: Message, reason: str) -> None:
+        """Let the stream wait from this message on."""
+        await parked.park(self.connection, self.consumer, record, message, reason)
+        self.waiting.add(message.stream_id)
+
+    async def add_waiting(self, record: IncomingRecord, message: Message) -> None:
+        """Store one more message of a stream that waits."""
+        await parked.add_message(self.connection, self.consumer, record, message)
+
+    async def write_versions(self) -> None:
+        """Write what was marked as consumed, in the transaction of its effects.
 
         Raises:
             ConsumedElsewhere: a version is not what it was when it was read.
         """
-        if not self.now:
+        if not self.versions:
             return
-        streams = sorted(self.now)
+        streams = sorted(self.versions)
         written = await self.connection.fetchval(
-            NOTE,
+            WRITE_VERSIONS,
             self.consumer,
             streams,
-            [self.before.get(stream_id, 0) for stream_id in streams],
-            [self.now[stream_id] for stream_id in streams],
+            [self.versions_before.get(stream_id, 0) for stream_id in streams],
+            [self.versions[stream_id] for stream_id in streams],
         )
         if written < len(streams):
             raise ConsumedElsewhere(f"{len(streams) - written} of {len(streams)} streams")
 
 
-async def open_ledger(connection: Connection, consumer: str, streams: Iterable[UUID]) -> Ledger:
-    """The versions of some streams, for one transaction."""
-    rows = await connection.fetch(KNOWN, consumer, list(streams))
-    before = {row["stream_id"]: row["version"] for row in rows}
-    return Ledger(connection=connection, consumer=consumer, before=before)
+async def read_versions(
+    connection: Connection, consumer: str, stream_ids: Iterable[UUID]
+) -> dict[UUID, int]:
+    """The last consumed version of each of these streams that has one."""
+    rows = await connection.fetch(READ_VERSIONS, consumer, list(stream_ids))
+    return {row["stream_id"]: row["version"] for row in rows}

@@ -6,9 +6,9 @@ from uuid import UUID
 
 import asyncpg
 
-from shared.inbox import inbox, parked
-from shared.inbox.consumer import TRANSIENT, Consumer, gap, reason_of
-from shared.inbox.inbox import Ledger
+from shared.inbox import parked
+from shared.inbox.consumer import TRANSIENT, Consumer, reason_of
+from shared.inbox.inbox import Gap, Inbox, Repeated
 from shared.inbox.parked import OperatorAction, ParkedMessage
 from shared.messaging.records import message_of
 
@@ -64,11 +64,10 @@ async def redrive_page(
     """Take at most MESSAGES_MAX messages in one transaction: how many passed, what stopped it."""
     name = consumer.name
     async with pool.acquire() as connection, connection.transaction():
-        await parked.hold(connection, name, stream_id)
+        inbox = await Inbox.open_parked(connection, name, stream_id)
         waiting = await parked.list_messages(connection, name, stream_id, MESSAGES_MAX)
-        ledger = await inbox.open_ledger(connection, name, [stream_id])
-        passed, obstacle = await take_up(consumer, ledger, waiting, accept_gap)
-        await ledger.write()
+        passed, obstacle = await take_up(consumer, inbox, waiting, accept_gap)
+        await inbox.write_versions()
         await parked.release(connection, name, stream_id, passed)
         if obstacle:
             await parked.give_reason(connection, name, stream_id, obstacle)
@@ -80,24 +79,24 @@ async def redrive_page(
 
 
 async def take_up(
-    consumer: Consumer, ledger: Ledger, waiting: Sequence[ParkedMessage], accept_gap: bool
+    consumer: Consumer, inbox: Inbox, waiting: Sequence[ParkedMessage], accept_gap: bool
 ) -> tuple[Sequence[int], str | None]:
     """The versions that passed, as a worker would take them, and what stopped the next one."""
     passed: list[int] = []
     for each in waiting:
         message = message_of(each.record)
-        if not ledger.has(message):
-            missing = ledger.gap_before(message)
-            if missing and not accept_gap:
-                return passed, gap(missing)
+        verdict = inbox.verdict(message)
+        if isinstance(verdict, Gap) and not accept_gap:
+            return passed, verdict.reason
+        if not isinstance(verdict, Repeated):
             if not each.discarded:
                 try:
-                    async with ledger.connection.transaction():  # a savepoint for this one message
-                        await consumer.react(ledger.connection, message)
+                    async with inbox.connection.transaction():  # a savepoint for this one message
+                        await consumer.react(inbox.connection, message)
                 except TRANSIENT:
                     raise
                 except Exception as error:
                     return passed, reason_of(error)
-            ledger.note(message)
+            inbox.mark_consumed(message)
         passed.append(each.version)
     return passed, None
