@@ -10,11 +10,15 @@ import pytest
 
 from shared.eventsourcing.errors import VersionConflict
 from shared.inbox import parked
+from shared.inbox.consumer import REASON_CHARACTERS_MAX, Reaction, reactions_of, reason_of
 from shared.inbox.inbox import ConsumedElsewhere, Inbox
 from shared.messaging import wire
+from shared.messaging.messages import Message
 from shared.messaging.records import message_of
 from shared.messaging.wire import OutgoingRecord
+from shared.projections.read_models import ReadModel
 from shared.runtime.identifiers import new_id
+from shared.runtime.postgres import Connection
 from test_support.counter.counted_records import record, records
 from test_support.counter.desk import NAME, Desk
 
@@ -336,3 +340,26 @@ async def test_every_poisoned_stream_of_a_batch_has_its_own_letter(desk: Desk) -
 
     assert set(await desk.reasons()) == set(sick)
     assert versions(desk.letters) == ["1", "1", "1"]
+
+
+def test_a_reason_is_a_line_that_postgresql_and_kafka_take() -> None:
+    reason = reason_of(ValueError("\x00\n \ud800" + "x" * 2 * REASON_CHARACTERS_MAX))
+
+    assert reason.startswith("ValueError: \\x00 \\ud800xx")
+    assert len(reason.encode()) == REASON_CHARACTERS_MAX
+
+
+async def nothing(connection: Connection, message: Message) -> None:
+    """Takes no effect."""
+
+
+async def test_read_models_follow_after_the_domain_has_decided() -> None:
+    async def project(connection: Connection, message: Message) -> None:
+        """Another one."""
+
+    decide: Reaction = nothing
+    model = ReadModel(table="t", topic="users.v1", types=("counted", "moved"), project=project)
+
+    reactions = reactions_of({"users.v1": {"counted": [decide]}}, [model])
+
+    assert reactions == {"users.v1": {"counted": [decide, project], "moved": [project]}}

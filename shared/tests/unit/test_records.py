@@ -1,16 +1,12 @@
-"""What a record says: a message in full, or why it is none. What a reason may look like."""
+"""A record as a message in full, or the reason why it is none."""
 
 from dataclasses import replace
 from uuid import UUID
 
 import pytest
 
-from shared.inbox.consumer import REASON_CHARACTERS_MAX, Reaction, reactions_of, reason_of
-from shared.messaging.messages import Message
 from shared.messaging.records import IncomingRecord, Malformed, message_of
-from shared.projections.read_models import ReadModel
 from shared.runtime.identifiers import new_id
-from shared.runtime.postgres import Connection
 from test_support.counter.counted_records import record
 
 COUNTER = UUID(int=1)
@@ -57,29 +53,6 @@ def with_header(name: str, value: bytes | None) -> IncomingRecord:
 def test_a_record_that_is_no_message_says_why(malformed: IncomingRecord, reason: str) -> None:
     with pytest.raises(Malformed, match=reason):
         message_of(malformed)
-
-
-def test_a_reason_is_a_line_that_postgresql_and_kafka_take() -> None:
-    reason = reason_of(ValueError("\x00\n \ud800" + "x" * 2 * REASON_CHARACTERS_MAX))
-
-    assert reason.startswith("ValueError: \\x00 \\ud800xx")
-    assert len(reason.encode()) == REASON_CHARACTERS_MAX
-
-
-async def nothing(connection: Connection, message: Message) -> None:
-    """Takes no effect."""
-
-
-async def test_read_models_follow_after_the_domain_has_decided() -> None:
-    async def project(connection: Connection, message: Message) -> None:
-        """Another one."""
-
-    decide: Reaction = nothing
-    model = ReadModel(table="t", topic="users.v1", types=("counted", "moved"), project=project)
-
-    reactions = reactions_of({"users.v1": {"counted": [decide]}}, [model])
-
-    assert reactions == {"users.v1": {"counted": [decide, project], "moved": [project]}}
 
 
 def test_ids_of_records_differ() -> None:

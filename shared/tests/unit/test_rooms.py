@@ -1,6 +1,8 @@
 """The rooms of `shared` import downwards only: the contract, and the faults that it finds."""
 
+import importlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -63,6 +65,19 @@ def test_the_outbox_needs_only_health_checks_of_web(graph: grimp.ImportGraph) ->
     )
 
     assert {each["imported"] for each in imports} == {"shared.web.health"}
+
+
+@pytest.mark.parametrize("room", [room for rooms in read_layers() for room in rooms])
+def test_the_card_of_a_room_names_files_that_exist(room: str) -> None:
+    card = importlib.import_module(f"shared.{room}").__doc__ or ""
+
+    tests = re.findall(r"`(tests/\S+\.py)`", card)
+    assert tests
+    assert [each for each in tests if not (CHECKOUT / "shared" / each).exists()] == []
+    modules = re.findall(r"`(\w+\.py)`", card)
+    assert modules
+    folder = CHECKOUT / "shared/src/shared" / room
+    assert [each for each in modules if not (folder / each).exists()] == []
 
 
 @pytest.mark.parametrize(

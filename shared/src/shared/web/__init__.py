@@ -1,0 +1,12 @@
+"""The HTTP edge of a service: authentication, limits, problems, and repeatable requests.
+
+Comes in: HTTP requests with a bearer token, an Idempotency-Key and an If-Match header.
+Goes out: commands to `eventsourcing` (`write_requests`), responses, problem documents (RFC 9457),
+an OpenAPI document, health checks, request spans.
+Guarantees: no request without a valid token and scope (`tests/unit/test_auth.py`); slow, large and
+too many requests are bounded (`tests/integration/test_connections.py`,
+`tests/unit/test_limits.py`);
+a repeated request is answered from its stored response, which is kept for 72 hours
+(`tests/integration/test_idempotency.py`).
+Read `http.py` first, then `write_requests.py`.
+"""
