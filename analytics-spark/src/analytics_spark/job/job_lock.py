@@ -1,6 +1,6 @@
 """The lock that the one job which may write the tables holds, and so the sign that a job runs."""
 
-from analytics_spark.serving.hour_queries import Connection
+from shared.runtime.postgres import Connection
 
 WRITER_LOCK = 0x63656C6C
 """First key of the advisory lock that lets one job write these tables; the second one is the number

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import asyncpg
 
-from analytics_spark.serving.hour_queries import Connection
+from shared.runtime.postgres import Connection
 
 HOURS_PER_CHANGE_MAX = 1000
 """Whoever missed more than that does better to read all hours anew."""

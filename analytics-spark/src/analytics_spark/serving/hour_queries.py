@@ -8,11 +8,10 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 import asyncpg
-from asyncpg.pool import PoolConnectionProxy
 
 from analytics_spark.job.checkpoint import Offsets, Ranges
+from shared.runtime.postgres import Connection
 
-Connection = asyncpg.Connection | PoolConnectionProxy
 Split = Literal["origin", "item", "address", "gender", "type"]
 
 HOUR = timedelta(hours=1)

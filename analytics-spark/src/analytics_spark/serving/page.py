@@ -36,13 +36,13 @@ from analytics_spark.serving.chart import (
 from analytics_spark.serving.dependencies import FeedSlot, ResourcesDep
 from analytics_spark.serving.hour_queries import (
     HOUR,
-    Connection,
     Epoch,
     Split,
     Totals,
     is_final,
     lag,
 )
+from shared.runtime.postgres import Connection
 from shared.web.field_types import Hour
 from shared.web.limits import Rates
 
