@@ -54,6 +54,11 @@ class SmallJob:
         self._advance_watermark()
         return self
 
+    @property
+    def watermark(self) -> int:
+        """Of the next batch, in milliseconds; 0 before there is one."""
+        return self._watermark
+
     def cells(self) -> dict[Cell, Amounts]:
         """Cells of which something is left, by their key."""
         return {
