@@ -59,9 +59,9 @@ class RunningJob:
         reader: psycopg.Connection,
         generation: Generation = FIRST,
     ) -> None:
-        checkpoint_dir = generation.checkpoint_in(settings.checkpoint_dir)
+        self._checkpoint = generation.get_checkpoint(settings.checkpoint_dir)
         self._spark = spark
-        self._settings = settings.model_copy(update={"checkpoint_dir": checkpoint_dir})
+        self._settings = settings.model_copy(update={"checkpoint_dir": self._checkpoint.path})
         self._reader = reader
         self._generation = generation
         self._running: StreamingQuery | None = None
@@ -83,13 +83,13 @@ class RunningJob:
         self, wrap: Callable[[Sink], Sink] = lambda plain: plain
     ) -> Iterator[StreamingQuery]:
         """All that is read inside, one and the same query reads: a start takes seconds."""
-        dsn, checkpoint_dir = self._settings.database_dsn, self._settings.checkpoint_dir
+        dsn, checkpoint = self._settings.database_dsn, self._checkpoint
         buckets, generation = self._settings.buckets, self._generation
-        with writer.open_writer(dsn, checkpoint_dir, buckets, generation) as connection:
+        with writer.open_writer(dsn, checkpoint, buckets, generation) as connection:
             frame = query.outcomes(self._spark, self._settings)
             write_dead_letter = partial(dead_letters.write_dead_letter, self._settings.brokers)
             write = wrap(
-                sink.sink_into(connection, checkpoint_dir, buckets, write_dead_letter, generation)
+                sink.sink_into(connection, checkpoint, buckets, write_dead_letter, generation)
             )
             self._running = query.start(frame, write, self._settings)
             try:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from analytics_spark.job import dead_letters, query, sink, writer
+from analytics_spark.job.checkpoint import Checkpoint
 from analytics_spark.settings import JobSettings
 from shared.eventsourcing.event_store import partition_of
 from shared.messaging import kafka, wire
@@ -88,10 +89,11 @@ def try_history(
 
 def count_all(spark: SparkSession, settings: JobSettings) -> None:
     """Run the job over all that the topics hold now. Raises what ends the query."""
-    dsn, checkpoint_dir, buckets = settings.database_dsn, settings.checkpoint_dir, settings.buckets
-    with writer.open_writer(dsn, checkpoint_dir, buckets) as connection:
+    dsn, buckets = settings.database_dsn, settings.buckets
+    checkpoint = Checkpoint(settings.checkpoint_dir)
+    with writer.open_writer(dsn, checkpoint, buckets) as connection:
         write_dead_letter = partial(dead_letters.write_dead_letter, settings.brokers)
-        write = sink.sink_into(connection, checkpoint_dir, buckets, write_dead_letter)
+        write = sink.sink_into(connection, checkpoint, buckets, write_dead_letter)
         running = query.start(query.outcomes(spark, settings), write, settings, to_the_end=True)
         try:
             if not running.awaitTermination(READ_SECONDS_MAX):

@@ -14,6 +14,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from analytics_spark.job import sink
 from analytics_spark.job.batch import Batch, Tally
 from analytics_spark.job.cells import DELTAS, KEY, VALUES
+from analytics_spark.job.checkpoint import Checkpoint
 from analytics_spark.job.records import BAD
 from analytics_spark.job.writer import open_writer
 from analytics_spark.serving.api import create_app
@@ -54,7 +55,7 @@ def store_sample(dsn: str, checkpoint_dir: Path) -> None:
         samples=[],
         bad_records=BAD.empty_table(),
     )
-    with open_writer(dsn, checkpoint_dir, batch.buckets) as connection:
+    with open_writer(dsn, Checkpoint(checkpoint_dir), batch.buckets) as connection:
         assert sink.apply(connection, batch, "ab" * 16)
 
 

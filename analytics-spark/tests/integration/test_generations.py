@@ -17,8 +17,9 @@ LILY = JACK | {"user_id": "Lily"}
 
 
 def fill(dsn: str, folder: Path, generation: Generation, *deltas: dict[str, object]) -> None:
-    checkpoint_dir = generation.checkpoint_in(folder)
-    with writer.open_writer(dsn, checkpoint_dir, BUCKETS, generation) as connection:
+    with writer.open_writer(
+        dsn, generation.get_checkpoint(folder), BUCKETS, generation
+    ) as connection:
         assert sink.apply(connection, one_batch(0, *deltas), "0" * 32, generation)
 
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from analytics_spark.job.batch import Tally
-from analytics_spark.job.checkpoint import Offsets
+from analytics_spark.job.checkpoint import Checkpoint, Offsets
 from analytics_spark.job.writer import open_writer
 from analytics_spark.serving import page
 from analytics_spark.serving.api import create_app
@@ -85,7 +85,7 @@ async def visitor(
 @pytest.fixture
 def writer(tables: str, tmp_path: Path) -> Iterator[Writer]:
     """A job runs as long as this is there."""
-    with open_writer(tables, tmp_path, BUCKETS) as connection:
+    with open_writer(tables, Checkpoint(tmp_path), BUCKETS) as connection:
         yield Writer(connection=connection)
 
 
@@ -246,7 +246,7 @@ async def test_without_kafka_what_waits_is_unknown(
 async def test_without_a_job_the_page_says_since_when_the_numbers_stand_still(
     visitor: httpx.AsyncClient, tables: str, tmp_path: Path
 ) -> None:
-    with open_writer(tables, tmp_path, BUCKETS) as connection:
+    with open_writer(tables, Checkpoint(tmp_path), BUCKETS) as connection:
         writer = Writer(connection=connection)
         writer.commit(purchase(HOUR))
         [(committed_at,)] = connection.execute("SELECT committed_at FROM epochs").fetchall()

@@ -13,6 +13,7 @@ import pytest
 from playwright.async_api import Browser, Page, Route, ViewportSize, expect
 
 from analytics_spark.job.batch import Tally
+from analytics_spark.job.checkpoint import Checkpoint
 from analytics_spark.job.writer import open_writer
 from analytics_spark.serving import page as page_module
 from analytics_spark.serving import stream
@@ -51,7 +52,7 @@ class Visit:
 
 @pytest.fixture
 def writer(tables: str, tmp_path: Path) -> Iterator[Writer]:
-    with open_writer(tables, tmp_path, BUCKETS) as connection:
+    with open_writer(tables, Checkpoint(tmp_path), BUCKETS) as connection:
         yield Writer(connection=connection)
 
 
@@ -244,7 +245,7 @@ async def test_the_page_says_that_no_job_runs_and_goes_on_when_one_does(
     await expect(visit.page.locator("#empty")).to_contain_text("make demo")
     await visit.page.screenshot(path=screenshots / "page-empty.png", full_page=True)
 
-    with open_writer(tables, tmp_path, BUCKETS) as connection:
+    with open_writer(tables, Checkpoint(tmp_path), BUCKETS) as connection:
         writer = Writer(connection=connection)
         await commit(writer, *SAMPLE, watermark=-90)
         await expect(visit.page.locator("#job-down")).to_have_count(0)

@@ -8,7 +8,8 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from analytics_spark.job import checkpoint, job, writer
+from analytics_spark.job import job, writer
+from analytics_spark.job.checkpoint import Checkpoint
 from analytics_spark.job.generations import FIRST
 from analytics_spark.job.writer import NotTheWriter
 from analytics_spark.operations import rescale
@@ -31,8 +32,8 @@ def split(spark: SparkSession, settings: JobSettings, monkeypatch: pytest.Monkey
 
 
 def partitions_of(settings: JobSettings) -> int | None:
-    newest = checkpoint.newest_batch(settings.checkpoint_dir, "offsets")
-    return checkpoint.partitions(settings.checkpoint_dir, newest)
+    checkpoint = Checkpoint(settings.checkpoint_dir)
+    return checkpoint.get_partitions(checkpoint.newest_planned)
 
 
 def test_from_2_partitions_to_4_and_back_all_is_exact(
@@ -145,7 +146,7 @@ def test_a_rescale_that_was_interrupted_has_to_be_repeated(
 ) -> None:
     live.read(*sample())
     split(4)
-    newest = checkpoint.newest_batch(settings.checkpoint_dir, "commits")
+    newest = Checkpoint(settings.checkpoint_dir).newest_done
     (settings.checkpoint_dir / "commits" / f"{newest}").unlink()
 
     with (

@@ -13,6 +13,7 @@ import pytest
 from analytics_spark.job import sink
 from analytics_spark.job import writer as writing
 from analytics_spark.job.batch import Batch, Tally, instant
+from analytics_spark.job.checkpoint import Checkpoint
 from analytics_spark.job.writer import NotTheWriter, open_writer
 from test_support.analytics.histories import HOUR
 from test_support.analytics.one_batch import BUCKETS, JACK, QUERY_ID, one_batch
@@ -29,7 +30,7 @@ def apply(writer: psycopg.Connection, *batches: Batch) -> Sequence[bool]:
 
 @pytest.fixture
 def writer(tables: str, tmp_path: Path) -> Iterator[psycopg.Connection]:
-    with open_writer(tables, tmp_path, BUCKETS) as connection:
+    with open_writer(tables, Checkpoint(tmp_path), BUCKETS) as connection:
         yield connection
 
 
@@ -137,7 +138,10 @@ def test_a_second_writer_is_refused(
     writer: psycopg.Connection, tables: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writing, "LOCK_WAIT_SECONDS", 0)
-    with pytest.raises(NotTheWriter, match="another job"), open_writer(tables, tmp_path, BUCKETS):
+    with (
+        pytest.raises(NotTheWriter, match="another job"),
+        open_writer(tables, Checkpoint(tmp_path), BUCKETS),
+    ):
         pass
 
 
@@ -145,10 +149,10 @@ def test_a_second_writer_takes_over_when_the_first_ends(tables: str, tmp_path: P
     taken = threading.Event()
 
     def wait_and_take() -> None:
-        with open_writer(tables, tmp_path, BUCKETS):
+        with open_writer(tables, Checkpoint(tmp_path), BUCKETS):
             taken.set()
 
-    with open_writer(tables, tmp_path, BUCKETS):
+    with open_writer(tables, Checkpoint(tmp_path), BUCKETS):
         second = threading.Thread(target=wait_and_take)
         second.start()
         assert not taken.is_set()
@@ -163,7 +167,10 @@ def test_a_lost_checkpoint_is_refused(
     apply(writer, one_batch(0, JACK))
     writer.close()
 
-    with pytest.raises(NotTheWriter, match="holds none"), open_writer(tables, tmp_path, BUCKETS):
+    with (
+        pytest.raises(NotTheWriter, match="holds none"),
+        open_writer(tables, Checkpoint(tmp_path), BUCKETS),
+    ):
         pass
 
 
@@ -200,7 +207,7 @@ def test_tables_that_fit_their_checkpoint_are_taken_up(
     writer.close()
     write_checkpoint(tmp_path, done=done, planned=planned)
 
-    with open_writer(tables, tmp_path, BUCKETS) as connection:
+    with open_writer(tables, Checkpoint(tmp_path), BUCKETS) as connection:
         assert apply(connection, one_batch(planned, JACK)) == [planned != stored]
 
 
@@ -210,7 +217,7 @@ def test_lost_tables_are_refused(tables: str, tmp_path: Path) -> None:
 
     with (
         pytest.raises(NotTheWriter, match=r"are of no batch, .* has done batch 0 .* empty both"),
-        open_writer(tables, tmp_path, BUCKETS),
+        open_writer(tables, Checkpoint(tmp_path), BUCKETS),
     ):
         pass
 
@@ -224,7 +231,7 @@ def test_tables_put_back_from_an_old_copy_are_refused(
 
     with (
         pytest.raises(NotTheWriter, match=r"are of batch 9, .* has done batch 10 "),
-        open_writer(tables, tmp_path, BUCKETS),
+        open_writer(tables, Checkpoint(tmp_path), BUCKETS),
     ):
         pass
 
@@ -239,7 +246,7 @@ def test_a_checkpoint_put_back_from_an_old_copy_is_refused(
 
     with (
         pytest.raises(NotTheWriter, match=r"are of batch 12, .* planned batch 11:"),
-        open_writer(tables, tmp_path, BUCKETS),
+        open_writer(tables, Checkpoint(tmp_path), BUCKETS),
     ):
         pass
 
@@ -254,7 +261,7 @@ def test_another_number_of_buckets_is_refused(
 
     with (
         pytest.raises(NotTheWriter, match="8 buckets for ever, but BUCKETS is 4: set it to 8"),
-        open_writer(tables, tmp_path, 4),
+        open_writer(tables, Checkpoint(tmp_path), 4),
     ):
         pass
 

@@ -18,6 +18,7 @@ import httpx
 import pytest
 
 from analytics_spark.job import sink
+from analytics_spark.job.checkpoint import Checkpoint
 from analytics_spark.job.writer import open_writer
 from analytics_spark.serving import change_feed, hour_queries, stream
 from analytics_spark.serving.api import create_app
@@ -90,7 +91,7 @@ async def next_of(events: AsyncIterator[Heard]) -> Heard:
 
 @pytest.fixture
 def writer(tables: str, tmp_path: Path) -> Iterator[Writer]:
-    with open_writer(tables, tmp_path, BUCKETS) as connection:
+    with open_writer(tables, Checkpoint(tmp_path), BUCKETS) as connection:
         yield Writer(connection=connection)
 
 

@@ -1,44 +1,52 @@
-"""What the files of a checkpoint say."""
+"""What the files of a checkpoint hold."""
 
 import json
 from pathlib import Path
 
-from analytics_spark.job import checkpoint
+from analytics_spark.job.checkpoint import Checkpoint
 
 LOG = """v1
-{"batchWatermarkMs":0,"batchTimestampMs":1795231772826,"conf":{}}
+{"batchWatermarkMs":0,"batchTimestampMs":1795231772826,"conf":%s}
 %s
 -
 %s"""
 
 
-def write_offsets(folder: Path, batch_id: int, *sources: object) -> None:
+def write_offsets(
+    folder: Path, batch_id: int, *sources: object, partitions: int | None = None
+) -> None:
     (folder / "offsets").mkdir(exist_ok=True)
-    log = folder / "offsets" / str(batch_id)
-    log.write_text(LOG % tuple(json.dumps(source) for source in sources))
+    conf = {} if partitions is None else {"spark.sql.shuffle.partitions": str(partitions)}
+    plan = folder / "offsets" / str(batch_id)
+    plan.write_text(LOG % tuple(json.dumps(each) for each in (conf, *sources)))
 
 
-def test_a_new_checkpoint_belongs_to_nobody(tmp_path: Path) -> None:
-    assert checkpoint.query_id(tmp_path) is None
+def write_commit(folder: Path, batch_id: int) -> None:
+    (folder / "commits").mkdir(exist_ok=True)
+    (folder / "commits" / str(batch_id)).touch()
+
+
+def test_a_new_checkpoint_has_no_owner(tmp_path: Path) -> None:
+    assert Checkpoint(tmp_path).query_id is None
 
     (tmp_path / "metadata").write_text('{"id":"adf1b235-9425-490f-89b3-fff865d8fefe"}')
-    assert checkpoint.query_id(tmp_path) == "adf1b235-9425-490f-89b3-fff865d8fefe"
+    assert Checkpoint(tmp_path).query_id == "adf1b235-9425-490f-89b3-fff865d8fefe"
 
 
 def test_the_newest_batch_is_found_by_number(tmp_path: Path) -> None:
-    assert checkpoint.newest_batch(tmp_path, "offsets") == -1
+    assert Checkpoint(tmp_path).newest_planned == -1
 
     for batch_id in (2, 9, 10):
         write_offsets(tmp_path, batch_id, {}, {})
     (tmp_path / "offsets" / ".11.crc").touch()
-    assert checkpoint.newest_batch(tmp_path, "offsets") == 10
+    assert Checkpoint(tmp_path).newest_planned == 10
 
 
 def test_a_batch_reads_from_the_end_of_the_one_before(tmp_path: Path) -> None:
     write_offsets(tmp_path, 4, {"users.v1": {"0": 2}}, {"orders.v1": {"0": 5, "1": 0}})
     write_offsets(tmp_path, 5, {"users.v1": {"0": 2}}, {"orders.v1": {"0": 8, "1": 1}})
 
-    assert checkpoint.read_by(tmp_path, 5) == {
+    assert Checkpoint(tmp_path).get_ranges(5) == {
         "users.v1": {"0": [2, 2]},
         "orders.v1": {"0": [5, 8], "1": [0, 1]},
     }
@@ -47,4 +55,27 @@ def test_a_batch_reads_from_the_end_of_the_one_before(tmp_path: Path) -> None:
 def test_the_first_batch_reads_from_the_beginning(tmp_path: Path) -> None:
     write_offsets(tmp_path, 0, {"users.v1": {"0": 2}}, {})
 
-    assert checkpoint.read_by(tmp_path, 0) == {"users.v1": {"0": [0, 2]}}
+    assert Checkpoint(tmp_path).get_ranges(0) == {"users.v1": {"0": [0, 2]}}
+
+
+def test_a_batch_has_the_partitions_that_it_was_planned_with(tmp_path: Path) -> None:
+    write_offsets(tmp_path, 0, {}, {}, partitions=2)
+    write_offsets(tmp_path, 1, {}, {})
+
+    assert Checkpoint(tmp_path).get_partitions(0) == 2
+    assert Checkpoint(tmp_path).get_partitions(1) is None
+    assert Checkpoint(tmp_path).get_partitions(2) is None
+
+
+def test_a_batch_that_only_split_the_state_did_not_go_through_the_sink(tmp_path: Path) -> None:
+    for batch_id, partitions in enumerate((2, 2, 4)):
+        write_offsets(tmp_path, batch_id, {}, {}, partitions=partitions)
+        write_commit(tmp_path, batch_id)
+
+    assert [Checkpoint(tmp_path).is_rescale(batch_id) for batch_id in range(3)] == [
+        False,
+        False,
+        True,
+    ]
+    assert Checkpoint(tmp_path).newest_done == 2
+    assert Checkpoint(tmp_path).newest_sunk == 1

@@ -3,14 +3,13 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import Row
 
-from analytics_spark.job import checkpoint
 from analytics_spark.job.blobs import from_bytes
 from analytics_spark.job.cells import DELTAS, HOUR_MILLISECONDS, total
+from analytics_spark.job.checkpoint import Checkpoint, Ranges
 from analytics_spark.job.records import BAD
 from analytics_spark.job.tracing import SampledOrder
 
@@ -36,7 +35,7 @@ class Batch:
     query_id: str
     batch_id: int
     buckets: int
-    offsets: checkpoint.Ranges
+    offsets: Ranges
     watermark: datetime | None
     latest_order_at: datetime | None
     tally: Tally
@@ -45,15 +44,15 @@ class Batch:
     bad_records: pa.Table
 
 
-def batch_of(rows: Sequence[Row], batch_id: int, checkpoint_dir: Path, buckets: int) -> Batch:
+def batch_of(rows: Sequence[Row], batch_id: int, checkpoint: Checkpoint, buckets: int) -> Batch:
     """The rows of the operator, one for each bucket that had input, as one batch."""
-    query_id = checkpoint.query_id(checkpoint_dir)
+    query_id = checkpoint.query_id
     assert query_id is not None  # Spark writes it before the first batch
     return Batch(
         query_id=query_id,
         batch_id=batch_id,
         buckets=buckets,
-        offsets=checkpoint.read_by(checkpoint_dir, batch_id),
+        offsets=checkpoint.get_ranges(batch_id),
         watermark=instant(max((row["watermark"] for row in rows), default=None)),
         latest_order_at=instant(
             max((row["latest"] for row in rows if row["latest"] is not None), default=None)

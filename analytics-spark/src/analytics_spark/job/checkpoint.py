@@ -1,8 +1,8 @@
-"""What a checkpoint on disk tells about its query: who it is, and what a batch reads."""
+"""The files of a checkpoint: whose query it is, and what a batch reads. Spark writes them."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 Offsets = dict[str, dict[str, int]]
 """End offsets (not included) by topic and partition."""
@@ -11,73 +11,87 @@ Ranges = dict[str, dict[str, list[int]]]
 """[first, end] by topic and partition, end not included."""
 
 
-def query_id(checkpoint: Path) -> str | None:
-    """The id of the query that owns the checkpoint; None before it ever ran."""
-    metadata = checkpoint / "metadata"
-    if not metadata.exists():
-        return None
-    identity: str = json.loads(metadata.read_text())["id"]
-    return identity
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A query's checkpoint in a local folder, which need not exist yet. Nothing is cached."""
 
+    path: Path
 
-def newest_batch(checkpoint: Path, log: Literal["offsets", "commits"]) -> int:
-    """The newest batch that Spark planned (offsets) or has done (commits); -1 for none."""
-    names = (entry.name for entry in (checkpoint / log).glob("*"))
-    return max((int(name) for name in names if name.isdecimal()), default=-1)
+    @property
+    def query_id(self) -> str | None:
+        """The id of the query that owns the checkpoint; None before its first start."""
+        metadata = self.path / "metadata"
+        if not metadata.exists():
+            return None
+        identity: str = json.loads(metadata.read_text())["id"]
+        return identity
 
+    @property
+    def newest_planned(self) -> int:
+        """The newest batch that Spark has planned; -1 for none."""
+        return newest_in(self.path / "offsets")
 
-def partitions(checkpoint: Path, batch_id: int) -> int | None:
-    """Into how many partitions the state is split for a batch; None when the batch is not there.
+    @property
+    def newest_done(self) -> int:
+        """The newest batch that Spark noted as done; -1 for none."""
+        return newest_in(self.path / "commits")
 
-    Spark runs a batch with the settings that it was planned with, whatever they are now.
-    """
-    log = checkpoint / "offsets" / str(batch_id)
-    lines = log.read_text().splitlines() if log.exists() else []
-    if len(lines) < 2:
-        return None
-    planned: dict[str, dict[str, str]] = json.loads(lines[1])
-    number = planned["conf"].get("spark.sql.shuffle.partitions")
-    return int(number) if number else None
+    @property
+    def newest_sunk(self) -> int:
+        """The newest batch that is done and went through the sink; -1 for none."""
+        batch_id = self.newest_done
+        while self.is_rescale(batch_id):
+            batch_id -= 1
+        return batch_id
 
+    def get_partitions(self, batch_id: int) -> int | None:
+        """Into how many partitions the state is split for a batch; None for an unknown batch.
 
-def is_rescale(checkpoint: Path, batch_id: int) -> bool:
-    """Whether a batch only split the state otherwise: it read nothing, and the sink has not seen
-    it."""
-    before, after = (partitions(checkpoint, each) for each in (batch_id - 1, batch_id))
-    return None not in (before, after) and before != after
+        Spark runs a batch with the settings that it was planned with, whatever they are now.
+        """
+        lines = self._read_plan(batch_id)
+        if len(lines) < 2:
+            return None
+        planned: dict[str, dict[str, str]] = json.loads(lines[1])
+        number = planned["conf"].get("spark.sql.shuffle.partitions")
+        return int(number) if number else None
 
+    def is_rescale(self, batch_id: int) -> bool:
+        """Whether a batch only changed the number of partitions: it read nothing, and the sink has
+        not seen it."""
+        before, after = (self.get_partitions(each) for each in (batch_id - 1, batch_id))
+        return None not in (before, after) and before != after
 
-def newest_sunk(checkpoint: Path) -> int:
-    """The newest batch that is done and went through the sink; -1 for none."""
-    batch_id = newest_batch(checkpoint, "commits")
-    while is_rescale(checkpoint, batch_id):
-        batch_id -= 1
-    return batch_id
+    def get_end_offsets(self, batch_id: int) -> Offsets:
+        """Where a batch ends; empty for a batch that is not (or no longer) there."""
+        merged: Offsets = {}
+        for line in self._read_plan(batch_id)[2:]:
+            if line != "-":
+                merged |= json.loads(line)
+        return merged
 
-
-def end_offsets(checkpoint: Path, batch_id: int) -> Offsets:
-    """Where a batch ends; nothing for a batch that is not (or no longer) there.
-
-    Spark writes the file before it runs the batch: a version, a line about the batch, and a line
-    for each source, which is JSON, or "-" when the source had nothing ever.
-    """
-    log = checkpoint / "offsets" / str(batch_id)
-    if not log.exists():
-        return {}
-    merged: Offsets = {}
-    for line in log.read_text().splitlines()[2:]:
-        if line != "-":
-            merged |= json.loads(line)
-    return merged
-
-
-def read_by(checkpoint: Path, batch_id: int) -> Ranges:
-    """What a batch reads."""
-    before, after = end_offsets(checkpoint, batch_id - 1), end_offsets(checkpoint, batch_id)
-    return {
-        topic: {
-            partition: [before.get(topic, {}).get(partition, 0), end]
-            for partition, end in partitions.items()
+    def get_ranges(self, batch_id: int) -> Ranges:
+        """What a batch reads."""
+        before, after = self.get_end_offsets(batch_id - 1), self.get_end_offsets(batch_id)
+        return {
+            topic: {
+                partition: [before.get(topic, {}).get(partition, 0), end]
+                for partition, end in partitions.items()
+            }
+            for topic, partitions in after.items()
         }
-        for topic, partitions in after.items()
-    }
+
+    def _read_plan(self, batch_id: int) -> list[str]:
+        """Lines of the file that Spark writes before it runs a batch; empty when there is none.
+
+        They are a version, JSON about the batch, and a line for each source: its end offsets as
+        JSON, or "-" when the source never had a record.
+        """
+        plan = self.path / "offsets" / str(batch_id)
+        return plan.read_text().splitlines() if plan.exists() else []
+
+
+def newest_in(log: Path) -> int:
+    """The highest number of a file in a folder with one file for each batch; -1 for none."""
+    names = (entry.name for entry in log.glob("*"))
+    return max((int(name) for name in names if name.isdecimal()), default=-1)

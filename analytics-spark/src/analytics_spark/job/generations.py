@@ -8,6 +8,8 @@ from pathlib import Path
 import psycopg
 from psycopg.rows import class_row
 
+from analytics_spark.job.checkpoint import Checkpoint
+
 TABLES = ("cells", "epochs", "batches")
 """What a generation has."""
 
@@ -78,8 +80,9 @@ class Generation:
     def schema(self) -> str:
         return f"generation_{self.number}"
 
-    def checkpoint_in(self, folder: Path) -> Path:
-        return folder / self.checkpoint
+    def get_checkpoint(self, folder: Path) -> Checkpoint:
+        """`folder` is the setting CHECKPOINT_DIR, which all generations share."""
+        return Checkpoint(folder / self.checkpoint)
 
     @property
     def was_shown(self) -> bool:

@@ -79,20 +79,18 @@ def filling(
 ) -> Iterator[Callable[..., StreamingQuery]]:
     """All that the query needs which fills a generation; starts it, with the options of
     `query.start`. Bad records go to the dead letter topics, if `write_dead_letter` is not given."""
-    checkpoint_dir = generation.checkpoint_in(settings.checkpoint_dir)
-    own = settings.model_copy(update={"checkpoint_dir": checkpoint_dir})
+    checkpoint = generation.get_checkpoint(settings.checkpoint_dir)
+    own = settings.model_copy(update={"checkpoint_dir": checkpoint.path})
     dsn, buckets = settings.database_dsn, settings.buckets
-    with writer.open_writer(dsn, checkpoint_dir, buckets, generation) as connection:
-        writer.refuse_other_partitions(checkpoint_dir, settings.shuffle_partitions)
+    with writer.open_writer(dsn, checkpoint, buckets, generation) as connection:
+        writer.refuse_other_partitions(checkpoint, settings.shuffle_partitions)
         spark = open_session(own)
         try:
             query.begin_first_batch(spark, own)
             frame = query.outcomes(spark, own)
             copy = partial(dead_letters.write_dead_letter, settings.brokers)
             write_dead_letter = write_dead_letter or copy
-            write = sink.sink_into(
-                connection, checkpoint_dir, buckets, write_dead_letter, generation
-            )
+            write = sink.sink_into(connection, checkpoint, buckets, write_dead_letter, generation)
             yield partial(query.start, frame, write, own)
         finally:
             spark.stop()

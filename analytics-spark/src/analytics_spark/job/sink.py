@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import psycopg
 import pyarrow as pa
@@ -15,6 +14,7 @@ from pyspark.sql import DataFrame
 
 from analytics_spark.job import generations, tracing
 from analytics_spark.job.batch import EPOCH, Batch, batch_of
+from analytics_spark.job.checkpoint import Checkpoint
 from analytics_spark.job.generations import FIRST, Generation
 from shared.runtime import failpoints, telemetry
 from shared.runtime.failpoints import Failpoint
@@ -94,7 +94,7 @@ DELETE_EMPTY = """
 
 def sink_into(
     connection: psycopg.Connection,
-    checkpoint_dir: Path,
+    checkpoint: Checkpoint,
     buckets: int,
     write_dead_letter: Callable[[pa.Table], None],
     generation: Generation = FIRST,
@@ -107,7 +107,7 @@ def sink_into(
     def sink(frame: DataFrame, batch_id: int) -> None:
         began_at = time.time_ns()
         # One action only: a second one would run the operator again, on its state of before.
-        batch = batch_of(frame.collect(), batch_id, checkpoint_dir, buckets)
+        batch = batch_of(frame.collect(), batch_id, checkpoint, buckets)
         failpoints.hit(Failpoint.BATCH_RECEIVED)
         if batch.bad_records.num_rows:
             write_dead_letter(batch.bad_records)

@@ -3,11 +3,10 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import psycopg
 
-from analytics_spark.job import checkpoint
+from analytics_spark.job.checkpoint import Checkpoint
 from analytics_spark.job.generations import FIRST, Generation
 from analytics_spark.job.job_lock import WRITER_LOCK
 
@@ -48,11 +47,11 @@ class NotTheWriter(Exception):
 
 @contextmanager
 def open_writer(
-    dsn: str, checkpoint_dir: Path, buckets: int, generation: Generation = FIRST
+    dsn: str, checkpoint: Checkpoint, buckets: int, generation: Generation = FIRST
 ) -> Iterator[psycopg.Connection]:
     """The connection of the only writer of a generation; the lock goes with the connection.
 
-    `checkpoint_dir` is the generation's own.
+    `checkpoint` is the generation's own.
 
     The epoch row alone would keep a second job on the same checkpoint from counting twice; the lock
     also stops one with a checkpoint of its own.
@@ -70,8 +69,8 @@ def open_writer(
     ) as connection:
         connection.execute(SEARCH_PATH, [generation.schema])
         take_lock(connection, generation)
-        refuse_other_checkpoint(connection, checkpoint_dir)
-        refuse_other_state(connection, checkpoint_dir)
+        refuse_other_checkpoint(connection, checkpoint)
+        refuse_other_state(connection, checkpoint)
         refuse_other_buckets(connection, buckets)
         connection.execute(CREATE_DELTAS)
         yield connection
@@ -91,17 +90,17 @@ def try_lock(connection: psycopg.Connection, generation: Generation) -> bool:
     return connection.execute(TRY_LOCK, keys).fetchone() == (True,)
 
 
-def refuse_other_checkpoint(connection: psycopg.Connection, checkpoint_dir: Path) -> None:
+def refuse_other_checkpoint(connection: psycopg.Connection, checkpoint: Checkpoint) -> None:
     """A new checkpoint reads the topics from their beginning: all orders would count again."""
-    owner = checkpoint.query_id(checkpoint_dir)
+    owner = checkpoint.query_id
     others = [str(row[0]) for row in connection.execute(OWNERS) if str(row[0]) != owner]
     if others:
         raise NotTheWriter(
-            f"the cells belong to query {others[0]}, but {checkpoint_dir} holds {owner or 'none'}"
+            f"the cells belong to query {others[0]}, but {checkpoint.path} holds {owner or 'none'}"
         )
 
 
-def refuse_other_state(connection: psycopg.Connection, checkpoint_dir: Path) -> None:
+def refuse_other_state(connection: psycopg.Connection, checkpoint: Checkpoint) -> None:
     """Tables or a checkpoint that were lost, or put back from a copy, do not fit the other one.
 
     Tables that are behind lack batches which Spark does not run again. Tables that are ahead refuse
@@ -110,11 +109,11 @@ def refuse_other_state(connection: psycopg.Connection, checkpoint_dir: Path) -> 
     """
     row = connection.execute(NEWEST_BATCH).fetchone()
     assert row is not None  # an aggregate without GROUP BY always has a row
-    done = checkpoint.newest_sunk(checkpoint_dir)
-    planned = checkpoint.newest_batch(checkpoint_dir, "offsets")
+    done = checkpoint.newest_sunk
+    planned = checkpoint.newest_planned
     if not done <= row[0] <= planned:
         raise NotTheWriter(
-            f"the cells are of {batch_name(row[0])}, but {checkpoint_dir} has done"
+            f"the cells are of {batch_name(row[0])}, but {checkpoint.path} has done"
             f" {batch_name(done)} and planned {batch_name(planned)}: put back the tables and the"
             " checkpoint of one moment, or empty both to count anew from the beginning"
         )
@@ -134,17 +133,17 @@ def refuse_other_buckets(connection: psycopg.Connection, buckets: int) -> None:
         )
 
 
-def refuse_other_partitions(checkpoint_dir: Path, partitions: int | None) -> None:
+def refuse_other_partitions(checkpoint: Checkpoint, partitions: int | None) -> None:
     """Spark would go on with the number that the checkpoint has, and say nothing.
 
     Raises:
         NotTheWriter: `partitions` are asked for and the state has another number, or it was not
             split to its end.
     """
-    done = checkpoint.newest_batch(checkpoint_dir, "commits")
-    planned = checkpoint.newest_batch(checkpoint_dir, "offsets")
-    there = checkpoint.partitions(checkpoint_dir, planned)
-    if planned > done and checkpoint.is_rescale(checkpoint_dir, planned):
+    done = checkpoint.newest_done
+    planned = checkpoint.newest_planned
+    there = checkpoint.get_partitions(planned)
+    if planned > done and checkpoint.is_rescale(planned):
         raise NotTheWriter(
             f"a rescale to {there} partitions was interrupted: repeat `make rescale"
             f" partitions={there}`"

@@ -208,7 +208,7 @@ def drop_hidden(connection: psycopg.Connection, checkpoint_dir: Path) -> None:
 def remove(connection: psycopg.Connection, checkpoint_dir: Path, generation: Generation) -> None:
     """Its tables, and then its checkpoint. The first one's holds the folders of the others."""
     generations.drop(connection, generation)
-    own = generation.checkpoint_in(checkpoint_dir)
+    own = generation.get_checkpoint(checkpoint_dir).path
     for entry in own.iterdir() if own.exists() else ():
         if entry.name.startswith("generation-"):
             continue

@@ -12,7 +12,7 @@ import psycopg
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from analytics_spark.job import checkpoint, job, writer
+from analytics_spark.job import job, writer
 from analytics_spark.job.generations import Generation
 from analytics_spark.job.session import open_session
 from analytics_spark.settings import JobSettings
@@ -41,12 +41,10 @@ def run(settings: JobSettings, partitions: int, stop: threading.Event) -> None:
         )
     unset = settings.model_copy(update={"shuffle_partitions": None})
     generation = job.active_generation(settings.database_dsn)
-    checkpoint_dir = generation.checkpoint_in(settings.checkpoint_dir)
+    checkpoint = generation.get_checkpoint(settings.checkpoint_dir)
     with psycopg.connect(settings.database_dsn, autocommit=True) as connection:
         demand_stopped(connection, generation)
-    before = checkpoint.partitions(
-        checkpoint_dir, checkpoint.newest_batch(checkpoint_dir, "commits")
-    )
+    before = checkpoint.get_partitions(checkpoint.newest_done)
     if before is None:
         raise NotRescaled("no batch was done yet: set SHUFFLE_PARTITIONS, and start the job")
     if before == partitions:
@@ -75,10 +73,9 @@ def demand_stopped(connection: psycopg.Connection, generation: Generation) -> No
 def settle(settings: JobSettings, generation: Generation, stop: threading.Event) -> None:
     """Finish a batch that the job was stopped in: its input must not get another batch's number,
     under which the epoch would count it again."""
-    checkpoint_dir = generation.checkpoint_in(settings.checkpoint_dir)
-    planned = checkpoint.newest_batch(checkpoint_dir, "offsets")
-    done = checkpoint.newest_batch(checkpoint_dir, "commits")
-    if planned == done or checkpoint.is_rescale(checkpoint_dir, planned):
+    checkpoint = generation.get_checkpoint(settings.checkpoint_dir)
+    planned = checkpoint.newest_planned
+    if planned == checkpoint.newest_done or checkpoint.is_rescale(planned):
         return
     with (
         job.filling(settings, generation) as start,
@@ -97,14 +94,14 @@ def settle(settings: JobSettings, generation: Generation, stop: threading.Event)
 
 def split(settings: JobSettings, generation: Generation, partitions: int) -> None:
     """Raises NotRescaled: Spark refuses."""
-    checkpoint_dir = generation.checkpoint_in(settings.checkpoint_dir)
+    checkpoint = generation.get_checkpoint(settings.checkpoint_dir)
     spark = open_session(settings)
     try:
         # State stores ask a coordinator, which Spark starts with what manages queries.
         assert not spark.streams.active
         # Experimental, and so private, in Spark 4.2.
         spark._streamingCheckpointManager.repartition(
-            checkpoint_dir.absolute().as_uri(), partitions
+            checkpoint.path.absolute().as_uri(), partitions
         )
     except Py4JJavaError as error:
         raise NotRescaled(f"Spark refuses: {root_of(error)}") from error
