@@ -1,4 +1,4 @@
-"""The program as a process of its own, and how far it has come."""
+"""The Faust program as a process of its own, and how far it has read."""
 
 import asyncio
 import os
@@ -72,7 +72,7 @@ class Worker:
         return self.process.wait(STOP_SECONDS)
 
     def kill(self) -> None:
-        """As a power cut does."""
+        """Like a power cut."""
         self.process.kill()
         self.process.wait()
 
@@ -84,13 +84,15 @@ def hour_at(worker: Worker, hour: datetime) -> Totals:
     return answer["local_buyers"], answer["purchases"], answer["quantity"], cents
 
 
-PATIENT = ("-m", "analytics_faust", "worker")
-IMPATIENT = (str(Path(__file__).with_name("impatient.py")),)
+WITH_BARRIER = ("-m", "analytics_faust", "worker")
+WITHOUT_BARRIER = (str(Path(__file__).with_name("without_join_barrier.py")),)
 
 Start = Callable[..., Worker]
 
 
-def start(kafka: str, folder: Path, issuing: RunFolder, program: Sequence[str] = PATIENT) -> Worker:
+def start(
+    kafka: str, folder: Path, issuing: RunFolder, program: Sequence[str] = WITH_BARRIER
+) -> Worker:
     port = ports.find_free()
     environment = os.environ | {
         "ENVIRONMENT": "development",
@@ -106,7 +108,7 @@ def start(kafka: str, folder: Path, issuing: RunFolder, program: Sequence[str] =
 
 
 class Kafka:
-    """What tests do at the broker."""
+    """Clients of the broker, for tests."""
 
     def __init__(
         self, producer: AIOKafkaProducer, admin: AIOKafkaAdminClient, consumer: AIOKafkaConsumer
@@ -122,11 +124,11 @@ class Kafka:
         places = [TopicPartition(topic, number) for number in range(partitions)]
         return sum((await self._consumer.end_offsets(places)).values())
 
-    async def settled(self) -> None:
-        """Until the program has read all that is there."""
+    async def wait_until_settled(self) -> None:
+        """Wait until the program has read all records."""
         deadline = time.monotonic() + DEADLINE_SECONDS
         while not await self._is_settled():
-            assert time.monotonic() < deadline, "the program does not come to an end"
+            assert time.monotonic() < deadline, "the program does not read to the end"
             await asyncio.sleep(POLL_SECONDS)
 
     async def _is_settled(self) -> bool:

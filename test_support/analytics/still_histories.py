@@ -1,4 +1,4 @@
-"""Random histories in which nobody moves and no origin is corrected."""
+"""Random histories in which no user moves and no origin is corrected."""
 
 import random
 from collections.abc import Mapping
@@ -19,14 +19,14 @@ from test_support.analytics.histories import (
 PLACES = sorted(ORIGINS.values())
 PEOPLE = 12
 MINUTES = 110
-"""Less than the lateness of Spark, which drops nothing of it."""
+"""Less than the lateness of Spark, so that it drops no order."""
 
 Lines = tuple[tuple[str, int], ...]
 Totals = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bought:
+class Order:
     user: str
     minute: int
     lines: Lines
@@ -34,14 +34,14 @@ class Bought:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """Events in an order in which everybody is known before they buy, and what is left in the end.
+    """Events in an order in which every user is known before they buy, and the orders that remain.
 
     Some orders are cancelled, some records are repeated, and times jump back and forth.
     """
 
     events: list[Event]
     homes: Mapping[str, str]
-    kept: Mapping[str, Bought]
+    kept: Mapping[str, Order]
 
     def hour(self, number: int) -> Totals:
         """Local buyers, purchases, quantity and cents, counted by a plain loop."""
@@ -59,7 +59,7 @@ class History:
         )
 
     def cancellations(self) -> list[Event]:
-        """What takes everything out again."""
+        """Events that cancel all remaining orders."""
         return [
             cancelled(order, bought.user, *bought.lines, ordered_at=at(bought.minute))
             for order, bought in self.kept.items()
@@ -72,7 +72,7 @@ def history(seed: int, orders: int) -> History:
     facts = [registered(user, home) for user, home in homes.items()]
     facts += [listed(item) for item in PRICES]
     chance.shuffle(facts)
-    kept: dict[str, Bought] = {}
+    kept: dict[str, Order] = {}
     events: list[Event] = []
     for number in range(orders):
         order = f"order {number}"
@@ -93,8 +93,8 @@ def history(seed: int, orders: int) -> History:
     return History(events=numbered, homes=homes, kept=kept)
 
 
-def random_order(chance: random.Random) -> Bought:
-    return Bought(
+def random_order(chance: random.Random) -> Order:
+    return Order(
         user=f"user {chance.randrange(PEOPLE)}",
         minute=chance.randrange(MINUTES),
         lines=tuple(

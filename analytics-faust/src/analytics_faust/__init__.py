@@ -1,1 +1,1 @@
-"""The same question as analytics-spark's, asked as Kafka Streams does: joined by arrival."""
+"""The question of analytics-spark, answered as Kafka Streams does: joined by arrival."""

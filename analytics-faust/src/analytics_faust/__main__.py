@@ -19,7 +19,7 @@ from shared.web.health import served
 
 
 async def run_worker(settings: FaustSettings) -> None:
-    """Join, count and answer until SIGTERM or SIGINT."""
+    """Join, count and serve until SIGTERM or SIGINT."""
     stopping = processes.stop_signal()
     try:
         await check_copartitions(settings.brokers)
@@ -41,7 +41,7 @@ async def run_worker(settings: FaustSettings) -> None:
         async with served(config), running(program.app):
             while not stopping.is_set():
                 if program.app.should_stop:
-                    raise RuntimeError("the program ended; its log says why")
+                    raise RuntimeError("the Faust program ended; see its log")
                 await processes.wait(stopping, CRASH_POLL_SECONDS)
 
 

@@ -1,4 +1,4 @@
-"""HTTP over what is counted: hours, and where they differ from Spark's."""
+"""The HTTP API: hours as counted here, and where they differ from Spark's."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from analytics_faust import page
 from analytics_faust.buyers import Totals
-from analytics_faust.differences import Difference, Reason, differences
+from analytics_faust.differences import Difference, Reason, find_differences
 from analytics_faust.service_clients import Spark, UpstreamUnavailable
 from analytics_faust.worker import Program
 from shared.eventsourcing.event_store import rfc3339
@@ -67,7 +67,7 @@ class HourPage(BaseModel):
 
 
 class DifferenceResponse(BaseModel):
-    """`reasons` are all that can make such a difference; what they mean is on the page `/`."""
+    """`reasons` lists all possible reasons of the difference; the page `/` explains them."""
 
     hour: datetime
     here: TotalsResponse
@@ -85,7 +85,7 @@ class DifferencePage(BaseModel):
 
 
 class StatusResponse(BaseModel):
-    """What did not find its way since this process began; what is delivered twice counts twice."""
+    """Records lost since this process started; a record that is delivered twice counts twice."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -103,23 +103,23 @@ class Resources:
     program: Program
     spark: Spark
     shows_hours: bool
-    """Whether the open page may show what is counted."""
+    """Whether the page, which needs no token, shows the counted hours."""
 
 
-async def resources_of(request: Request) -> Resources:
+async def get_resources(request: Request) -> Resources:
     resources: Resources = request.app.state.resources
     return resources
 
 
-ResourcesDep = Annotated[Resources, Depends(resources_of)]
-Reader = Annotated[Caller, require_scope("hours:read")]
+ResourcesDep = Annotated[Resources, Depends(get_resources)]
+HoursReader = Annotated[Caller, require_scope("hours:read")]
 
 router = APIRouter(tags=["hours"], responses=refusals(unavailable=[NOT_HERE]))
 
 
 @router.get("/v1/hours")
 async def list_hours(
-    caller: Reader,
+    caller: HoursReader,
     service: ResourcesDep,
     from_: Annotated[Instant | None, Query(alias="from")] = None,
     to: Instant | None = None,
@@ -127,22 +127,22 @@ async def list_hours(
     limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 100,
 ) -> HourPage:
     """Hours in [from, to) with local purchases; a page ends with the cursor for the next one."""
-    demand_hours(service.program)
+    require_hours(service.program)
     found = service.program.hours.list(since=from_, until=to, after=after, limit=limit)
     shown = [hour_response(hour, totals) for hour, totals in found]
     return HourPage(hours=shown, next=shown[-1].hour if len(shown) == limit else None)
 
 
 @router.get("/v1/hours/{hour}", responses=refusals(missing=[NOT_FOUND], unavailable=[NOT_HERE]))
-async def get_hour(caller: Reader, hour: Hour, service: ResourcesDep) -> HourResponse:
+async def get_hour(caller: HoursReader, hour: Hour, service: ResourcesDep) -> HourResponse:
     """One hour."""
-    demand_hours(service.program)
+    require_hours(service.program)
     return hour_response(hour, service.program.hours.get(hour))
 
 
 @router.get("/v1/differences", responses=refusals(unavailable=[NOT_HERE, CANNOT_COMPARE]))
 async def list_differences(
-    caller: Reader,
+    caller: HoursReader,
     service: ResourcesDep,
     authorization: Annotated[str, Header(include_in_schema=False)],
     from_: Annotated[Instant | None, Query(alias="from")] = None,
@@ -150,24 +150,24 @@ async def list_differences(
     after: Instant | None = None,
     limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 100,
 ) -> DifferencePage:
-    """Hours in [from, to) that Spark counts otherwise; at most `limit` hours are compared."""
-    demand_hours(service.program)
-    asked = {"from": from_, "to": to, "after": after}
-    query = {name: rfc3339(instant) for name, instant in asked.items() if instant is not None}
+    """Hours in [from, to) whose totals differ from Spark's; at most `limit` hours are compared."""
+    require_hours(service.program)
+    bounds = {"from": from_, "to": to, "after": after}
+    query = {name: rfc3339(instant) for name, instant in bounds.items() if instant is not None}
     try:
         spark = await service.spark.hours({**query, "limit": str(limit)}, authorization)
     except UpstreamUnavailable as error:
         raise HttpProblem(503, CANNOT_COMPARE, str(error)) from error
-    demand_hours(service.program)
+    require_hours(service.program)
     here = service.program.hours.list(since=from_, until=to, after=after, limit=limit)
-    end = end_of_both(here, spark, limit)
-    found = differences(up_to(end, here), up_to(end, spark))
+    end = get_common_end(here, spark, limit)
+    found = find_differences(take_until(end, here), take_until(end, spark))
     return DifferencePage(hours=[difference_response(each) for each in found], next=end)
 
 
 @router.get("/v1/status")
-async def get_status(caller: Reader, service: ResourcesDep) -> StatusResponse:
-    """What was lost on the way, and why."""
+async def get_status(caller: HoursReader, service: ResourcesDep) -> StatusResponse:
+    """How many records were lost, and why."""
     lost = service.program.lost
     return StatusResponse(
         orders_without_user=lost["orders_without_user"],
@@ -176,22 +176,22 @@ async def get_status(caller: Reader, service: ResourcesDep) -> StatusResponse:
     )
 
 
-def demand_hours(program: Program) -> None:
-    """Raises HttpProblem while another worker has the hours, or this one is not ready."""
+def require_hours(program: Program) -> None:
+    """Raises HttpProblem 503 while another worker counts the hours, or this one is not ready."""
     if not program.has_hours:
-        detail = "this worker stands by, or is not ready yet: the hours are counted elsewhere"
+        detail = "this worker is a standby or not ready yet; another one counts the hours"
         raise HttpProblem(503, NOT_HERE, detail)
 
 
 Listed = Sequence[tuple[datetime, Totals]]
 
 
-def end_of_both(here: Listed, spark: Listed, limit: int) -> datetime | None:
-    """The last hour that both lists reach, or None when both are whole."""
+def get_common_end(here: Listed, spark: Listed, limit: int) -> datetime | None:
+    """The last hour that both lists reach; None when both are complete."""
     return min((each[-1][0] for each in (here, spark) if len(each) == limit), default=None)
 
 
-def up_to(end: datetime | None, listed: Listed) -> Mapping[datetime, Totals]:
+def take_until(end: datetime | None, listed: Listed) -> Mapping[datetime, Totals]:
     return {hour: totals for hour, totals in listed if end is None or hour <= end}
 
 
@@ -218,7 +218,7 @@ def difference_response(difference: Difference) -> DifferenceResponse:
 
 
 def create_app(resources: Resources, authenticator: RequestAuthenticator) -> FastAPI:
-    """The HTTP application over a program that runs."""
+    """The HTTP application of a running program."""
     program = resources.program
     hours = program.hours if resources.shows_hours else None
     return http.create_app(

@@ -1,4 +1,4 @@
-"""What is counted: the lines that each buyer of an hour bought from home, and the hours' totals."""
+"""The counts: the local lines of each buyer in an hour, and the totals of the hours."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -6,8 +6,8 @@ from datetime import datetime
 
 from analytics_faust.joins import Purchase
 
-Bought = Mapping[str, tuple[int, int, int]]
-"""By line: the version of the order that said it, quantity and cents. JSON has lists of them."""
+BuyerLines = Mapping[str, tuple[int, int, int]]
+"""By line: version of the order, quantity and cents. Read back from JSON, they are lists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,30 +29,31 @@ class Totals:
 NOTHING = Totals()
 
 
-def key_of(purchase: Purchase) -> str:
+def to_key(purchase: Purchase) -> str:
+    """The key of a buyer in an hour: `2016-11-11T00:00:00+00:00|<user_id>`."""
     return f"{purchase.hour.isoformat()}|{purchase.user_id}"
 
 
-def hour_in(key: str) -> datetime:
-    """The hour of a key that `key_of` made."""
+def hour_from_key(key: str) -> datetime:
+    """The hour of a key made by `to_key`."""
     return datetime.fromisoformat(key.partition("|")[0])
 
 
-def with_purchase(bought: Bought, purchase: Purchase) -> Bought:
-    """The lines after a purchase. The same one again, or an older version, changes nothing.
+def add_purchase(lines: BuyerLines, purchase: Purchase) -> BuyerLines:
+    """The lines with a purchase added. The same one again, or an older version, changes nothing.
 
-    So whatever is delivered twice counts once. A cancelled line stays, as its version is what
-    keeps a late repeat of the confirmation from counting.
+    So a record that is delivered twice counts once. A cancelled line stays: its version keeps a
+    late repeat of the confirmation from counting.
     """
-    version, *_ = bought.get(purchase.line, (0,))
+    version, *_ = lines.get(purchase.line, (0,))
     if purchase.version <= version:
-        return bought
-    return {**bought, purchase.line: (purchase.version, purchase.quantity, purchase.cents)}
+        return lines
+    return {**lines, purchase.line: (purchase.version, purchase.quantity, purchase.cents)}
 
 
-def totals_of(bought: Bought) -> Totals:
+def get_totals(lines: BuyerLines) -> Totals:
     """What one buyer adds to their hour."""
-    counted = [(quantity, cents) for _, quantity, cents in bought.values() if quantity]
+    counted = [(quantity, cents) for _, quantity, cents in lines.values() if quantity]
     return Totals(
         local_buyers=1 if counted else 0,
         purchases=len(counted),
@@ -62,27 +63,27 @@ def totals_of(bought: Bought) -> Totals:
 
 
 class Hours:
-    """The totals of all hours, kept beside the table of buyers and made from it at each start."""
+    """The totals of all hours, in memory; rebuilt from the table of buyers at each start."""
 
     def __init__(self) -> None:
         self._totals: dict[datetime, Totals] = {}
 
-    def make_from(self, buyers: Iterable[tuple[str, Bought]]) -> None:
-        """Forget all, and count these."""
+    def rebuild(self, buyers: Iterable[tuple[str, BuyerLines]]) -> None:
+        """Forget all totals, and count these buyers."""
         self._totals.clear()
-        for key, bought in buyers:
-            self.change(hour_in(key), {}, bought)
+        for key, lines in buyers:
+            self.change(hour_from_key(key), {}, lines)
 
-    def change(self, hour: datetime, before: Bought, after: Bought) -> None:
-        """Count what one buyer bought now instead of what they had bought."""
-        totals = self.get(hour).plus(totals_of(before), -1).plus(totals_of(after))
+    def change(self, hour: datetime, before: BuyerLines, after: BuyerLines) -> None:
+        """Replace the contribution of one buyer's lines `before` by that of `after`."""
+        totals = self.get(hour).plus(get_totals(before), -1).plus(get_totals(after))
         if totals == NOTHING:
             self._totals.pop(hour, None)
         else:
             self._totals[hour] = totals
 
     def get(self, hour: datetime) -> Totals:
-        """An hour in which nobody bought from home has zeros."""
+        """An hour without local purchases has zeros."""
         return self._totals.get(hour, NOTHING)
 
     def list(
@@ -93,7 +94,7 @@ class Hours:
         after: datetime | None,
         limit: int,
     ) -> list[tuple[datetime, Totals]]:
-        """Hours in [since, until) and behind `after` in which somebody bought from home."""
+        """Hours in [since, until) and later than `after` with local purchases, at most `limit`."""
         chosen = (
             hour
             for hour in sorted(self._totals)

@@ -1,4 +1,4 @@
-"""What is joined by key has to lie in partitions of one number: checked before anything is read."""
+"""Topics that are joined by key need equally many partitions: checked before anything is read."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,25 +12,29 @@ LINES_BY_ITEM = INTERNAL_TOPICS["analytics-faust.lines-by-item"].name
 PURCHASES_BY_HOUR = INTERNAL_TOPICS["analytics-faust.purchases-by-hour"].name
 
 
-def changelog(table: str) -> str:
-    """As Faust names it."""
+def get_changelog(table: str) -> str:
+    """The topic of a table's changelog, as Faust names it."""
     return INTERNAL_TOPICS[f"analytics-faust-{table}-changelog"].name
 
 
 JOINED: Sequence[Sequence[str]] = (
-    (ORDERS, USERS, changelog("users")),
-    (LINES_BY_ITEM, ITEMS, changelog("items")),
-    (PURCHASES_BY_HOUR, changelog("buyers")),
+    (ORDERS, USERS, get_changelog("users")),
+    (LINES_BY_ITEM, ITEMS, get_changelog("items")),
+    (PURCHASES_BY_HOUR, get_changelog("buyers")),
 )
-"""Topics of which the same key must lie in the same partition."""
+"""Groups of topics in which a key must be in the partition of the same number."""
 
 
 class NotCopartitioned(Exception):
     """A join would look for a key in a partition where it is not."""
 
 
-def demand_copartitions(partitions: Mapping[str, int]) -> None:
-    """Raises NotCopartitioned. `partitions` are the numbers of the topics that are there."""
+def require_copartitions(partitions: Mapping[str, int]) -> None:
+    """`partitions` has the number of partitions of each existing topic.
+
+    Raises:
+        NotCopartitioned: a topic is missing, or joined topics differ in their numbers.
+    """
     for topics in JOINED:
         missing = [topic for topic in topics if topic not in partitions]
         if missing:
@@ -41,12 +45,17 @@ def demand_copartitions(partitions: Mapping[str, int]) -> None:
             counted = ", ".join(f"{topic} has {partitions[topic]}" for topic in topics)
             raise NotCopartitioned(
                 f"topics that are joined need equally many partitions, but {counted}: a key would"
-                " be looked for in the wrong one. Create the topics anew with one number"
+                " be looked for in the wrong one. Delete the topics and create them with one number"
             )
 
 
 async def check_copartitions(brokers: Brokers) -> None:
-    """Ask the broker. Raises NotCopartitioned, or KafkaError when it is away."""
+    """Compare what the broker has.
+
+    Raises:
+        NotCopartitioned: a topic is missing, or joined topics differ in their numbers.
+        KafkaError: the broker is unavailable.
+    """
     client = AIOKafkaAdminClient(**brokers.options)
     await client.start()
     try:
@@ -54,6 +63,6 @@ async def check_copartitions(brokers: Brokers) -> None:
         described = await client.describe_topics(wanted)
     finally:
         await client.close()
-    demand_copartitions(
+    require_copartitions(
         {each["topic"]: len(each["partitions"]) for each in described if not each["error_code"]}
     )

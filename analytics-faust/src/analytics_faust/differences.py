@@ -1,4 +1,4 @@
-"""Where two answers to the same question differ, and what can make them."""
+"""Where the answers of Faust and Spark differ, and the possible reasons."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from analytics_faust.buyers import NOTHING, Totals
 
 
 class Reason(StrEnum):
-    """What makes the program here count otherwise than Spark, or not yet the same."""
+    """Why this program counts something else than Spark, or not yet the same."""
 
     MOVE = "move"
     CORRECTED_ORIGIN = "corrected-origin"
@@ -27,27 +27,27 @@ class Explanation:
 
 EXPLANATIONS: Mapping[Reason, Explanation] = {
     Reason.MOVE: Explanation(
-        what="A user moves or is deleted, and orders from before are read after it; or it is told"
-        " late.",
-        here="Joins an order with the address that has arrived last, whatever time it holds from.",
-        spark="Joins an order with the address as of the order's own time, and counts anew when"
-        " the past becomes known.",
+        what="A user moves or is deleted, and orders from before are read after it; or it is"
+        " announced late.",
+        here="Joins an order with the address that arrived last, whatever time it is valid from.",
+        spark="Joins an order with the address as of the order's own time, and corrects the count"
+        " when the past becomes known.",
     ),
     Reason.CORRECTED_ORIGIN: Explanation(
         what="An item's origin is corrected for the past.",
-        here="Leaves what is counted, and uses the new origin from its arrival on.",
-        spark="Moves the purchases that it touches, while they are newer than the watermark.",
+        here="Keeps the counts, and uses the new origin from its arrival on.",
+        spark="Moves the purchases it affects, while they are newer than the watermark.",
     ),
     Reason.ORDER_BEFORE_USER: Explanation(
         what="An order arrives before its user or its item is known.",
-        here="Finds nothing in the table, and the order is lost for good.",
+        here="Finds nothing in the table, and the order is permanently lost.",
         spark="Keeps the order, and counts it when the user or the item arrives.",
     ),
     Reason.LATE_ORDER: Explanation(
         what="An order arrives long after its hour.",
-        here="Has no watermark: counts it whenever it comes, and no hour is ever final.",
-        spark="Counts it while it is newer than the watermark; then it is dropped, and counted as"
-        " late.",
+        here="Has no watermark: counts it whenever it arrives, and no hour is ever final.",
+        spark="Counts it while it is newer than the watermark; after that drops it, and counts it"
+        " as late.",
     ),
     Reason.NOT_READ_YET: Explanation(
         what="One of the two has read further than the other.",
@@ -74,16 +74,16 @@ class Difference:
 
     @property
     def reasons(self) -> Sequence[Reason]:
-        """What alone can make such a difference."""
+        """The reasons that fit the direction of the difference."""
         if self.here.purchases < self.spark.purchases:
             return LESS_HERE
         return MORE_HERE if self.here.purchases > self.spark.purchases else AS_MANY
 
 
-def differences(
+def find_differences(
     here: Mapping[datetime, Totals], spark: Mapping[datetime, Totals]
 ) -> Sequence[Difference]:
-    """The hours whose numbers differ; one that a side does not list has zeros there."""
+    """The hours whose totals differ; an hour that one side does not list has zeros there."""
     both = (
         Difference(hour=hour, here=here.get(hour, NOTHING), spark=spark.get(hour, NOTHING))
         for hour in sorted(here.keys() | spark.keys())

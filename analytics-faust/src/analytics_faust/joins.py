@@ -1,6 +1,6 @@
 """The two joins, as pure functions: an order's lines with their user, a line with its item.
 
-Each sees the one value that its table holds when the record arrives; nothing is corrected later.
+Each sees the one value that its table has when the record arrives; nothing is corrected later.
 """
 
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Purchase:
-    """What a line counts in its hour; without a quantity it counts no more."""
+    """What a line adds to its hour; a quantity of 0 takes it out again."""
 
     hour: datetime
     user_id: UUID
@@ -48,20 +48,20 @@ LINE: TypeAdapter[Line] = TypeAdapter(Line)
 PURCHASE: TypeAdapter[Purchase] = TypeAdapter(Purchase)
 
 
-def lines_of(order: Order, version: int, address: str | None) -> list[Line]:
-    """The lines that go on to their items; `address` is the user's, None for an unknown user.
+def to_lines(order: Order, version: int, address: str | None) -> list[Line]:
+    """The lines to be joined with items; `address` is the user's, None for an unknown user.
 
-    An inner join: a confirmed order of somebody unknown has none, now and for ever.
+    An inner join: a confirmed order of an unknown user has no lines, and is permanently lost.
     """
     match order:
         case OrderConfirmed():
-            return lines_at(order, version, address) if address is not None else []
+            return make_lines(order, version, address) if address is not None else []
         case OrderCancelled():
             # One that was cancelled before it was confirmed never counted.
-            return lines_at(order, version, None) if order.was_confirmed else []
+            return make_lines(order, version, None) if order.was_confirmed else []
 
 
-def lines_at(order: Order, version: int, address: str | None) -> list[Line]:
+def make_lines(order: Order, version: int, address: str | None) -> list[Line]:
     return [
         Line(
             order_id=order.order_id,
@@ -71,25 +71,25 @@ def lines_at(order: Order, version: int, address: str | None) -> list[Line]:
             item_id=line.item_id,
             ordered_at=order.ordered_at,
             quantity=line.quantity,
-            cents=line.quantity * cents_of(line.unit_price),
+            cents=line.quantity * to_cents(line.unit_price),
             address=address,
         )
         for number, line in enumerate(order.lines)
     ]
 
 
-def purchase_of(line: Line, origin: str | None) -> Purchase | None:
-    """What goes on to the hour; `origin` is the item's, None for an unknown item."""
+def to_purchase(line: Line, origin: str | None) -> Purchase | None:
+    """What the line adds to its hour; `origin` is the item's, None for an unknown item."""
     if line.address is None:
-        return purchase_at(line, quantity=0, cents=0)
+        return make_purchase(line, quantity=0, cents=0)
     if line.address == origin:
-        return purchase_at(line, quantity=line.quantity, cents=line.cents)
+        return make_purchase(line, quantity=line.quantity, cents=line.cents)
     return None
 
 
-def purchase_at(line: Line, *, quantity: int, cents: int) -> Purchase:
+def make_purchase(line: Line, *, quantity: int, cents: int) -> Purchase:
     return Purchase(
-        hour=hour_of(line.ordered_at),
+        hour=get_hour_start(line.ordered_at),
         user_id=line.user_id,
         line=f"{line.order_id}:{line.number}",
         version=line.version,
@@ -98,10 +98,10 @@ def purchase_at(line: Line, *, quantity: int, cents: int) -> Purchase:
     )
 
 
-def hour_of(instant: datetime) -> datetime:
-    """The beginning of its hour in UTC: an order belongs to the time at which it was placed."""
+def get_hour_start(instant: datetime) -> datetime:
+    """The beginning of the instant's hour, in UTC."""
     return instant.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
 
 
-def cents_of(amount: Decimal) -> int:
+def to_cents(amount: Decimal) -> int:
     return int(amount.scaleb(2))

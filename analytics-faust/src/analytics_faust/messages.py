@@ -1,4 +1,4 @@
-"""What is read of the services' topics: only the fields that are used."""
+"""The events of the services, with only the fields that are used here."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,7 +14,7 @@ ORDERS = "orders.v1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserLives:
-    """Registered or moved. Since when is not asked: what arrived last holds."""
+    """Registered or moved. effective_at is not read: the last value to arrive is used."""
 
     user_id: UUID
     address: str

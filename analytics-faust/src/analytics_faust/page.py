@@ -1,4 +1,4 @@
-"""The page `/`: where this answer and Spark's differ, and why. Its words are in `page.html`."""
+"""The page `/`: where this answer and Spark's differ, and why. Its text is in `page.html`."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -12,12 +12,12 @@ from starlette.routing import Route
 from analytics_faust.buyers import Hours, Totals
 from analytics_faust.differences import EXPLANATIONS
 from analytics_faust.worked_history import (
-    MOVE_TOLD_AT_ONCE,
-    MOVE_TOLD_LATE,
+    MOVE_ANNOUNCED_AT_ONCE,
+    MOVE_ANNOUNCED_LATE,
     Fact,
     Lives,
-    by_arrival,
-    by_event_time,
+    count_by_arrival,
+    count_by_event_time,
 )
 
 HOURS_SHOWN_MAX = 100
@@ -29,7 +29,7 @@ PATH = "/"
 
 
 def route(hours: Hours | None) -> Route:
-    """The page; with what is counted where `hours` are given, else the explanation alone."""
+    """The page: the explanation, and the counted hours unless `hours` is None."""
 
     async def show(request: Request) -> Response:
         return HTMLResponse(render(hours))
@@ -39,23 +39,23 @@ def route(hours: Hours | None) -> Route:
 
 def render(hours: Hours | None) -> str:
     return PAGE.substitute(
-        histories=history_table("The move is told at once", MOVE_TOLD_AT_ONCE)
-        + history_table("The move is told late", MOVE_TOLD_LATE),
+        histories=history_table("The move is announced at once", MOVE_ANNOUNCED_AT_ONCE)
+        + history_table("The move is announced late", MOVE_ANNOUNCED_LATE),
         reasons=reasons_table(),
         hours="" if hours is None else hours_table(hours),
     )
 
 
 def history_table(title: str, facts: Sequence[Fact]) -> str:
-    here, spark = by_arrival(facts), by_event_time(facts)
-    steps = "; ".join(told(fact) for fact in facts)
+    here, spark = count_by_arrival(facts), count_by_event_time(facts)
+    steps = "; ".join(describe(fact) for fact in facts)
     rows = [("here, by arrival", *amounts(here)), ("Spark, by event time", *amounts(spark))]
     return f"<h3>{escape(title)}</h3><p>In the order of arrival: {escape(steps)}.</p>" + table(
         ("", "local buyers", "purchases", "quantity", "amount"), rows, differs=here != spark
     )
 
 
-def told(fact: Fact) -> str:
+def describe(fact: Fact) -> str:
     if isinstance(fact, Lives):
         return f"lives in {fact.address} since {fact.since:%H:%M}"
     return f"buys an {fact.item} at {fact.at:%H:%M}"

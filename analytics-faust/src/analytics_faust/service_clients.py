@@ -1,4 +1,4 @@
-"""The answer of Spark, asked only to be compared: nothing is decided on it."""
+"""A client of analytics-spark, used for the comparison only."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -10,19 +10,19 @@ import httpx
 from pydantic import TypeAdapter, ValidationError
 
 from analytics_faust.buyers import Totals
-from analytics_faust.joins import cents_of
+from analytics_faust.joins import to_cents
 
 ANSWER_SECONDS_MAX = 2.0
 
 
 @dataclass(eq=False)
 class UpstreamUnavailable(Exception):
-    """Spark's answer cannot be had."""
+    """analytics-spark gave no usable response."""
 
     reason: str
 
     def __str__(self) -> str:
-        return f"analytics cannot be asked: {self.reason}"
+        return f"analytics is unavailable: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class Hour:
             local_buyers=self.local_buyers,
             purchases=self.purchases,
             quantity=self.quantity,
-            cents=cents_of(self.amount),
+            cents=to_cents(self.amount),
         )
 
 
@@ -52,7 +52,7 @@ PAGE: TypeAdapter[Page] = TypeAdapter(Page)
 
 
 class Spark:
-    """Asks with the token of who asked us: nobody sees more than they may see there."""
+    """Forwards the caller's token, so a caller sees here only what they can see there."""
 
     def __init__(self, client: httpx.AsyncClient, url: str | None) -> None:
         self._client = client
@@ -61,22 +61,22 @@ class Spark:
     async def hours(
         self, query: Mapping[str, str], authorization: str
     ) -> Sequence[tuple[datetime, Totals]]:
-        """What `GET /v1/hours` answers there. Raises UpstreamUnavailable."""
+        """The hours of `GET /v1/hours` there. Raises UpstreamUnavailable."""
         if self._url is None:
             raise UpstreamUnavailable("its address is not set")
         try:
-            answer = await self._client.get(
+            response = await self._client.get(
                 f"{self._url}/v1/hours", params=query, headers={"Authorization": authorization}
             )
         except httpx.HTTPError as error:
             raise UpstreamUnavailable(type(error).__name__) from error
-        if not answer.is_success:
-            raise UpstreamUnavailable(f"it answered {answer.status_code}")
+        if not response.is_success:
+            raise UpstreamUnavailable(f"status {response.status_code}")
         try:
-            page = PAGE.validate_json(answer.content)
+            page = PAGE.validate_json(response.content)
         except ValidationError as error:
             raise UpstreamUnavailable(
-                f"{error.error_count()} fields are not as expected"
+                f"{error.error_count()} fields of the response do not match the schema"
             ) from error
         return [(each.hour, each.totals) for each in page.hours]
 

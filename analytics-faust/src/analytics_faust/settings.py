@@ -1,4 +1,4 @@
-"""The settings beside those that every process has."""
+"""Settings in addition to those of every process."""
 
 from pathlib import Path
 
@@ -8,11 +8,11 @@ from shared.runtime.settings import ProcessSettings
 
 
 class FaustSettings(ProcessSettings):
-    """Two workers on one machine need two folders: RocksDB lets one process in."""
+    """Two workers on one machine need two folders: RocksDB allows one process for each."""
 
     faust_dir: Path
-    """Where the tables lie; all of it can be made again from their changelogs."""
+    """The folder of the tables, which can be rebuilt from their changelogs."""
     faust_standby_replicas: int = Field(default=1, ge=0)
-    """How many other workers keep a copy of each table, to go on with when this one dies."""
+    """How many other workers keep a copy of each table, to take over when this one dies."""
     analytics_url: str | None = None
-    """Where the answer of Spark is asked for, to be compared."""
+    """The address of analytics-spark's API, for the comparison."""

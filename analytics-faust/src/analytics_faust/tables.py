@@ -22,11 +22,11 @@ RECOVERED_AT_ONCE = 1000
 
 
 class Table(Generic[V]):
-    """A table of JSON values by text.
+    """A table of JSON values with text keys.
 
-    `table[key] = value` of Faust sends the change and tells nobody whether it arrived. Here a
-    write is done when its change is acknowledged: before that, the record that led to it must not
-    be. Reads and writes go to the partition of the record in hand.
+    Faust's `table[key] = value` sends the change without reporting whether it arrived. Here a write
+    is done when its change is acknowledged; the record that led to it must not be acknowledged
+    earlier. Reads and writes use the partition of the current record.
     """
 
     def __init__(self, app: faust.App, name: str, *, partitions: int) -> None:
@@ -43,10 +43,10 @@ class Table(Generic[V]):
         return value
 
     def put(self, key: str, value: V) -> Awaitable[object]:
-        """Keep a value. It is written here at once, and there when the result is awaited.
+        """Store a value: locally at once, in the changelog when the result is awaited.
 
-        A crash in between leaves it here alone, and its record is read again: what leads to the
-        same value again must write it again.
+        After a crash in between, only the local value is there, and its record is read again: so a
+        repeat that leads to the same value must write it again.
         """
         self.faust.data[key] = value
         changed: Awaitable[object] = self.faust.send_changelog(
@@ -55,7 +55,7 @@ class Table(Generic[V]):
         return changed
 
     def remove(self, key: str) -> Awaitable[object]:
-        """The same, with a tombstone."""
+        """Remove a key, like `put` with a tombstone."""
         self.faust.data.pop(key, None)
         changed: Awaitable[object] = self.faust.send_changelog(
             self.faust.partition_for_key(key), key, None, value_serializer="raw"
@@ -63,5 +63,5 @@ class Table(Generic[V]):
         return changed
 
     def items(self) -> Iterator[tuple[str, Any]]:
-        """All of the partitions that are ours."""
+        """All entries in the partitions assigned to this worker."""
         yield from self.faust.data.items()

@@ -3,8 +3,8 @@
     users.v1 ──▶ users ─┐          items.v1 ──▶ items ─┐
     orders.v1 ──────────┴▶ lines-by-item ──────────────┴▶ purchases-by-hour ──▶ buyers
 
-Tables are Faust's, on RocksDB with a changelog. Everything is done at least once, and done again
-it changes nothing: see `buyers.with_purchase`.
+Tables are Faust's, on RocksDB with a changelog. Every record is processed at least once, and a
+repeat changes nothing: see `buyers.add_purchase`.
 """
 
 import asyncio
@@ -17,10 +17,10 @@ import faust
 from faust.types import TP, ChannelT, EventT, StreamT, TopicT
 from pydantic import ValidationError
 
-from analytics_faust.buyers import Bought, Hours, key_of, with_purchase
+from analytics_faust.buyers import BuyerLines, Hours, add_purchase, to_key
 from analytics_faust.copartitions import LINES_BY_ITEM, PURCHASES_BY_HOUR
 from analytics_faust.join_barrier import JoinBarrier, TableOffsets
-from analytics_faust.joins import LINE, PURCHASE, lines_of, purchase_of
+from analytics_faust.joins import LINE, PURCHASE, to_lines, to_purchase
 from analytics_faust.messages import (
     ITEM_FACTS,
     ITEMS,
@@ -46,29 +46,29 @@ log = logging.getLogger(__name__)
 NAME = "analytics-faust"
 
 BATCH_RECORDS_MAX = 100
-"""Records whose writes are waited for together."""
+"""Records whose writes are awaited together."""
 
 POLL_RECORDS_MAX = 100
-"""Records of one look at the consumer. Orders that wait for their users must never fill Faust's
-buffer of 4096 so far that no record of a user gets past them."""
+"""Records of one poll of the consumer. Orders that wait for their users must never fill Faust's
+buffer of 4096 so far that no record of a user can pass them."""
 
-HOURS_PLACE = TP(PURCHASES_BY_HOUR, 0)
-"""Who has this partition has all hours: a buyer is counted once because they are counted there."""
+HOURS_PARTITION = TP(PURCHASES_BY_HOUR, 0)
+"""The worker with this partition has all hours: each buyer is counted in one place."""
 
 E = TypeVar("E")
 
 Step = Callable[[EventT[bytes]], Coroutine[None, None, Sequence[Awaitable[object]]]]
-"""What a record leads to; the record is done when all that is done."""
+"""Processes a record and returns its pending writes; the record is done when they are."""
 
 
 class Program:
-    """The Faust application and what it counts. Making one connects to nothing."""
+    """The Faust application and its counts. The constructor opens no connection."""
 
     def __init__(self, settings: FaustSettings, write_dead_letter: DeadLetterWriter) -> None:
         self.hours = Hours()
         self.lost: Counter[str] = Counter()
-        """What did not find its way since this process began, by what was missing."""
-        self._set_aside = write_dead_letter
+        """Records lost since this process started, by what was missing."""
+        self._write_dead_letter = write_dead_letter
         self.app = app = faust.App(
             NAME,
             **worker.faust_options(settings.brokers),
@@ -87,29 +87,29 @@ class Program:
             stream_wait_empty=False,
             autodiscover=False,
         )
-        self._fed = TableOffsets(app)
+        self._offsets = TableOffsets(app)
         self.users: Table[str] = Table(app, "users", partitions=TOPICS[USERS].partitions)
         self.items: Table[str] = Table(app, "items", partitions=TOPICS[ITEMS].partitions)
-        self.buyers: Table[Bought] = Table(
+        self.buyers: Table[BuyerLines] = Table(
             app, "buyers", partitions=INTERNAL_TOPICS[PURCHASES_BY_HOUR].partitions
         )
-        self.buyers.faust.on_recover(self._count_anew)
-        self._lines = raw(app, LINES_BY_ITEM)
-        self._purchases = raw(app, PURCHASES_BY_HOUR)
-        app.on_partitions_revoked.connect(self._forget_progress)
-        self._let(raw(app, USERS), self._take_user)
-        self._let(raw(app, ITEMS), self._take_item)
-        self._let(raw(app, ORDERS), self._take_order, after=USERS)
-        self._let(self._lines, self._take_line, after=ITEMS)
-        self._let(self._purchases, self._take_purchase)
+        self.buyers.faust.on_recover(self._recount)
+        self._lines = make_raw_topic(app, LINES_BY_ITEM)
+        self._purchases = make_raw_topic(app, PURCHASES_BY_HOUR)
+        app.on_partitions_revoked.connect(self._forget_offsets)
+        self._add_agent(make_raw_topic(app, USERS), self._handle_user)
+        self._add_agent(make_raw_topic(app, ITEMS), self._handle_item)
+        self._add_agent(make_raw_topic(app, ORDERS), self._handle_order, after=USERS)
+        self._add_agent(self._lines, self._handle_line, after=ITEMS)
+        self._add_agent(self._purchases, self._handle_purchase)
 
     @property
     def has_hours(self) -> bool:
-        """Whether the hours are counted here, and counted up to now."""
+        """Whether this worker counts the hours, and has recovered its tables."""
         app = self.app
-        return app.started and not app.rebalancing and HOURS_PLACE in app.consumer.assignment()
+        return app.started and not app.rebalancing and HOURS_PARTITION in app.consumer.assignment()
 
-    async def _take_user(self, event: EventT[bytes]) -> Sequence[Awaitable[object]]:
+    async def _handle_user(self, event: EventT[bytes]) -> Sequence[Awaitable[object]]:
         found = await self._read(event, USER_FACTS)
         if found is None:
             return ()
@@ -119,14 +119,14 @@ class Program:
             return [self.users.remove(key)]
         return [self.users.put(key, fact.address)]
 
-    async def _take_item(self, event: EventT[bytes]) -> Sequence[Awaitable[object]]:
+    async def _handle_item(self, event: EventT[bytes]) -> Sequence[Awaitable[object]]:
         found = await self._read(event, ITEM_FACTS)
         if found is None:
             return ()
         fact, _ = found
         return [self.items.put(str(fact.item_id), fact.origin)]
 
-    async def _take_order(self, event: EventT[bytes]) -> Sequence[Awaitable[object]]:
+    async def _handle_order(self, event: EventT[bytes]) -> Sequence[Awaitable[object]]:
         """Join with the user, and send each line to the partition of its item."""
         found = await self._read(event, ORDER_FACTS)
         if found is None:
@@ -141,52 +141,54 @@ class Program:
                 value=LINE.dump_json(line),
                 partition=partition_of(ITEMS, str(line.item_id)),
             )
-            for line in lines_of(order, message.stream_version, address)
+            for line in to_lines(order, message.stream_version, address)
         ]
 
-    async def _take_line(self, event: EventT[bytes]) -> Sequence[Awaitable[object]]:
-        """Join with the item, and send what was bought from home to its hour."""
+    async def _handle_line(self, event: EventT[bytes]) -> Sequence[Awaitable[object]]:
+        """Join with the item, and send a local purchase to its hour."""
         line = LINE.validate_json(event.message.value or b"")
         origin = self.items.get(str(line.item_id))
         if origin is None:
             self.lost["lines_without_item"] += 1
-        purchase = purchase_of(line, origin)
+        purchase = to_purchase(line, origin)
         if purchase is None:
             return ()
         key, value = purchase.hour.isoformat().encode(), PURCHASE.dump_json(purchase)
-        return [await self._purchases.send(key=key, value=value, partition=HOURS_PLACE.partition)]
+        return [
+            await self._purchases.send(key=key, value=value, partition=HOURS_PARTITION.partition)
+        ]
 
-    async def _take_purchase(self, event: EventT[bytes]) -> Sequence[Awaitable[object]]:
-        """Count. A repeat is written once more: its first change may not have been sent."""
+    async def _handle_purchase(self, event: EventT[bytes]) -> Sequence[Awaitable[object]]:
+        """Count a purchase. A repeat is written again: its first change may not have been sent."""
         purchase = PURCHASE.validate_json(event.message.value or b"")
-        key = key_of(purchase)
+        key = to_key(purchase)
         before = self.buyers.get(key) or {}
-        after = with_purchase(before, purchase)
+        after = add_purchase(before, purchase)
         written = self.buyers.put(key, after)
         self.hours.change(purchase.hour, before, after)
         return [written]
 
-    def _let(self, topic: TopicT, step: Step, after: str | None = None) -> None:
-        """Let records of a topic go through a step; if said so, after those of another topic."""
+    def _add_agent(self, topic: TopicT, step: Step, after: str | None = None) -> None:
+        """Process the records of a topic with a step; behind a JoinBarrier on topic `after`."""
         name = topic.get_topic_name()
 
         async def agent(stream: StreamT[bytes]) -> None:
-            # Left to itself, Faust acknowledges the record in hand of an agent that is stopped.
+            # By default Faust acknowledges the current record of an agent that is stopped.
             assert isinstance(stream, faust.Stream)
             records = stream.noack()
             assert isinstance(records.channel, ChannelT)
-            # Faust empties its queues when streams go on after a recovery. What was fetched since
-            # it looked up where to go on would be lost until the next start; what is older is
-            # known by its generation, and left out.
+            # Faust clears its queues when streams resume after a recovery. Records fetched since it
+            # read the committed offsets would be lost until the next start; older ones are
+            # recognized by their generation, and skipped.
             self.app.flow_control._queues.discard(records.channel.queue)
             batch: list[EventT[bytes]] = []
             pending: list[Awaitable[object]] = []
-            join_barrier = None if after is None else JoinBarrier(self.app, self._fed, after)
+            join_barrier = None if after is None else JoinBarrier(self.app, self._offsets, after)
             async for event in records.events():
                 if join_barrier and not await join_barrier.wait(
                     event, records.channel.queue.qsize()
                 ):
-                    continue  # its next owner reads it again
+                    continue  # the next owner of the partition reads it again
                 pending += await step(event)
                 batch.append(event)
                 if len(batch) < BATCH_RECORDS_MAX and not records.channel.empty():
@@ -194,7 +196,7 @@ class Program:
                 await asyncio.gather(*pending)
                 for each in batch:
                     each.ack()
-                    self._fed.note(each)
+                    self._offsets.mark_done(each)
                 batch.clear()
                 pending.clear()
 
@@ -202,34 +204,34 @@ class Program:
             try:
                 await agent(stream)
             except Exception as error:
-                # Faust would start the agent again behind the record in hand, and commit past it.
-                log.exception("%s met a bug in itself", name)
+                # Faust would restart the agent after the current record, and commit past it.
+                log.exception("the agent of %s failed", name)
                 await self.app.crash(error)
                 await asyncio.Event().wait()
 
-        # concurrency 1: with more, Faust may commit past a record that is still in work.
+        # concurrency 1: with more, Faust can commit past a record that is still being processed.
         self.app.agent(topic, name=f"{NAME}.{name}", concurrency=1)(agent_or_end)
 
     async def _read(self, event: EventT[bytes], codec: Codec[E]) -> tuple[E, Message] | None:
-        """The fact in a record, None for one that nobody cares about; a bad one is set aside."""
+        """The event in a record, None for a type that is not used; dead-letters a bad record."""
         record = worker.record_of(event)
         try:
             message = message_of(record)
             return (codec.read(message), message) if message.type in codec.names else None
         except (Malformed, UnknownSchemaVersion, ValidationError) as error:
             reason = reason_of(error)
-            log.error("%s/%d/%d set aside: %s", *event.message.tp, event.message.offset, reason)
+            log.error("%s/%d/%d dead-lettered: %s", *event.message.tp, event.message.offset, reason)
             self.lost["bad_records"] += 1
-            await self._set_aside(dead_letters.letter(record, NAME, reason))
+            await self._write_dead_letter(dead_letters.letter(record, NAME, reason))
             return None
 
-    async def _forget_progress(self, *_: object, **__: object) -> None:
-        self._fed.forget()
+    async def _forget_offsets(self, *_: object, **__: object) -> None:
+        self._offsets.forget()
 
-    async def _count_anew(self) -> None:
-        """After each recovery: the table may have come from elsewhere."""
-        self.hours.make_from(self.buyers.items())
+    async def _recount(self) -> None:
+        """Rebuild the totals after each recovery: the table can come from another worker."""
+        self.hours.rebuild(self.buyers.items())
 
 
-def raw(app: faust.App, topic: str) -> TopicT:
+def make_raw_topic(app: faust.App, topic: str) -> TopicT:
     return app.topic(topic, key_serializer="raw", value_serializer="raw")

@@ -14,7 +14,7 @@ from shared.messaging import topics
 from shared.runtime.brokers import Brokers
 from test_support.analytics import running_worker
 from test_support.analytics.published import Elsewhere
-from test_support.analytics.running_worker import PATIENT, Kafka, Start, Worker
+from test_support.analytics.running_worker import WITH_BARRIER, Kafka, Start, Worker
 
 DAYS_APART = 7
 
@@ -45,7 +45,7 @@ def start(broker: str, issuing: RunFolder) -> Iterator[Start]:
     """Starts a worker with its tables in a folder."""
     started: list[Worker] = []
 
-    def start(folder: Path, program: Sequence[str] = PATIENT) -> Worker:
+    def start(folder: Path, program: Sequence[str] = WITH_BARRIER) -> Worker:
         started.append(running_worker.start(broker, folder, issuing, program))
         return started[-1]
 
@@ -62,5 +62,5 @@ def days() -> Iterator[int]:
 
 @pytest.fixture
 def elsewhere(days: Iterator[int]) -> Elsewhere:
-    """A time and people of this test alone."""
+    """A day and users of this test alone."""
     return Elsewhere.on(next(days))

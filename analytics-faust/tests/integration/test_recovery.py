@@ -1,4 +1,4 @@
-"""What is counted outlives the process, its folder, and its machine."""
+"""The counts survive the loss of the process, of its folder, and of its machine."""
 
 import asyncio
 import random
@@ -15,8 +15,8 @@ from test_support.analytics.histories import HOUR, at, confirmed, listed, regist
 from test_support.analytics.published import Elsewhere
 from test_support.analytics.running_worker import (
     DEADLINE_SECONDS,
-    IMPATIENT,
-    PATIENT,
+    WITH_BARRIER,
+    WITHOUT_BARRIER,
     Kafka,
     Start,
     Worker,
@@ -29,69 +29,71 @@ MEANWHILE = 3000
 SAMPLE = (4, 4, 12, 44_506_56)
 
 
-async def test_killed_at_any_moment_it_goes_on_where_it_was(
+async def test_a_worker_killed_at_any_moment_resumes_where_it_was(
     kafka: Kafka, start: Start, elsewhere: Elsewhere, tmp_path: Path
 ) -> None:
-    """With its tables, and without them: then their changelogs make them anew."""
+    """With its tables, and without them: then they are rebuilt from their changelogs."""
     played = history(99, ORDERS)
     expected = [played.hour(number) for number in range(2)]
 
-    def counted(worker: Worker) -> list[Totals]:
+    def get_counts(worker: Worker) -> list[Totals]:
         return [hour_at(worker, elsewhere.time(at(hour=number))) for number in range(2)]
 
     chance = random.Random(7)
     worker = start(tmp_path).wait_until_ready()
     publishing = asyncio.create_task(kafka.publish(*elsewhere.events(played.events)))
     for _ in range(2):
-        more = counted(worker)[0][1] + chance.randrange(1, 40)
+        more = get_counts(worker)[0][1] + chance.randrange(1, 40)
         deadline = time.monotonic() + DEADLINE_SECONDS
-        while counted(worker)[0][1] < min(more, expected[0][1]):
+        while get_counts(worker)[0][1] < min(more, expected[0][1]):
             assert time.monotonic() < deadline
             await asyncio.sleep(0.01)
         worker.kill()
         worker = await asyncio.to_thread(start(tmp_path).wait_until_ready)
     await publishing
-    await kafka.settled()
-    assert counted(worker) == expected
+    await kafka.wait_until_settled()
+    assert get_counts(worker) == expected
 
     worker.kill()
     shutil.rmtree(tmp_path)
     worker = await asyncio.to_thread(start(tmp_path).wait_until_ready)
-    assert counted(worker) == expected
+    assert get_counts(worker) == expected
     await kafka.publish(*elsewhere.events(played.cancellations()))
-    await kafka.settled()
-    assert counted(worker) == [(0, 0, 0, 0)] * 2
+    await kafka.wait_until_settled()
+    assert get_counts(worker) == [(0, 0, 0, 0)] * 2
     assert worker.stop() == 0
 
 
-async def test_a_second_worker_stands_by_and_goes_on_with_the_same_numbers(
+async def test_a_standby_worker_takes_over_with_the_same_numbers(
     kafka: Kafka, start: Start, elsewhere: Elsewhere, tmp_path: Path
 ) -> None:
     hour = elsewhere.time(HOUR)
     workers = [start(tmp_path / name).wait_until_ready() for name in ("one", "two")]
     await kafka.publish(*elsewhere.events(sample()))
-    await kafka.settled()
-    [has_hours] = [each for each in workers if status_of(each, "/v1/hours") == 200]
+    await kafka.wait_until_settled()
+    [has_hours] = [each for each in workers if get_status(each, "/v1/hours") == 200]
     [other] = [each for each in workers if each is not has_hours]
     assert hour_at(has_hours, hour) == SAMPLE
-    assert status_of(other, "/v1/hours") == 503
+    assert get_status(other, "/v1/hours") == 503
 
     has_hours.kill()
     deadline = time.monotonic() + DEADLINE_SECONDS
-    while status_of(other, "/v1/hours") != 200:
+    while get_status(other, "/v1/hours") != 200:
         assert time.monotonic() < deadline
         await asyncio.sleep(0.2)
     assert hour_at(other, hour) == SAMPLE
 
 
-def status_of(worker: Worker, path: str) -> int:
+def get_status(worker: Worker, path: str) -> int:
     return httpx.get(worker.url + path, headers=dict(worker.headers)).status_code
 
 
 @pytest.mark.parametrize(
-    ("program", "expected"), [(PATIENT, 1), (IMPATIENT, 0)], ids=["patient", "impatient"]
+    ("program", "expected"),
+    [(WITH_BARRIER, 1), (WITHOUT_BARRIER, 0)],
+    ids=["with the barrier", "without"],
 )
-async def test_after_a_rest_who_was_registered_before_their_order_is_found(
+async def test_after_a_pause_a_user_who_registered_before_their_order_is_found(
     kafka: Kafka,
     start: Start,
     elsewhere: Elsewhere,
@@ -99,7 +101,7 @@ async def test_after_a_rest_who_was_registered_before_their_order_is_found(
     program: Sequence[str],
     expected: int,
 ) -> None:
-    """The user comes after many records that lead to nothing, the order is alone in its topic."""
+    """The user comes after many records of no interest, the order is alone in its topic."""
     [jack, iphone, order] = elsewhere.events(
         [
             registered("Jack", "BJ"),
@@ -110,7 +112,7 @@ async def test_after_a_rest_who_was_registered_before_their_order_is_found(
     await kafka.publish(*[replace(jack, type="credit-reserved")] * MEANWHILE, jack, iphone)
     await kafka.publish(order)
     worker = start(tmp_path, program).wait_until_ready()
-    await kafka.settled()
+    await kafka.wait_until_settled()
 
     assert hour_at(worker, elsewhere.time(HOUR))[1] == expected
     # It counts deliveries, and the order may be delivered again: so not how many, but whether.

@@ -21,7 +21,7 @@ END_SECONDS = 60
 
 @pytest.fixture(scope="module")
 def odd_broker() -> Iterator[str]:
-    """Its users.v1 was made by somebody else, with partitions of another number."""
+    """A broker whose users.v1 was created before, with another number of partitions."""
     with throwaway_kafka() as servers:
         asyncio.run(create_oddly(servers))
         yield servers
@@ -35,7 +35,9 @@ async def create_oddly(servers: str) -> None:
     await topics.create(Brokers(servers))
 
 
-def ended(servers: str, issuing: RunFolder, folder: Path) -> "subprocess.CompletedProcess[str]":
+def run_worker(
+    servers: str, issuing: RunFolder, folder: Path
+) -> "subprocess.CompletedProcess[str]":
     environment = os.environ | {
         "ENVIRONMENT": "development",
         "KAFKA_BOOTSTRAP_SERVERS": servers,
@@ -51,10 +53,10 @@ def ended(servers: str, issuing: RunFolder, folder: Path) -> "subprocess.Complet
     )
 
 
-def test_topics_that_do_not_fit_are_refused_in_one_line(
+def test_topics_that_do_not_match_are_refused_with_one_line(
     odd_broker: str, issuing: RunFolder, tmp_path: Path
 ) -> None:
-    refused = ended(odd_broker, issuing, tmp_path / "tables")
+    refused = run_worker(odd_broker, issuing, tmp_path / "tables")
 
     assert refused.returncode == 1
     [line] = [line for line in refused.stderr.splitlines() if line.startswith("hometown:")]
@@ -63,8 +65,8 @@ def test_topics_that_do_not_fit_are_refused_in_one_line(
     assert not (tmp_path / "tables").exists()
 
 
-def test_a_broker_that_is_away_is_named_in_one_line(issuing: RunFolder, tmp_path: Path) -> None:
-    refused = ended("127.0.0.1:1", issuing, tmp_path)
+def test_an_unavailable_broker_is_reported_in_one_line(issuing: RunFolder, tmp_path: Path) -> None:
+    refused = run_worker("127.0.0.1:1", issuing, tmp_path)
 
     assert refused.returncode == 1
     assert "hometown: analytics-faust cannot start: " in refused.stderr

@@ -1,4 +1,4 @@
-"""The program on a real Kafka, beside Spark's operator on the same events."""
+"""The program on a real Kafka, compared with Spark's operator on the same events."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -33,8 +33,8 @@ ORDERS = 120
 BATCH_EVENTS = 17
 
 
-def by_spark(events: Sequence[Event], hour: datetime = HOUR) -> Totals:
-    """What Spark's operator makes of them, batch by batch."""
+def count_by_spark(events: Sequence[Event], hour: datetime = HOUR) -> Totals:
+    """The totals of Spark's operator, batch by batch."""
     job = SmallJob()
     for start in range(0, len(events), BATCH_EVENTS):
         job.read(*events[start : start + BATCH_EVENTS])
@@ -42,7 +42,7 @@ def by_spark(events: Sequence[Event], hour: datetime = HOUR) -> Totals:
 
 
 class Play:
-    """Histories that are published one event after the other, to a worker that runs."""
+    """Publishes histories to a running worker."""
 
     def __init__(self, kafka: Kafka, worker: Worker, elsewhere: Elsewhere) -> None:
         self._kafka = kafka
@@ -50,10 +50,10 @@ class Play:
         self._elsewhere = elsewhere
 
     async def __call__(self, *parts: Sequence[Event]) -> Totals:
-        """The first hour after these parts, each of which is read before the next one is there."""
+        """The first hour after these parts; each is read before the next one is published."""
         for events in parts:
             await self._kafka.publish(*self._elsewhere.events(events))
-            await self._kafka.settled()
+            await self._kafka.wait_until_settled()
         return self.hour(HOUR)
 
     def hour(self, hour: datetime) -> Totals:
@@ -64,7 +64,7 @@ class Play:
 def worker(
     broker: str, issuing: RunFolder, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Worker]:
-    """One for all tests here, each of which has a day of its own."""
+    """One for all tests of this module, each of which has a day of its own."""
     worker = running_worker.start(broker, tmp_path_factory.mktemp("faust"), issuing)
     yield worker.wait_until_ready()
     assert worker.stop() == 0
@@ -77,7 +77,7 @@ def play(kafka: Kafka, worker: Worker, elsewhere: Elsewhere) -> Play:
 
 async def test_v1_the_sample_has_four_local_buyers(play: Play) -> None:
     """TV-3."""
-    assert await play(sample()) == SAMPLE == by_spark(sample())
+    assert await play(sample()) == SAMPLE == count_by_spark(sample())
 
 
 async def test_v2_repeated_records_count_once(play: Play) -> None:
@@ -95,8 +95,8 @@ async def test_v3_v4_hours_are_half_open(play: Play) -> None:
 
 
 async def test_tv1_a_table_holds_the_last_value_of_each_key(play: Play) -> None:
-    """Five records of three keys: what Jack and Lily were told first is nobody's address now."""
-    told = [
+    """Five records of three keys: the first addresses of Jack and Lily are overwritten."""
+    facts = [
         registered("Jack", "SH"),
         registered("Lily", "BJ"),
         registered("Mike", "SZ"),
@@ -110,7 +110,7 @@ async def test_tv1_a_table_holds_the_last_value_of_each_key(play: Play) -> None:
     ]
     items = [listed(item) for item in ("iphone", "ipad", "iwatch")]
 
-    assert await play([*told, *items], orders) == (3, 3, 3, 5_388_88 + 4_888_88 + 2_668_88)
+    assert await play([*facts, *items], orders) == (3, 3, 3, 5_388_88 + 4_888_88 + 2_668_88)
 
 
 async def test_an_order_before_its_user_is_lost_and_spark_counts_it(play: Play) -> None:
@@ -119,7 +119,7 @@ async def test_an_order_before_its_user_is_lost_and_spark_counts_it(play: Play) 
     tom = [registered("Tom", "BJ")]
 
     assert await play(sample(), early, tom) == SAMPLE
-    assert by_spark([*sample(), *early, *tom])[:2] == (5, 5)
+    assert count_by_spark([*sample(), *early, *tom])[:2] == (5, 5)
     assert (await play(tom, early))[:2] == (5, 5)  # as a record that is repeated, it is found
 
 
@@ -131,7 +131,7 @@ async def test_a_line_before_its_item_is_lost_and_spark_counts_it(play: Play) ->
     )
 
     assert await play(jack, order, iphone) == (0, 0, 0, 0)
-    assert by_spark([*jack, *order, *iphone])[:2] == (1, 1)
+    assert count_by_spark([*jack, *order, *iphone])[:2] == (1, 1)
 
 
 AFTER_THE_MOVE = [
@@ -141,26 +141,26 @@ AFTER_THE_MOVE = [
 MOVE = [moved("Jack", "SH", since=at(30))]
 
 
-async def test_v6_a_move_told_at_once_is_counted_alike(play: Play) -> None:
+async def test_v6_a_move_announced_at_once_is_counted_alike(play: Play) -> None:
     """TV-5 e."""
     expected = (4, 5, 13, 44_506_56 + 4_888_88)
 
     assert await play(sample(), MOVE, AFTER_THE_MOVE) == expected
-    assert by_spark([*sample(), *MOVE, *AFTER_THE_MOVE]) == expected
+    assert count_by_spark([*sample(), *MOVE, *AFTER_THE_MOVE]) == expected
 
 
-async def test_v7_a_move_told_late_is_counted_otherwise(play: Play) -> None:
+async def test_v7_a_move_announced_late_is_counted_differently(play: Play) -> None:
     here, spark = (4, 5, 13, 44_506_56 + 5_388_88), (4, 5, 13, 44_506_56 + 4_888_88)
 
     assert await play(sample(), AFTER_THE_MOVE, MOVE) == here
-    assert by_spark([*sample(), *AFTER_THE_MOVE, *MOVE]) == spark
+    assert count_by_spark([*sample(), *AFTER_THE_MOVE, *MOVE]) == spark
 
 
 async def test_an_order_from_before_a_move_that_arrives_after_it_differs(play: Play) -> None:
     late = [confirmed("late", "Jack", ("iphone", 1), ordered_at=at(20))]
 
     assert await play(sample(), MOVE, late) == SAMPLE
-    assert by_spark([*sample(), *MOVE, *late])[:2] == (4, 5)
+    assert count_by_spark([*sample(), *MOVE, *late])[:2] == (4, 5)
 
 
 async def test_v11_a_corrected_origin_changes_nothing_that_is_counted(play: Play) -> None:
@@ -168,7 +168,7 @@ async def test_v11_a_corrected_origin_changes_nothing_that_is_counted(play: Play
     again = [confirmed("again", "Lily", ("iphone", 1), ordered_at=at(10))]
 
     assert await play(sample(), corrected) == SAMPLE
-    assert by_spark([*sample(), *corrected]) != SAMPLE
+    assert count_by_spark([*sample(), *corrected]) != SAMPLE
     assert (await play(again))[:2] == (4, 5)
 
 
@@ -197,7 +197,7 @@ async def test_a_deleted_user_keeps_what_was_counted_and_buys_no_more(play: Play
     gone = [deleted("Jack", since=at(30))]
     after = [confirmed("after", "Jack", ("iphone", 1), ordered_at=at(40))]
 
-    assert await play(sample(), gone, after) == SAMPLE == by_spark([*sample(), *gone, *after])
+    assert await play(sample(), gone, after) == SAMPLE == count_by_spark([*sample(), *gone, *after])
 
 
 async def test_without_moves_the_answers_are_equal(
@@ -207,17 +207,17 @@ async def test_without_moves_the_answers_are_equal(
     played = [(history(seed, ORDERS), Elsewhere.on(next(days))) for seed in range(SEEDS)]
     for each, elsewhere in played:
         await kafka.publish(*elsewhere.events(each.events))
-    await kafka.settled()
+    await kafka.wait_until_settled()
 
     for each, elsewhere in played:
         for number in range(2):
             expected = each.hour(number)
             assert expected[1] > 0
-            assert by_spark(each.events, at(hour=number)) == expected
+            assert count_by_spark(each.events, at(hour=number)) == expected
             assert hour_at(worker, elsewhere.time(at(hour=number))) == expected
 
 
-async def test_a_bad_record_is_set_aside_and_stops_nothing(
+async def test_a_bad_record_is_dead_lettered_and_stops_nothing(
     kafka: Kafka, worker: Worker, elsewhere: Elsewhere, play: Play
 ) -> None:
     before = worker.get("/v1/status")["bad_records"]

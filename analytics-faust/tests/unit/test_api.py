@@ -1,4 +1,4 @@
-"""The answers over HTTP and the page, of a program that has counted and runs nowhere."""
+"""The HTTP API and the page, of a program that has counted but does not run."""
 
 from collections.abc import AsyncIterator, Mapping
 from datetime import timedelta
@@ -25,7 +25,7 @@ HOURS = 3
 
 
 class Counted(Program):
-    """Has counted, and need not be asked whether it has."""
+    """A program that has counted; `counts_here` says whether it has the hours."""
 
     counts_here = True
 
@@ -35,7 +35,7 @@ class Counted(Program):
 
 
 async def nowhere(letter: OutgoingRecord) -> None:
-    raise AssertionError("nothing is set aside here")
+    raise AssertionError("nothing is dead-lettered here")
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def program(tmp_path: Path) -> Counted:
 
 
 class SparkAnswers:
-    """The other API, as far as it is asked: the hours that it is given."""
+    """A fake of the other API: it returns `hours`, and records the requests."""
 
     def __init__(self) -> None:
         self.hours: list[dict[str, object]] = []
@@ -104,7 +104,7 @@ def name(number: int) -> str:
     return f"2016-11-11T{number:02}:00:00Z"
 
 
-async def test_hours_have_the_form_of_the_other_analytics(api: httpx.AsyncClient) -> None:
+async def test_hours_have_the_schema_of_analytics_spark(api: httpx.AsyncClient) -> None:
     page = await get(api, "/v1/hours?limit=1")
 
     assert page == {"hours": [{"hour": name(0), **TOTALS, "final": False}], "next": name(0)}
@@ -126,7 +126,7 @@ async def test_hours_that_are_equal_are_no_differences(
     assert await get(api, "/v1/differences") == {"hours": [], "next": None}
 
 
-async def test_differences_show_both_answers_and_what_can_make_them(
+async def test_differences_show_both_answers_and_the_possible_reasons(
     api: httpx.AsyncClient, spark: SparkAnswers
 ) -> None:
     other = TOTALS | {"purchases": 3, "amount": "200.00"}
@@ -142,7 +142,7 @@ async def test_differences_show_both_answers_and_what_can_make_them(
 async def test_a_page_compares_as_far_as_both_sides_reach(
     api: httpx.AsyncClient, spark: SparkAnswers
 ) -> None:
-    """Spark has an hour between ours: its page ends earlier, and behind its end nobody compares."""
+    """Spark has an hour between ours: its page ends earlier, and the comparison with it."""
     spark.hours = [
         {"hour": name(0), **TOTALS},
         {"hour": name(1), **TOTALS},
@@ -183,7 +183,7 @@ async def test_without_sparks_answer_nothing_is_compared(
 
 
 @pytest.mark.parametrize("path", ["/v1/hours", f"/v1/hours/{name(0)}", "/v1/differences"])
-async def test_who_does_not_have_the_hours_says_so(
+async def test_a_worker_without_the_hours_answers_503(
     api: httpx.AsyncClient, program: Counted, path: str
 ) -> None:
     program.counts_here = False
@@ -194,14 +194,14 @@ async def test_who_does_not_have_the_hours_says_so(
 
 
 @pytest.mark.parametrize("path", ["/v1/hours", "/v1/differences", "/v1/status"])
-async def test_hours_are_for_those_with_the_scope(
-    api: httpx.AsyncClient, issuing: RunFolder, path: str
-) -> None:
+async def test_hours_need_the_scope(api: httpx.AsyncClient, issuing: RunFolder, path: str) -> None:
     assert (await api.get(path, headers=bearer(issuing, "user"))).status_code == 403
     assert (await api.get(path, headers={"Authorization": ""})).status_code == 401
 
 
-async def test_what_was_lost_is_told(api: httpx.AsyncClient, program: Program) -> None:
+async def test_lost_records_are_counted_in_the_status(
+    api: httpx.AsyncClient, program: Program
+) -> None:
     program.lost["orders_without_user"] += 2
 
     assert await get(api, "/v1/status") == {
@@ -216,8 +216,8 @@ async def test_the_page_is_open_and_explains(api: httpx.AsyncClient) -> None:
 
     assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert "<title>Where Faust and Spark differ, and why</title>" in answer.text
-    for told in ("10777.76", "10277.76", "order-before-user", "107.75"):
-        assert told in answer.text
+    for text in ("10777.76", "10277.76", "order-before-user", "107.75"):
+        assert text in answer.text
     assert "<script" not in answer.text
 
 
@@ -233,7 +233,7 @@ async def test_outside_of_development_the_page_shows_no_hours(
     assert "107.75" not in text
 
 
-def test_the_document_is_one_of_openapi_and_names_each_refusal(
+def test_the_openapi_document_is_valid_and_names_each_refusal(
     program: Program, spark: SparkAnswers, authenticator: RequestAuthenticator
 ) -> None:
     document = application(program, spark, authenticator).openapi()

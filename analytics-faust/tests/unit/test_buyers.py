@@ -1,4 +1,4 @@
-"""Counting: the same numbers, however often and in whatever order the records come."""
+"""Counting: the same numbers, however often and in whatever order the records arrive."""
 
 import random
 from dataclasses import replace
@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from analytics_faust.buyers import (
     NOTHING,
-    Bought,
+    BuyerLines,
     Hours,
     Totals,
-    hour_in,
-    key_of,
-    totals_of,
-    with_purchase,
+    add_purchase,
+    get_totals,
+    hour_from_key,
+    to_key,
 )
 from analytics_faust.joins import Purchase
 
@@ -36,21 +36,21 @@ def purchase(line: str = "a:0", *, version: int = 2, quantity: int = 3) -> Purch
     )
 
 
-def counted(*purchases: Purchase) -> Totals:
-    """As the program does: each one into its buyer's lines, and the difference into the hour."""
-    hours, buyers = Hours(), dict[str, Bought]()
+def count_totals(*purchases: Purchase) -> Totals:
+    """Count as the program does: add each purchase to its buyer's lines and to the hour."""
+    hours, buyers = Hours(), dict[str, BuyerLines]()
     for each in purchases:
-        before = buyers.get(key_of(each), {})
-        buyers[key_of(each)] = with_purchase(before, each)
-        hours.change(each.hour, before, buyers[key_of(each)])
+        before = buyers.get(to_key(each), {})
+        buyers[to_key(each)] = add_purchase(before, each)
+        hours.change(each.hour, before, buyers[to_key(each)])
     again = Hours()
-    again.make_from(buyers.items())
+    again.rebuild(buyers.items())
     assert again.get(HOUR) == hours.get(HOUR)
     return hours.get(HOUR)
 
 
 def test_a_buyer_of_two_lines_is_one_buyer() -> None:
-    assert counted(purchase("a:0"), purchase("a:1")) == Totals(
+    assert count_totals(purchase("a:0"), purchase("a:1")) == Totals(
         local_buyers=1, purchases=2, quantity=6, cents=600
     )
 
@@ -58,21 +58,21 @@ def test_a_buyer_of_two_lines_is_one_buyer() -> None:
 def test_buyers_are_counted_once_each() -> None:
     other = replace(purchase("b:0"), user_id=UUID(int=2))
 
-    assert counted(purchase(), other).local_buyers == 2
+    assert count_totals(purchase(), other).local_buyers == 2
 
 
 def test_cancelling_takes_out_exactly_that_line() -> None:
     gone = purchase("a:0", version=3, quantity=0)
 
-    assert counted(purchase("a:0"), purchase("b:0"), gone) == counted(purchase("b:0"))
-    assert counted(purchase("a:0"), gone) == NOTHING
+    assert count_totals(purchase("a:0"), purchase("b:0"), gone) == count_totals(purchase("b:0"))
+    assert count_totals(purchase("a:0"), gone) == NOTHING
 
 
 def test_a_late_repeat_of_what_was_cancelled_does_not_count() -> None:
     gone = purchase(version=3, quantity=0)
 
-    assert counted(purchase(), gone, purchase()) == NOTHING
-    assert counted(gone, purchase()) == NOTHING
+    assert count_totals(purchase(), gone, purchase()) == NOTHING
+    assert count_totals(gone, purchase()) == NOTHING
 
 
 LINES = st.builds(
@@ -91,32 +91,32 @@ def test_repeats_and_cancellations_in_any_order_count_alike(
     shuffled = [*made, *gone, *made, *gone]
     chance.shuffle(shuffled)
 
-    assert counted(*shuffled) == counted(*made, *gone)
+    assert count_totals(*shuffled) == count_totals(*made, *gone)
 
 
 def test_without_versions_a_repeat_would_count_twice() -> None:
-    """The negative control: what a plain sum makes of a record that is delivered twice."""
+    """The negative control: a plain sum counts a record twice that is delivered twice."""
     quantities = [each.quantity for each in (purchase(), purchase())]
 
-    assert sum(quantities) != counted(purchase(), purchase()).quantity
+    assert sum(quantities) != count_totals(purchase(), purchase()).quantity
 
 
 def test_the_same_again_is_the_same_value() -> None:
-    once = with_purchase({}, purchase())
+    once = add_purchase({}, purchase())
 
-    assert with_purchase(once, purchase()) == once
-    assert totals_of(once).purchases == 1
+    assert add_purchase(once, purchase()) == once
+    assert get_totals(once).purchases == 1
 
 
 def test_values_are_read_back_from_json_as_lists() -> None:
-    stored: Bought = {"a:0": [2, 3, 300]}  # type: ignore[dict-item]
+    stored: BuyerLines = {"a:0": [2, 3, 300]}  # type: ignore[dict-item]
 
-    assert totals_of(stored) == Totals(local_buyers=1, purchases=1, quantity=3, cents=300)
-    assert with_purchase(stored, purchase()) == stored
+    assert get_totals(stored) == Totals(local_buyers=1, purchases=1, quantity=3, cents=300)
+    assert add_purchase(stored, purchase()) == stored
 
 
-def test_a_key_says_its_hour() -> None:
-    assert hour_in(key_of(purchase())) == HOUR
+def test_a_key_has_its_hour() -> None:
+    assert hour_from_key(to_key(purchase())) == HOUR
 
 
 @pytest.mark.parametrize(

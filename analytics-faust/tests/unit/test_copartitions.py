@@ -1,8 +1,8 @@
-"""Topics that are joined have equally many partitions, or nothing begins."""
+"""Topics that are joined have equally many partitions, or the program does not start."""
 
 import pytest
 
-from analytics_faust.copartitions import JOINED, NotCopartitioned, demand_copartitions
+from analytics_faust.copartitions import JOINED, NotCopartitioned, require_copartitions
 from analytics_faust.messages import ITEMS
 from shared.eventsourcing.event_store import partition_of
 from shared.messaging.topics import INTERNAL_TOPICS, TOPICS, wanted
@@ -13,13 +13,13 @@ DECLARED = {topic.name: topic.partitions for topic in TOPICS.values()} | {
 
 
 def test_the_declared_topics_fit() -> None:
-    demand_copartitions(DECLARED)
+    require_copartitions(DECLARED)
 
 
 @pytest.mark.parametrize("topic", [topic for topics in JOINED for topic in topics])
 def test_one_with_another_number_is_refused_by_name(topic: str) -> None:
     with pytest.raises(NotCopartitioned, match=rf"{topic} has 3\b.* in the wrong one"):
-        demand_copartitions(DECLARED | {topic: 3})
+        require_copartitions(DECLARED | {topic: 3})
 
 
 @pytest.mark.parametrize("topic", [topic for topics in JOINED for topic in topics])
@@ -27,14 +27,14 @@ def test_one_that_is_missing_is_refused_by_name(topic: str) -> None:
     there = {name: partitions for name, partitions in DECLARED.items() if name != topic}
 
     with pytest.raises(NotCopartitioned, match=f"no topic {topic}: create it with"):
-        demand_copartitions(there)
+        require_copartitions(there)
 
 
 def test_every_internal_topic_of_the_program_is_checked() -> None:
     assert {topic for topics in JOINED for topic in topics} >= INTERNAL_TOPICS.keys()
 
 
-def test_changelogs_are_compacted_and_what_only_passes_is_not_kept() -> None:
+def test_changelogs_are_compacted_and_other_internal_topics_are_not() -> None:
     configs = {topic.name: topic.topic_configs for topic in wanted(1)}
 
     for name in INTERNAL_TOPICS:
@@ -46,8 +46,8 @@ def test_changelogs_are_compacted_and_what_only_passes_is_not_kept() -> None:
 @pytest.mark.parametrize(
     ("item", "of_six"), [("iphone", 3), ("ipad", 1), ("iwatch", 1), ("ipod", 5)]
 )
-def test_tv6_a_key_lies_where_every_writer_puts_it(item: str, of_six: int) -> None:
-    """Murmur2, as Java, aiokafka and Faust; a line is sent to the partition of its item by that."""
+def test_tv6_every_writer_sends_a_key_to_the_same_partition(item: str, of_six: int) -> None:
+    """Murmur2, like Java, aiokafka and Faust; so a line is sent to the partition of its item."""
     from aiokafka.partitioner import murmur2
 
     positive = murmur2(item.encode()) & 0x7FFFFFFF

@@ -1,4 +1,4 @@
-"""What an order's lines become on their way: the two joins, without Kafka."""
+"""The two joins, without Kafka."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from analytics_faust.joins import LINE, PURCHASE, cents_of, hour_of, lines_of, purchase_of
+from analytics_faust.joins import LINE, PURCHASE, get_hour_start, to_cents, to_lines, to_purchase
 from analytics_faust.messages import OrderCancelled, OrderConfirmed, OrderLine
 
 ORDER, USER, IPHONE = UUID(int=1), UUID(int=2), UUID(int=3)
@@ -22,8 +22,8 @@ def cancelled(*, was_confirmed: bool = True) -> OrderCancelled:
 
 
 def test_a_line_from_home_is_a_purchase_of_its_hour() -> None:
-    [line] = lines_of(CONFIRMED, 2, "BJ")
-    purchase = purchase_of(line, "BJ")
+    [line] = to_lines(CONFIRMED, 2, "BJ")
+    purchase = to_purchase(line, "BJ")
 
     assert purchase is not None
     assert (purchase.hour, purchase.user_id) == (datetime(2016, 11, 11, tzinfo=UTC), USER)
@@ -32,13 +32,13 @@ def test_a_line_from_home_is_a_purchase_of_its_hour() -> None:
 
 @pytest.mark.parametrize("origin", ["SH", None, "bj"])
 def test_a_line_from_elsewhere_or_of_an_unknown_item_is_none(origin: str | None) -> None:
-    [line] = lines_of(CONFIRMED, 2, "BJ")
+    [line] = to_lines(CONFIRMED, 2, "BJ")
 
-    assert purchase_of(line, origin) is None
+    assert to_purchase(line, origin) is None
 
 
-def test_an_order_of_somebody_unknown_has_no_lines() -> None:
-    assert lines_of(CONFIRMED, 2, None) == []
+def test_an_order_of_an_unknown_user_has_no_lines() -> None:
+    assert to_lines(CONFIRMED, 2, None) == []
 
 
 @pytest.mark.parametrize(("address", "origin"), [("BJ", "SH"), (None, None)])
@@ -46,20 +46,20 @@ def test_a_cancellation_needs_neither_user_nor_item(
     address: str | None, origin: str | None
 ) -> None:
     """It takes out what was counted, wherever the user lives now."""
-    [line] = lines_of(cancelled(), 3, address)
-    purchase = purchase_of(line, origin)
+    [line] = to_lines(cancelled(), 3, address)
+    purchase = to_purchase(line, origin)
 
     assert purchase is not None
     assert (purchase.version, purchase.quantity, purchase.cents) == (3, 0, 0)
 
 
 def test_an_order_cancelled_before_its_confirmation_never_counted() -> None:
-    assert lines_of(cancelled(was_confirmed=False), 3, "BJ") == []
+    assert to_lines(cancelled(was_confirmed=False), 3, "BJ") == []
 
 
-def test_what_travels_between_the_steps_arrives_as_it_was() -> None:
-    [line] = lines_of(CONFIRMED, 2, "BJ")
-    purchase = purchase_of(line, "BJ")
+def test_lines_and_purchases_survive_json() -> None:
+    [line] = to_lines(CONFIRMED, 2, "BJ")
+    purchase = to_purchase(line, "BJ")
 
     assert LINE.validate_json(LINE.dump_json(line)) == line
     assert purchase is not None
@@ -69,10 +69,14 @@ def test_what_travels_between_the_steps_arrives_as_it_was() -> None:
 def test_hours_are_those_of_utc_whatever_the_zone() -> None:
     india = timezone(timedelta(hours=5, minutes=30))
 
-    assert hour_of(datetime(2016, 11, 11, 6, 0, tzinfo=india)) == datetime(2016, 11, 11, tzinfo=UTC)
-    assert hour_of(AT.replace(minute=59, second=59, microsecond=999_999)) == AT.replace(minute=0)
+    assert get_hour_start(datetime(2016, 11, 11, 6, 0, tzinfo=india)) == datetime(
+        2016, 11, 11, tzinfo=UTC
+    )
+    assert get_hour_start(AT.replace(minute=59, second=59, microsecond=999_999)) == AT.replace(
+        minute=0
+    )
 
 
 def test_cents_are_exact() -> None:
-    """TV-4: with binary floats 91 times this price drifts."""
-    assert 91 * cents_of(Decimal("4888.88")) == 444_888_08
+    """TV-4: with binary floats, 91 times this price is inexact."""
+    assert 91 * to_cents(Decimal("4888.88")) == 444_888_08

@@ -1,4 +1,4 @@
-"""The history on the page is played by the program's own joins, and pinned beside Spark's."""
+"""The history on the page goes through the program's own joins, and is compared with Spark's."""
 
 from collections.abc import Sequence
 
@@ -6,13 +6,13 @@ import pytest
 
 from analytics_faust.buyers import Totals
 from analytics_faust.worked_history import (
-    MOVE_TOLD_AT_ONCE,
-    MOVE_TOLD_LATE,
+    MOVE_ANNOUNCED_AT_ONCE,
+    MOVE_ANNOUNCED_LATE,
     Buys,
     Fact,
     Lives,
-    by_arrival,
-    by_event_time,
+    count_by_arrival,
+    count_by_event_time,
 )
 from test_support.analytics.histories import HOUR, Event, confirmed, listed, moved, registered
 from test_support.analytics.small_job import SmallJob
@@ -21,28 +21,32 @@ WITH_THE_IPAD = Totals(local_buyers=1, purchases=2, quantity=2, cents=5_388_88 +
 WITH_TWO_IPHONES = Totals(local_buyers=1, purchases=2, quantity=2, cents=2 * 5_388_88)
 
 
-def test_v6_told_at_once_both_are_right() -> None:
-    assert by_arrival(MOVE_TOLD_AT_ONCE) == by_event_time(MOVE_TOLD_AT_ONCE) == WITH_THE_IPAD
+def test_v6_announced_at_once_both_are_right() -> None:
+    assert (
+        count_by_arrival(MOVE_ANNOUNCED_AT_ONCE)
+        == count_by_event_time(MOVE_ANNOUNCED_AT_ONCE)
+        == WITH_THE_IPAD
+    )
 
 
-def test_v7_told_late_only_event_time_is() -> None:
-    assert by_arrival(MOVE_TOLD_LATE) == WITH_TWO_IPHONES
-    assert by_event_time(MOVE_TOLD_LATE) == WITH_THE_IPAD
+def test_v7_announced_late_only_event_time_is() -> None:
+    assert count_by_arrival(MOVE_ANNOUNCED_LATE) == WITH_TWO_IPHONES
+    assert count_by_event_time(MOVE_ANNOUNCED_LATE) == WITH_THE_IPAD
 
 
-@pytest.mark.parametrize("facts", [MOVE_TOLD_AT_ONCE, MOVE_TOLD_LATE])
-def test_spark_says_what_the_page_says_of_it(facts: Sequence[Fact]) -> None:
+@pytest.mark.parametrize("facts", [MOVE_ANNOUNCED_AT_ONCE, MOVE_ANNOUNCED_LATE])
+def test_spark_answers_as_the_page_claims(facts: Sequence[Fact]) -> None:
     job = SmallJob().read(listed("iphone"), listed("ipad"))
     for number, fact in enumerate(facts):
-        job.read(event_of(fact, number))
+        job.read(to_event(fact, number))
 
     buyers, purchases, quantity, cents = job.hour(HOUR)
-    assert by_event_time(facts) == Totals(
+    assert count_by_event_time(facts) == Totals(
         local_buyers=buyers, purchases=purchases, quantity=quantity, cents=cents
     )
 
 
-def event_of(fact: Fact, number: int) -> Event:
+def to_event(fact: Fact, number: int) -> Event:
     match fact:
         case Lives() if number == 0:
             return registered("Jack", fact.address, since=fact.since)
