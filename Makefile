@@ -65,7 +65,7 @@ demo: setup ## start everything, load the sample, show the answer
 	@$(VENV_PYTHON) -m scripts.demo
 
 load: setup ## believable load, its totals checked: rate=50 seconds=60 users=200 items=40 seed=1
-	@$(VENV_PYTHON) -m verification.load.load $(foreach option,seed rate seconds users items late gap, \
+	@$(VENV_PYTHON) -m verification.load $(foreach option,seed rate seconds users items late gap, \
 		$(if $($(option)),--$(option) $($(option)))) $(args)
 
 rebuild-check: setup ## compare the read models with what the events make them
@@ -97,19 +97,19 @@ check-cells: setup ## are the hours what a plain query over all records of the t
 	@$(VENV_PYTHON) -m verification.differential.check_cells
 
 saga: setup ## 20,000 random interleavings of the credit saga; args="--interleavings 500"
-	@$(VENV_PYTHON) -m verification.saga.campaign $(args)
+	@$(VENV_PYTHON) -m verification.saga $(args)
 
 differential: setup ## random histories through Spark, beside a plain query; args="--seeds 3"
-	@$(VENV_PYTHON) -m verification.differential.campaign $(args)
+	@$(VENV_PYTHON) -m verification.differential $(args)
 
 crashes: setup ## kill -9 around the commits of Spark, are the cells right? args="--seeds 3"
-	@$(VENV_PYTHON) -m verification.crashes.campaign $(args)
+	@$(VENV_PYTHON) -m verification.crashes $(args)
 
 stress: setup ## try to make the relay lose or reorder events; args="--seeds 3"
-	@$(VENV_PYTHON) -m verification.stress.campaign $(args)
+	@$(VENV_PYTHON) -m verification.stress $(args)
 
 fuzz: setup ## call the APIs as their documents allow, and not, 10 000 times; args="--seed 2"
-	@$(VENV_PYTHON) -m verification.fuzz.campaign $(args)
+	@$(VENV_PYTHON) -m verification.fuzz $(args)
 
 bench: setup ## measure beside limits and peers, 50 minutes; args="--quick"
 	@$(VENV_PYTHON) -m benchmarks.delivery.delivery $(args)

@@ -13,8 +13,8 @@ from test_support.system.clients import Hometown, rfc3339
 from test_support.system.eventually import eventually
 from test_support.system.stack import Stack
 from verification.load.actions import NAMES, PlaceOrder
+from verification.load.campaign import Story, load
 from verification.load.compare import differences, observe
-from verification.load.load import Story, load
 from verification.load.plan import Scale
 
 SMALL = ("rate=30", "seconds=10", "users=40", "items=15", "late=10")

@@ -221,7 +221,7 @@ def main() -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(description=__doc__)
+    made = argparse.ArgumentParser(prog="python -m verification.crashes", description=__doc__)
     made.add_argument("--seeds", type=int, default=SEEDS)
     made.add_argument("--first", type=int, default=1, metavar="SEED")
     made.add_argument("--orders", type=int, default=ORDERS, help="of each seed")
@@ -288,7 +288,3 @@ def write_figures(seeds: int, wrong: int, blind: int) -> None:
         Figure(name="wrong without the epoch", value=blind, unit="cells"),
     ]
     figures.write(folder, "crashes", found)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

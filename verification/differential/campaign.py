@@ -6,7 +6,6 @@ make differential
 import argparse
 import asyncio
 import logging
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -73,7 +72,7 @@ def main() -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(description=__doc__)
+    made = argparse.ArgumentParser(prog="python -m verification.differential", description=__doc__)
     made.add_argument("--seeds", type=int, default=SEEDS)
     made.add_argument("--first", type=int, default=1, metavar="SEED")
     made.add_argument("--orders", type=int, default=ORDERS, help="of each seed")
@@ -160,7 +159,3 @@ def verdict(tried: Sequence[tuple[str, Outcome, float]], seconds: float) -> int:
     if not blind:
         complain("no history had anything to find: make them longer (--orders)")
     return 1 if wrong or not blind else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -4,7 +4,6 @@ make fuzz
 """
 
 import argparse
-import sys
 from collections.abc import Mapping
 
 from fetching.errors import Failure
@@ -40,7 +39,7 @@ def main() -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    root = argparse.ArgumentParser(prog="fuzz", description=__doc__)
+    root = argparse.ArgumentParser(prog="python -m verification.fuzz", description=__doc__)
     root.add_argument("--cases", type=int, default=10_000, help="at least so many, of all APIs")
     root.add_argument("--seed", type=int, default=1, help="of the first round; then one more each")
     root.add_argument(
@@ -99,7 +98,3 @@ def as_figures(tallies: Tallies) -> list[Figure]:
             "failed rounds": len(tally.failures),
         }.items()
     ]
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -83,7 +83,7 @@ def count(played: "Synchronized[int]") -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m verification.saga", description=__doc__)
     parser.add_argument("--interleavings", type=int, default=20_000)
     parser.add_argument("--processes", type=int, default=2, help="side by side")
     parser.add_argument("--seed", type=int, default=1, help="of the first process")
@@ -113,7 +113,3 @@ def main() -> None:
 def say(text: str) -> None:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    main()

@@ -6,7 +6,6 @@ make stress
 import argparse
 import logging
 import math
-import sys
 from collections.abc import Sequence
 
 import uvloop
@@ -57,7 +56,7 @@ def main() -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    root = argparse.ArgumentParser(prog="stress", description=__doc__)
+    root = argparse.ArgumentParser(prog="python -m verification.stress", description=__doc__)
     root.add_argument("--seeds", type=int, default=20, help="how many runs, one seed each")
     root.add_argument("--first", type=int, default=1, help="the first seed, to repeat one run")
     root.add_argument("--seconds", type=float, default=30, help="how long each run writes")
@@ -224,7 +223,3 @@ def figures_of(relay: str, outcomes: Sequence[Outcome]) -> list[Figure]:
             if not math.isnan(value)
         ),
     ]
-
-
-if __name__ == "__main__":
-    sys.exit(main())

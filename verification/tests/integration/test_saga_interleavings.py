@@ -60,7 +60,7 @@ def test_the_campaign_tells_how_many_it_played() -> None:
         [
             sys.executable,
             "-m",
-            "verification.saga.campaign",
+            "verification.saga",
             "--interleavings",
             "5",
             "--processes",

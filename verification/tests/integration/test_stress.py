@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import pytest
 
-PROGRAM = "verification.stress.campaign"
+PROGRAM = "verification.stress"
 OPTIONS = ("--seeds", "1", "--seconds", "4", "--writers", "32", "--streams", "20")
 SECONDS_MAX = 300
 

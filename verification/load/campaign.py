@@ -200,7 +200,9 @@ def summary(story: Story) -> list[str]:
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    made = argparse.ArgumentParser(
+        prog="python -m verification.load", description=(__doc__ or "").partition("\n")[0]
+    )
     for name, what in {
         "seed": "the same seed makes the same plan",
         "rate": "actions a second",
@@ -246,7 +248,3 @@ def scale_of(arguments: argparse.Namespace) -> Scale:
         items=arguments.items,
         late=arguments.late,
     )
-
-
-if __name__ == "__main__":
-    main()
