@@ -111,11 +111,11 @@ stress: setup ## try to make the relay lose or reorder events; args="--seeds 3"
 fuzz: setup ## call the APIs as their documents allow, and not, 10 000 times; args="--seed 2"
 	@$(VENV_PYTHON) -m verification.fuzz $(args)
 
-bench: setup ## measure beside limits and peers, 50 minutes; args="--quick"
-	@$(VENV_PYTHON) -m benchmarks.delivery.delivery $(args)
+bench: setup ## measure delivery next to its limits and peers, 50 minutes; args="--quick"
+	@$(VENV_PYTHON) -m benchmarks delivery $(args)
 
-bench-analytics: setup ## orders to cells beside Kafka Streams, 30 minutes; args="--quick"
-	@$(VENV_PYTHON) -m benchmarks.analytics.bench_analytics $(args)
+bench-analytics: setup ## measure analytics next to Kafka Streams, 30 minutes; args="--quick"
+	@$(VENV_PYTHON) -m benchmarks analytics $(args)
 
 fmt: setup ## format the code, and repair what lint can repair
 	@$(VENV_PYTHON) -m ruff format .

@@ -1,0 +1,1 @@
+"""Every benchmark and its peers: `python -m benchmarks --list`, see README.md."""

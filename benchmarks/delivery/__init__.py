@@ -1,0 +1,1 @@
+"""How fast orders and events are accepted, delivered and consumed."""

@@ -15,9 +15,9 @@ from eventsourcing.persistence import StoredEvent
 from eventsourcing.postgres import PostgresApplicationRecorder, PostgresDatastore
 
 from benchmarks import pgbench, rows, servers
+from benchmarks.delivery.sizes import Size
 from benchmarks.part import Part
 from benchmarks.series import Samples, Series, series
-from benchmarks.sizes import Size
 from local_stack.postgres import POSTGRES
 from local_stack.stack_spec import StackContext, StackSpec
 from shared.eventsourcing.codec import Codec

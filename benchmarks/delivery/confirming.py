@@ -13,9 +13,9 @@ from benchmarks.delivery import shop
 from benchmarks.delivery.hops import HOPS, median_hops
 from benchmarks.delivery.ordering import Ordered
 from benchmarks.delivery.shop import Shop
+from benchmarks.delivery.sizes import Size
 from benchmarks.part import Part
 from benchmarks.series import Samples, Series, series
-from benchmarks.sizes import Size
 from fetching.errors import Failure
 from local_stack import supervision
 from local_stack.hometown import HOMETOWN

@@ -15,10 +15,10 @@ from pydantic import PostgresDsn
 
 import users_svc.bootstrap
 from benchmarks import rows, servers
+from benchmarks.delivery.sizes import Size
 from benchmarks.part import Part
 from benchmarks.series import Samples, Series, series
 from benchmarks.servers import Running
-from benchmarks.sizes import Size
 from local_stack.kafka import KAFKA
 from local_stack.postgres import POSTGRES
 from local_stack.stack_spec import StackContext, StackSpec

@@ -12,9 +12,9 @@ import asyncpg
 
 from benchmarks import arrivals, pgbench, rows, servers
 from benchmarks.arrivals import RANKS, Arrival, Arrivals, percentiles
+from benchmarks.delivery.sizes import Size
 from benchmarks.part import Part
 from benchmarks.series import Samples, Series, series
-from benchmarks.sizes import Size
 from fetching.errors import Failure
 from local_stack.kafka import KAFKA
 from local_stack.postgres import POSTGRES

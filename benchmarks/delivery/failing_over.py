@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 from itertools import pairwise
 
 from benchmarks import arrivals, pgbench, rows, servers
+from benchmarks.delivery.sizes import Size
 from benchmarks.part import Part
 from benchmarks.series import Samples, Series, series
-from benchmarks.sizes import Size
 from fetching.errors import Failure
 from local_stack.kafka import KAFKA
 from local_stack.postgres import POSTGRES

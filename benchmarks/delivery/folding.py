@@ -15,9 +15,9 @@ from pydantic import PostgresDsn
 import orders_svc.bootstrap
 import users_svc.bootstrap
 from benchmarks import rows, servers
+from benchmarks.delivery.sizes import Size
 from benchmarks.part import Part
 from benchmarks.series import Samples, Series, series
-from benchmarks.sizes import Size
 from local_stack.postgres import POSTGRES
 from local_stack.stack_spec import StackContext, StackSpec
 from orders_svc.order.events import (

@@ -9,10 +9,10 @@ from pathlib import Path
 from benchmarks import servers
 from benchmarks.delivery import bare_route, shop
 from benchmarks.delivery.shop import Shop
+from benchmarks.delivery.sizes import Size
 from benchmarks.part import Part
 from benchmarks.series import Samples, Series, series
 from benchmarks.servers import Running
-from benchmarks.sizes import Size
 from local_stack import issuer, ports, postgres
 from local_stack.postgres import POSTGRES
 from local_stack.stack_spec import HOST, StackContext, StackSpec

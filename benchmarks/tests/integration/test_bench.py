@@ -9,20 +9,15 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = "benchmarks.delivery.delivery"
+from benchmarks.delivery.parts import DELIVERY
+
 SECONDS_MAX = 180
 
 
-PARTS = (
-    *("append", "drain", "latency", "failover", "consumer", "fold"),
-    *("placing", "confirming"),
-)
-
-
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", [part.name for part in DELIVERY.parts])
 def test_each_part_of_the_benchmark_measures_and_writes_figures(part: str, tmp_path: Path) -> None:
     run = subprocess.run(
-        [sys.executable, "-m", PROGRAM, "--tiny", "--only", part],
+        [sys.executable, "-m", "benchmarks", "delivery", "--tiny", "--only", part],
         env=os.environ | {"HOMETOWN_RUN_DIR": str(tmp_path)},
         capture_output=True,
         text=True,
