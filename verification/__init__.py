@@ -1,0 +1,1 @@
+"""Campaigns that try to break the guarantees: see README.md."""
