@@ -15,14 +15,14 @@ from benchmarks import rows
 POLL_MILLISECONDS = 50
 LOOK_EVERY_SECONDS = 0.02
 QUIET_SECONDS = 1.0
-"""Nothing arrived for so long: nothing more comes."""
+"""After this time without a record, no more records are expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
     """Instants in seconds since 1970, all of this machine's clock.
 
-    `called_at` is when the append was called (the record's value tells), `logged_at` when the
+    `called_at` is when the append was called (it is in the record's value), `logged_at` when the
     broker wrote the record into its log, in whole milliseconds, just before it acknowledges.
     """
 
@@ -50,28 +50,28 @@ class Arrivals:
         now = time.time()
         self.last_at = time.monotonic()
         self.each += [
-            Arrival(rows.instant_of(record.value), record.timestamp / 1000, now)
+            Arrival(rows.read_instant(record.value), record.timestamp / 1000, now)
             for record in records
         ]
 
     def called_between(self, begin: float, end: float) -> list[Arrival]:
         return [arrival for arrival in self.each if begin <= arrival.called_at < end]
 
-    async def until_one_called_after(self, instant: float) -> None:
+    async def wait_until_called_after(self, instant: float) -> None:
         while not self.each or self.each[-1].called_at <= instant:  # noqa: ASYNC110
             await asyncio.sleep(LOOK_EVERY_SECONDS)
 
-    async def until_quiet(self) -> None:
+    async def wait_until_quiet(self) -> None:
         while (rest := self.last_at + QUIET_SECONDS - time.monotonic()) > 0:  # noqa: ASYNC110
             await asyncio.sleep(rest)
 
 
 @asynccontextmanager
-async def collecting(consumer: AIOKafkaConsumer) -> AsyncIterator[Arrivals]:
+async def collect_arrivals(consumer: AIOKafkaConsumer) -> AsyncIterator[Arrivals]:
     """Collects what arrives from now on.
 
-    Meanwhile no garbage is collected in this process: with so much to look through, a collection
-    takes a quarter of a second, which would count as the delay of the records that wait for it.
+    Garbage collection is off meanwhile: with so many objects, a collection takes a quarter of a
+    second, which would count as the delay of the records that wait for it.
     """
     arrivals = Arrivals()
 

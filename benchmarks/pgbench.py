@@ -1,4 +1,4 @@
-"""pgbench: load on PostgreSQL that costs the machine the least."""
+"""pgbench: load on PostgreSQL by the client that uses the least CPU."""
 
 import asyncio
 import re
@@ -10,12 +10,12 @@ from local_stack.postgres import binaries
 
 THREADS = 2
 MORE_SECONDS_MAX = 60
-"""How much longer than asked a run may take."""
+"""How much longer than its seconds a run can take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """`lag_milliseconds_max` says how late a transaction began, if a rate was asked for."""
+    """`lag_milliseconds_max`: the latest start after it was due; None without a rate."""
 
     per_second: float
     lag_milliseconds_max: float | None
@@ -24,7 +24,7 @@ class Outcome:
 async def run(
     dsn: str, script: str, *, seconds: int, clients: int = 32, rate: int | None = None
 ) -> Outcome:
-    """Run one transaction again and again; with `rate`, that often a second, come what may.
+    """Repeat one transaction; with `rate`, at that rate per second, late or not.
 
     Raises:
         Failure: pgbench reports an error.
@@ -47,13 +47,13 @@ async def run(
             await process.wait()
     if process.returncode != 0:
         raise Failure("pgbench failed", details=errors.decode().splitlines())
-    return outcome_of(output.decode())
+    return parse_outcome(output.decode())
 
 
-def outcome_of(output: str) -> Outcome:
+def parse_outcome(output: str) -> Outcome:
     """What pgbench printed."""
     rate = re.search(r"^tps = ([0-9.]+)", output, re.M)
     lag = re.search(r"^rate limit schedule lag: avg [0-9.]+ \(max ([0-9.]+)\) ms", output, re.M)
     if rate is None:
-        raise Failure("pgbench said nothing of its rate", details=output.splitlines())
+        raise Failure("pgbench did not report its rate", details=output.splitlines())
     return Outcome(per_second=float(rate[1]), lag_milliseconds_max=float(lag[1]) if lag else None)

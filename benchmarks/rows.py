@@ -31,27 +31,27 @@ RECORD_HEADERS = wire.encoded(HEADERS | {messages.PREVIOUS_VERSION: "0"})
 METADATA = f'{{"correlation_id": "{EVENT_ID}", "causation_id": "{EVENT_ID}"}}'
 
 
-def value_at(instant: str) -> str:
-    """A JSON object of VALUE_BYTES that begins with an instant, given in seconds with 17 digits."""
+def create_value(instant: str) -> str:
+    """A JSON object of VALUE_BYTES that begins with an instant, in seconds with 17 digits."""
     begin, end = f'{{"at": {instant}, "note": "', '"}'
-    return begin + filler(VALUE_BYTES - len(begin) - len(end)) + end
+    return begin + create_filler(VALUE_BYTES - len(begin) - len(end)) + end
 
 
-def filler(length: int) -> str:
-    """Text that is no single letter over and over."""
-    words = "one event of a stream that somebody wrote down because it has happened; "
+def create_filler(length: int) -> str:
+    """Text of this length that is not one repeated letter."""
+    words = "one event of a stream, recorded because it has happened; "
     return (words * (length // len(words) + 1))[:length]
 
 
 INSTANT = "1767268800.000000"
 AT = slice(len('{"at": '), len('{"at": ') + len(INSTANT))
-"""Where the instant stands in a value."""
+"""The position of the instant in a value."""
 
-VALUE = value_at(INSTANT)
+VALUE = create_value(INSTANT)
 
 
-def instant_of(value: bytes) -> float:
-    """The instant in a value that `value_at` or VALUE_NOW made, in seconds since 1970."""
+def read_instant(value: bytes) -> float:
+    """The instant in a value that `create_value` or VALUE_NOW made, in seconds since 1970."""
     return float(value[AT])
 
 
@@ -97,7 +97,7 @@ ROWS_PER_COMMIT = 100
 async def fill(
     connection: asyncpg.Connection, topic: str, rows: int, *, traceparent: str | None = None
 ) -> None:
-    """Write rows of an outbox, as many small transactions would have left it."""
+    """Fill an outbox as many small transactions would have."""
     headers = list(RECORD_HEADERS)
     if traceparent:
         headers.append((telemetry.TRACEPARENT, traceparent.encode()))

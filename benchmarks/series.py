@@ -1,4 +1,4 @@
-"""What was measured: each quantity in rounds, beside the limit measured in the same run."""
+"""What was measured: each quantity in rounds, with the limit measured in the same rounds."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ class Series:
 
     @property
     def ratio(self) -> float | None:
-        """The median of the rounds' ratios: what else the machine did, it did to both."""
+        """The median of the rounds' ratios: other load on the machine affects both alike."""
         if self.limit is None:
             return None
         pairs = zip(self.rounds, self.limit.rounds, strict=True)
@@ -69,29 +69,29 @@ def range_figures(each: Series) -> list[Figure]:
 def as_table(measured: Sequence[Series]) -> str:
     header = ("", "measured", "median", "range", "unit", "ratio", "goal")
     numbers = {each.name: number for number, each in enumerate(measured, start=1)}
-    return progress.table(header, [row(each, numbers) for each in measured])
+    return progress.table(header, [format_row(each, numbers) for each in measured])
 
 
-def row(each: Series, numbers: Mapping[str, int]) -> tuple[str, ...]:
+def format_row(each: Series, numbers: Mapping[str, int]) -> tuple[str, ...]:
     """A line of the table; a ratio names the line of its limit."""
     ratio = f"{each.ratio:.2f} of line {numbers[each.limit.name]}" if each.limit else ""
     return (
         str(numbers[each.name]),
         each.name,
-        readable(each.value),
-        range_of(each.rounds),
+        format_number(each.value),
+        format_range(each.rounds),
         each.unit,
         ratio,
         each.goal,
     )
 
 
-def range_of(rounds: Sequence[float]) -> str:
+def format_range(rounds: Sequence[float]) -> str:
     if len(rounds) == 1:
         return ""
-    return f"{readable(min(rounds))} to {readable(max(rounds))}"
+    return f"{format_number(min(rounds))} to {format_number(max(rounds))}"
 
 
-def readable(value: float) -> str:
+def format_number(value: float) -> str:
     """Three digits, or all before the point."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -1,4 +1,4 @@
-"""What a measurement needs of the servers: an empty database, an empty topic, a process of ours."""
+"""What a measurement needs of servers: an empty database, an empty topic, a process of ours."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ OUTPUT_BYTES_MAX = 1 << 24
 
 CREATE_TIME: Mapping[str, str] = {"message.timestamp.type": "CreateTime"}
 LOG_APPEND_TIME: Mapping[str, str] = {"message.timestamp.type": "LogAppendTime"}
-"""The broker gives each record the time at which it took it, in whole milliseconds."""
+"""The broker stamps each record when it appends it, in whole milliseconds."""
 
 
 @asynccontextmanager
@@ -135,7 +135,7 @@ class Running:
         self._seen = psutil.Process(process.pid)
 
     def demand_alive(self) -> None:
-        """Raises Failure, with its last words, if the process has ended."""
+        """Raises Failure, with the end of its output, if the process has ended."""
         if self._process.returncode is not None:
             raise Failure(
                 f"{self._what} ended with {self._process.returncode} while it was measured",
@@ -164,14 +164,14 @@ class Running:
     def send(self, signal_number: int) -> None:
         self._process.send_signal(signal_number)
 
-    async def finished(self, seconds_max: float) -> None:
+    async def wait_until_finished(self, seconds_max: float) -> None:
         """Wait until the process has ended by itself. Raises Failure if it did not end well."""
         async with bounded(seconds_max, self._what):
             if await self._process.wait():
                 self.demand_alive()
 
     async def stop(self) -> None:
-        """Ask it to end, and wait until it has."""
+        """Send SIGTERM, and wait until it has ended."""
         if self._process.returncode is None:
             self._process.terminate()
             async with bounded(STOP_SECONDS_MAX, f"to stop {self._what}"):
@@ -187,7 +187,7 @@ class Running:
 async def python(
     context: StackContext, arguments: Sequence[str], environment: Mapping[str, str]
 ) -> AsyncIterator[Running]:
-    """`python arguments` as a process; killed in the end, unless it was stopped before."""
+    """`python arguments` as a process; killed at the end of the block if it still runs."""
     async with process(context, [sys.executable, *arguments], environment) as running:
         yield running
 
@@ -196,7 +196,7 @@ async def python(
 async def process(
     context: StackContext, command: Sequence[str], environment: Mapping[str, str]
 ) -> AsyncIterator[Running]:
-    """Any command as a process; killed in the end, unless it was stopped before."""
+    """Any command as a process; killed at the end of the block if it still runs."""
     what = " ".join(command[1:])
     with (context.folder / "logs" / f"bench-{uuid4().hex}.log").open("w+b") as output:
         started = await asyncio.create_subprocess_exec(
@@ -230,7 +230,7 @@ async def relay(context: StackContext, environment: Mapping[str, str]) -> AsyncI
         yield running
 
 
-async def until_active(relay: Running, connection: asyncpg.Connection) -> None:
+async def wait_until_active(relay: Running, connection: asyncpg.Connection) -> None:
     """Until a relay holds the lease."""
     async with bounded(READY_SECONDS_MAX, "to activate a relay"):
         while await connection.fetchval("SELECT lease_until < clock_timestamp() FROM relay"):
@@ -238,16 +238,16 @@ async def until_active(relay: Running, connection: asyncpg.Connection) -> None:
             await asyncio.sleep(POLL_SECONDS)
 
 
-async def until_ready(process: Running, environment: Mapping[str, str]) -> None:
-    """Until a process of ours says that it can do its work."""
+async def wait_until_ready(process: Running, environment: Mapping[str, str]) -> None:
+    """Until a process of ours reports that it is ready."""
     address = f"http://{environment['HTTP_HOST']}:{environment['HTTP_PORT']}/health/ready"
     async with bounded(READY_SECONDS_MAX, "to start a process"), httpx.AsyncClient() as client:
-        while not await answers_well(client, address):
+        while not await is_ready(client, address):
             process.demand_alive()
             await asyncio.sleep(POLL_SECONDS)
 
 
-async def answers_well(client: httpx.AsyncClient, address: str) -> bool:
+async def is_ready(client: httpx.AsyncClient, address: str) -> bool:
     try:
         return (await client.get(address)).is_success
     except httpx.HTTPError:

@@ -41,7 +41,7 @@ async def measure(context: StackContext, size: Size) -> list[Series]:
             environment = {**counting.job_variables(context, dsn, own), **speed}
             began_at = time.perf_counter()
             async with servers.python(context, [str(AGAIN)], environment) as running:
-                await running.finished(AGAIN_SECONDS_MAX)
+                await running.wait_until_finished(AGAIN_SECONDS_MAX)
             seconds = time.perf_counter() - began_at
             if await counting.cells(connection) != cells:
                 raise Failure("counted again, the cells are others than before")

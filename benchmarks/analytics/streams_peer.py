@@ -63,7 +63,7 @@ async def run(context: StackContext, lines: int) -> PeerRun:
             servers.process(context, command, {}) as running,
             servers.bounded(JOIN_SECONDS_MAX, "to join"),
         ):
-            ended = asyncio.create_task(running.finished(JOIN_SECONDS_MAX))
+            ended = asyncio.create_task(running.wait_until_finished(JOIN_SECONDS_MAX))
             while not ended.done():
                 resident = max(resident, process_tree.resident_bytes(running.pid))
                 await asyncio.wait([ended], timeout=LOOK_EVERY_SECONDS)

@@ -1,4 +1,4 @@
-"""append: what it costs to store an event with its outbox row, beside a bare INSERT."""
+"""append: what it costs to store an event with its outbox row, compared with a bare INSERT."""
 
 import asyncio
 import time
@@ -32,7 +32,7 @@ TASKS = (1, 8, 32)
 PEER_THREADS = 8
 
 CLIENTS = (8, 32)
-"""What the pool of one api holds, and more than the processors can serve at a time."""
+"""The size of the pool of one api, and more than the processors can serve at a time."""
 PLAIN = "INSERT into a plain table"
 EVENT = "append"
 REPEATABLE = "append with an idempotency key"
@@ -61,7 +61,9 @@ class Noted:
 
 
 CODEC: Codec[Noted] = Codec({"noted": Noted})
-NOTE = rows.filler(rows.VALUE_BYTES - len(CODEC.encode(Noted(note_id=uuid4(), at=0, note=""))))
+NOTE = rows.create_filler(
+    rows.VALUE_BYTES - len(CODEC.encode(Noted(note_id=uuid4(), at=0, note="")))
+)
 METADATA = Metadata(correlation_id=UUID(rows.EVENT_ID), causation_id=UUID(rows.EVENT_ID))
 
 
@@ -75,53 +77,53 @@ async def measure(context: StackContext, size: Size) -> list[Series]:
         await connection.execute(CREATE_PLAIN)
         for number in range(1, size.rounds + 1):
             tell_in_place(f"append: round {number} of {size.rounds}")
-            await one_round(dsn, connection, size.append_seconds, samples)
+            await measure_round(dsn, connection, size.append_seconds, samples)
     return as_series(samples)
 
 
-async def one_round(
+async def measure_round(
     dsn: str, connection: asyncpg.Connection, seconds: int, samples: Samples
 ) -> None:
-    """Each measurement begins after a checkpoint, so that none pays for another one's writes."""
+    """Each measurement begins after a checkpoint, so that none pays for the writes of another."""
     for clients in CLIENTS:
         for name, script in SCRIPTS.items():
             await connection.execute("CHECKPOINT")
             outcome = await pgbench.run(dsn, script, seconds=seconds, clients=clients)
-            samples[by_pgbench(name, clients)].append(outcome.per_second)
+            samples[name_pgbench(name, clients)].append(outcome.per_second)
     for tasks in TASKS:
         await connection.execute("CHECKPOINT")
-        samples[bare(tasks)].append(await bare_per_second(dsn, tasks, seconds))
+        samples[name_bare(tasks)].append(await measure_bare(dsn, tasks, seconds))
         await connection.execute("CHECKPOINT")
-        samples[stored(tasks)].append(await stored_per_second(dsn, tasks, seconds))
+        samples[name_stored(tasks)].append(await measure_stored(dsn, tasks, seconds))
     await connection.execute("CHECKPOINT")
-    samples[PEER].append(await asyncio.to_thread(peer_per_second, dsn, seconds))
+    samples[PEER].append(await asyncio.to_thread(measure_peer, dsn, seconds))
 
 
-def by_pgbench(name: str, clients: int) -> str:
+def name_pgbench(name: str, clients: int) -> str:
     return f"pgbench, {clients} clients: {name}"
 
 
-def bare(tasks: int) -> str:
+def name_bare(tasks: int) -> str:
     return f"Python, {tasks} tasks: INSERT into a plain table"
 
 
-def stored(tasks: int) -> str:
+def name_stored(tasks: int) -> str:
     return f"Python, {tasks} tasks: EventStore.append"
 
 
-async def bare_per_second(dsn: str, tasks: int, seconds: int) -> float:
+async def measure_bare(dsn: str, tasks: int, seconds: int) -> float:
     """Each task has a connection of its own, and nothing between it and asyncpg."""
     payload = rows.VALUE.encode()
     async with AsyncExitStack() as stack:
         connections = [
             await stack.enter_async_context(servers.connected(dsn)) for _ in range(tasks)
         ]
-        return await per_second(
+        return await measure_rate(
             [partial(connection.execute, INSERT, payload) for connection in connections], seconds
         )
 
 
-async def stored_per_second(dsn: str, tasks: int, seconds: int) -> float:
+async def measure_stored(dsn: str, tasks: int, seconds: int) -> float:
     """As a service does it: a pool, and one event in a stream of its own."""
     async with postgres.open_pool(dsn, name="bench", connections_max=tasks) as pool:
         store = EventStore(
@@ -137,11 +139,11 @@ async def stored_per_second(dsn: str, tasks: int, seconds: int) -> float:
             note = Noted(note_id=new_id(), at=time.time(), note=NOTE)
             await store.append(note.note_id, 0, [note], metadata=METADATA)
 
-        return await per_second([append] * tasks, seconds)
+        return await measure_rate([append] * tasks, seconds)
 
 
-async def per_second(writes: Sequence[Callable[[], Awaitable[object]]], seconds: int) -> float:
-    """How often all of them together get done, each again and again in a task of its own."""
+async def measure_rate(writes: Sequence[Callable[[], Awaitable[object]]], seconds: int) -> float:
+    """Calls per second of all writes together; each is repeated in a task of its own."""
     await asyncio.gather(*(write() for write in writes))  # opens connections, prepares statements
     began_at = time.perf_counter()
 
@@ -156,16 +158,16 @@ async def per_second(writes: Sequence[Callable[[], Awaitable[object]]], seconds:
     return sum(done) / (time.perf_counter() - began_at)
 
 
-def peer_per_second(dsn: str, seconds: int) -> float:
+def measure_peer(dsn: str, seconds: int) -> float:
     """The same with pyeventsourcing: an event of the same size in a stream of its own."""
-    with peer_recorder(dsn) as recorder:
+    with open_recorder(dsn) as recorder:
         began_at = time.perf_counter()
         done: list[int] = []
 
         def repeat() -> None:
             count = 0
             while time.perf_counter() - began_at < seconds:
-                recorder.insert_events([stored_event()])
+                recorder.insert_events([create_event()])
                 count += 1
             done.append(count)
 
@@ -178,7 +180,7 @@ def peer_per_second(dsn: str, seconds: int) -> float:
 
 
 @contextmanager
-def peer_recorder(dsn: str) -> Iterator[PostgresApplicationRecorder]:
+def open_recorder(dsn: str) -> Iterator[PostgresApplicationRecorder]:
     address = urlsplit(dsn)
     datastore = PostgresDatastore(
         dbname=address.path.removeprefix("/"),
@@ -194,7 +196,7 @@ def peer_recorder(dsn: str) -> Iterator[PostgresApplicationRecorder]:
         yield recorder
 
 
-def stored_event() -> StoredEvent:
+def create_event() -> StoredEvent:
     return StoredEvent(
         originator_id=uuid4(), originator_version=1, topic="noted", state=rows.VALUE.encode()
     )
@@ -203,16 +205,16 @@ def stored_event() -> StoredEvent:
 def as_series(samples: Samples) -> list[Series]:
     found: list[Series] = []
     for clients in CLIENTS:
-        plain = series(samples, by_pgbench(PLAIN, clients), "1/s")
+        plain = series(samples, name_pgbench(PLAIN, clients), "1/s")
         goal = "at least 0.5" if clients == CLIENTS[0] else ""
         found.append(plain)
         for name in (EVENT, REPEATABLE):
-            ours = series(samples, by_pgbench(name, clients), "1/s", limit=plain, goal=goal)
+            ours = series(samples, name_pgbench(name, clients), "1/s", limit=plain, goal=goal)
             found.append(ours)
     for tasks in TASKS:
-        limit = series(samples, bare(tasks), "1/s")
-        found += [limit, series(samples, stored(tasks), "1/s", limit=limit)]
-    ours = series(samples, stored(PEER_THREADS), "1/s")
+        limit = series(samples, name_bare(tasks), "1/s")
+        found += [limit, series(samples, name_stored(tasks), "1/s", limit=limit)]
+    ours = series(samples, name_stored(PEER_THREADS), "1/s")
     return [*found, series(samples, PEER, "1/s", limit=ours)]
 
 

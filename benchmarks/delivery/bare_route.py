@@ -1,4 +1,4 @@
-"""The least that an API for orders has to do: the same form in and out, and one INSERT."""
+"""The least work of an API for orders: the same schemas in and out, and one INSERT."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -25,15 +25,15 @@ async def main(settings: Settings) -> None:
     async with postgres.open_pool(
         settings.database_dsn, name="bare", connections_max=settings.database_connections_max
     ) as pool:
-        await api_process.serve_api(app_of(pool), settings)
+        await api_process.serve_api(create_app(pool), settings)
 
 
-def app_of(pool: asyncpg.Pool) -> FastAPI:
+def create_app(pool: asyncpg.Pool) -> FastAPI:
     app = FastAPI(telemetry={"tracing": False, "metrics": False, "logs": False})
 
     @app.post("/v1/orders", status_code=201)
     async def place(body: PlaceOrderRequest) -> Response:
-        order = order_of(body)
+        order = create_order(body)
         content = order.model_dump_json()
         await pool.execute(INSERT, order.order_id, order.user_id, content)
         return Response(content, 201, media_type="application/json")
@@ -45,7 +45,7 @@ def app_of(pool: asyncpg.Pool) -> FastAPI:
     return app
 
 
-def order_of(body: PlaceOrderRequest) -> OrderResponse:
+def create_order(body: PlaceOrderRequest) -> OrderResponse:
     lines = [
         OrderLineResponse(item_id=line.item_id, quantity=line.quantity, unit_price=PRICE)
         for line in body.lines

@@ -1,4 +1,4 @@
-"""Clients that place one order after the other, each as soon as its last one is answered."""
+"""Clients that place one order after another, each as soon as its previous one is answered."""
 
 import argparse
 import asyncio
@@ -23,7 +23,7 @@ async def main(arguments: argparse.Namespace) -> None:
     shop = Shop.load(arguments.shop)
     async with AsyncExitStack() as stack:
         connections = [
-            await stack.enter_async_context(http_client.connected(arguments.address))
+            await stack.enter_async_context(http_client.connect(arguments.address))
             for _ in range(arguments.connections)
         ]
         numbers = count()

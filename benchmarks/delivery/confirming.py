@@ -10,7 +10,7 @@ import psutil
 from benchmarks import servers
 from benchmarks.arrivals import percentiles
 from benchmarks.delivery import shop
-from benchmarks.delivery.hops import HOPS, median_hops
+from benchmarks.delivery.hops import HOPS, compute_hops
 from benchmarks.delivery.ordering import Ordered
 from benchmarks.delivery.shop import Shop
 from benchmarks.delivery.sizes import Size
@@ -32,7 +32,7 @@ CONFIRMED_SHARE_MIN = 0.95
 LATE_MILLISECONDS_MAX = 2_000
 """The 99th percentile of a step's last third."""
 CLIENT_SECONDS_MORE_MAX = 120
-"""What is overdue is rejected within 30 s, and answered within 30 s more."""
+"""An overdue order is rejected within 30 s, and answered within 30 s more."""
 MILLISECONDS = 1_000
 
 PLACED = "placed"
@@ -65,13 +65,15 @@ class Step:
             each for each in self.orders if each.status == CONFIRMED and each.decided_at <= ends_at
         ]
         begin = self.began_at + self.seconds * 2 / 3
-        late = [milliseconds_to_decision(each) for each in self.orders if each.due_at >= begin]
+        late = [
+            compute_milliseconds_to_decision(each) for each in self.orders if each.due_at >= begin
+        ]
         if len(in_time) < CONFIRMED_SHARE_MIN * due or len(late) < 2:
             return False
         return percentiles(late)["p99"] <= LATE_MILLISECONDS_MAX
 
 
-def milliseconds_to_decision(order: Ordered) -> float:
+def compute_milliseconds_to_decision(order: Ordered) -> float:
     return (order.decided_at - order.due_at) * MILLISECONDS
 
 
@@ -83,23 +85,23 @@ async def measure(context: StackContext, size: Size) -> list[Series]:
     for number in range(1, size.rounds + 1):
         tell_in_place(f"confirming: round {number} of {size.rounds}, {RATE} orders a second")
         step = await order(context, RATE, size.order_seconds)
-        take_latency(step, samples)
-        for name, value in (await median_hops(context, step.orders)).items():
+        record_latency(step, samples)
+        for name, value in (await compute_hops(context, step.orders)).items():
             samples[name].append(value)
         tell_in_place(f"confirming: round {number} of {size.rounds}, more and more orders a second")
-        take_highest(await climb(context, size), samples)
+        record_highest(await climb(context, size), samples)
     return as_series(samples)
 
 
 async def open_shop(context: StackContext) -> None:
-    token = shop.clerk(context.folder)
+    token = shop.create_token(context.folder)
     items = await shop.list_items(context.address("orders-api"), token, ITEMS)
     users = await shop.register_users(context.address("users-api"), token, USERS)
     Shop(token=token, users=users, items=items).save(context.folder / shop.FILE)
 
 
 async def climb(context: StackContext, size: Size) -> tuple[int, Step]:
-    """The highest rate that was sustained, 0 if none was, and the step to look at: its own."""
+    """The highest sustained rate and its step; 0 and the first step if none was sustained."""
     highest: Step | None = None
     for rate in size.order_rates:
         step = await order(context, rate, size.order_step_seconds)
@@ -118,11 +120,11 @@ async def order(context: StackContext, rate: int, seconds: int) -> Step:
         *("--rate", str(rate)),
         *("--seconds", str(seconds)),
     ]
-    before = cpu_seconds(context)
+    before = sum_cpu_seconds(context)
     async with servers.python(context, arguments, {}) as client:
-        await client.finished(seconds + CLIENT_SECONDS_MORE_MAX)
+        await client.wait_until_finished(seconds + CLIENT_SECONDS_MORE_MAX)
         found = json.loads(client.words)
-    after = cpu_seconds(context)
+    after = sum_cpu_seconds(context)
     used = {name: after[name] - before[name] for name in before} | {CLIENT: found["own_cpu"]}
     count = len(found["orders"])
     return Step(
@@ -134,14 +136,16 @@ async def order(context: StackContext, rate: int, seconds: int) -> Step:
     )
 
 
-def cpu_seconds(context: StackContext) -> dict[str, float]:
-    """What each process of the stack has used so far, with the processes below it."""
+def sum_cpu_seconds(context: StackContext) -> dict[str, float]:
+    """Seconds used so far by each process of the stack, including its child processes."""
     programs = supervision.programs(context.folder) or {}
-    return {name: sum(used_below(each.pid)) for name, each in programs.items() if each.is_alive}
+    return {
+        name: sum(read_cpu_seconds(each.pid)) for name, each in programs.items() if each.is_alive
+    }
 
 
-def used_below(pid: int) -> Iterator[float]:
-    """Seconds of a process and of each that it has started; none of those that have ended."""
+def read_cpu_seconds(pid: int) -> Iterator[float]:
+    """Seconds of a process and of each running process below it."""
     root = psutil.Process(pid)
     for process in (root, *root.children(recursive=True)):
         try:
@@ -151,19 +155,19 @@ def used_below(pid: int) -> Iterator[float]:
         yield float(times.user + times.system)
 
 
-def take_latency(step: Step, samples: Samples) -> None:
-    """Raises Failure when an order was not confirmed: there is no latency of it."""
+def record_latency(step: Step, samples: Samples) -> None:
+    """Raises Failure when an order was not confirmed: it has no latency."""
     others = [each.status for each in step.orders if each.status != CONFIRMED]
     if others:
         raise Failure(f"{len(others)} of {len(step.orders)} orders were not confirmed")
     placed = percentiles([(each.placed_at - each.due_at) * MILLISECONDS for each in step.orders])
-    confirmed = percentiles([milliseconds_to_decision(each) for each in step.orders])
+    confirmed = percentiles([compute_milliseconds_to_decision(each) for each in step.orders])
     for rank in RANKS:
         samples[f"{PLACED}, {rank}"].append(placed[rank])
         samples[f"{CONFIRMED}, {rank}"].append(confirmed[rank])
 
 
-def take_highest(found: tuple[int, Step], samples: Samples) -> None:
+def record_highest(found: tuple[int, Step], samples: Samples) -> None:
     rate, step = found
     samples[SUSTAINED].append(rate)
     for name, milliseconds in step.cpu.items():

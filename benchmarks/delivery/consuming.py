@@ -1,4 +1,4 @@
-"""consumer: effects per second of a worker, beside the least that any consumer has to do."""
+"""consumer: effects per second of a worker, compared with the least work of any consumer."""
 
 import asyncio
 import time
@@ -76,7 +76,7 @@ async def measure(context: StackContext, size: Size) -> list[Series]:
         bench = Bench(context, dsn, connection, resources.users)
         for number in range(1, size.rounds + 1):
             tell_in_place(f"consumer: round {number} of {size.rounds}")
-            await bench.one_round(size.messages, samples, parked_first=number % 2 == 0)
+            await bench.measure_round(size.messages, samples, parked_first=number % 2 == 0)
     bare = series(samples, BARE, "1/s")
     upsert = series(samples, UPSERT, "1/s", limit=bare)
     worker = series(samples, WORKER, "1/s", limit=upsert)
@@ -93,37 +93,39 @@ class Bench:
     connection: asyncpg.Connection
     users: EventStore[UserEvent]
 
-    async def one_round(self, count: int, samples: Samples, *, parked_first: bool) -> None:
-        """Whatever grows or warms up must not always favour the same of the two workers."""
+    async def measure_round(self, count: int, samples: Samples, *, parked_first: bool) -> None:
+        """The two workers take turns to be first, so that caches and growth favour neither."""
         begin = await servers.ends(self.context, TOPIC)
-        both = [(WORKER, self.rate_alone), (PARKED, self.rate_beside_parked)]
-        for name, rate_of in reversed(both) if parked_first else both:
+        both = [(WORKER, self.measure_alone), (PARKED, self.measure_with_parked)]
+        for name, measure_rate in reversed(both) if parked_first else both:
             await self.connection.execute(FORGET_PARKED)
-            samples[name].append(await rate_of(count))
+            samples[name].append(await measure_rate(count))
         async with servers.reader(self.context, begin) as consumer:
-            samples[BARE].append(await read_rate(consumer, count, nothing))
+            samples[BARE].append(await measure_read_rate(consumer, count, do_nothing))
         async with servers.reader(self.context, begin) as consumer:
-            samples[UPSERT].append(await read_rate(consumer, count, self.upsert))
+            samples[UPSERT].append(await measure_read_rate(consumer, count, self.upsert))
 
-    async def rate_alone(self, count: int) -> float:
-        await self.publish(await self.orders(count))
-        return await self.worker_rate(count)
+    async def measure_alone(self, count: int) -> float:
+        await self.publish(await self.create_orders(count))
+        return await self.measure_worker(count)
 
-    async def rate_beside_parked(self, count: int) -> float:
-        """With more that comes for the parked streams, evenly among the others."""
+    async def measure_with_parked(self, count: int) -> float:
+        """With later messages of the parked streams spread evenly among the orders."""
         waiting = [new_id() for _ in range(PARKED_STREAMS)]
         await self.park(waiting)
-        orders = await self.orders(count)
-        await self.publish(spread(orders, [later_record(stream_id) for stream_id in waiting]))
-        return await self.worker_rate(count)
+        orders = await self.create_orders(count)
+        await self.publish(
+            spread(orders, [create_later_record(stream_id) for stream_id in waiting])
+        )
+        return await self.measure_worker(count)
 
-    async def orders(self, count: int) -> list[OutgoingRecord]:
+    async def create_orders(self, count: int) -> list[OutgoingRecord]:
         """Orders of users who have registered, and none of them two in a row."""
         user_ids = [new_id() for _ in range(max(1, count // ORDERS_PER_USER))]
         for begin in range(0, len(user_ids), APPENDS_AT_A_TIME):
             page = user_ids[begin : begin + APPENDS_AT_A_TIME]
             await asyncio.gather(*(self.register(user_id) for user_id in page))
-        return [order_record(user_ids[number % len(user_ids)]) for number in range(count)]
+        return [create_order_record(user_ids[number % len(user_ids)]) for number in range(count)]
 
     async def register(self, user_id: UUID) -> None:
         registered = UserRegistered(
@@ -149,18 +151,18 @@ class Bench:
         await self.connection.execute(UPSERT_EFFECT, record.key.decode())
 
     async def park(self, streams: Sequence[UUID]) -> None:
-        """Let a worker meet a first message of each stream that it cannot read."""
-        await self.publish([unreadable_record(stream_id) for stream_id in streams])
-        async with self.worker() as worker, servers.bounded(WORK_SECONDS_MAX, WORK):
+        """Let a worker park streams whose first message is unreadable."""
+        await self.publish([create_unreadable_record(stream_id) for stream_id in streams])
+        async with self.start_worker() as worker, servers.bounded(WORK_SECONDS_MAX, WORK):
             while await self.connection.fetchval(COUNT_PARKED) < len(streams):
                 worker.demand_alive()
                 await asyncio.sleep(LOOK_EVERY_SECONDS)
             await worker.stop()
 
-    async def worker_rate(self, count: int) -> float:
-        """Events per second, from the last look that saw none to the first that saw all."""
+    async def measure_worker(self, count: int) -> float:
+        """Events per second, from the last poll that found none to the first that found all."""
         before = await self.connection.fetchval(LAST_POSITION)
-        async with self.worker() as worker, servers.bounded(WORK_SECONDS_MAX, WORK):
+        async with self.start_worker() as worker, servers.bounded(WORK_SECONDS_MAX, WORK):
             began_at = time.perf_counter()
             while (done := await self.connection.fetchval(EVENTS_SINCE, before)) < count:
                 worker.demand_alive()
@@ -171,16 +173,16 @@ class Bench:
             await worker.stop()
             return rate
 
-    def worker(self) -> AbstractAsyncContextManager[Running]:
+    def start_worker(self) -> AbstractAsyncContextManager[Running]:
         environment = servers.settings_of_process(self.context, self.dsn)
         return servers.python(self.context, ["-m", "users_svc", "worker"], environment)
 
 
-async def nothing(record: ConsumerRecord) -> None:
-    """What the bare loop does with a record."""
+async def do_nothing(record: ConsumerRecord) -> None:
+    """The bare loop does nothing with a record."""
 
 
-async def read_rate(
+async def measure_read_rate(
     consumer: AIOKafkaConsumer, count: int, take: Callable[[ConsumerRecord], Awaitable[None]]
 ) -> float:
     """Records per second."""
@@ -194,26 +196,26 @@ async def read_rate(
     return done / (time.perf_counter() - began_at)
 
 
-def order_record(user_id: UUID) -> OutgoingRecord:
+def create_order_record(user_id: UUID) -> OutgoingRecord:
     order_id = new_id()
     line = OrderLine(item_id=new_id(), quantity=1, unit_price=PRICE)
     placed = OrderPlaced(
         order_id=order_id, user_id=user_id, lines=(line,), amount=PRICE, ordered_at=NOON
     )
     public = contract.publish(placed)
-    return record_of(order_id, public.value, key=public.key)
+    return create_record(order_id, public.value, key=public.key)
 
 
-def unreadable_record(stream_id: UUID) -> OutgoingRecord:
-    return record_of(stream_id, b"{}", key=str(stream_id))
+def create_unreadable_record(stream_id: UUID) -> OutgoingRecord:
+    return create_record(stream_id, b"{}", key=str(stream_id))
 
 
-def later_record(stream_id: UUID) -> OutgoingRecord:
-    """A message that has to wait, because the first of its stream could not be read."""
-    return record_of(stream_id, b"{}", key=str(stream_id), version=2)
+def create_later_record(stream_id: UUID) -> OutgoingRecord:
+    """A message that has to wait, because the first of its stream is unreadable."""
+    return create_record(stream_id, b"{}", key=str(stream_id), version=2)
 
 
-def record_of(stream_id: UUID, value: bytes, *, key: str, version: int = 1) -> OutgoingRecord:
+def create_record(stream_id: UUID, value: bytes, *, key: str, version: int = 1) -> OutgoingRecord:
     headers = rows.HEADERS | {
         messages.ID: str(new_id()),
         messages.SUBJECT: key,

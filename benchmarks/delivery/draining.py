@@ -1,4 +1,4 @@
-"""drain: how fast a relay publishes what has piled up, beside sending the same bytes."""
+"""drain: how fast a relay publishes a full outbox, compared with sending the same bytes."""
 
 import asyncio
 import itertools
@@ -44,7 +44,7 @@ Append = Callable[[Any, OutgoingRecord], bool]
 
 PEERS = Path(__file__).parents[2] / "verification" / "stress" / "relay_script.py"
 PREPARED_RECORDS = 10_000
-"""They are sent again and again."""
+"""They are sent repeatedly."""
 BATCHES_IN_FLIGHT_MAX = 8
 OFFSETS_EVERY_SECONDS = 0.02
 DRAIN_SECONDS_MAX = 600
@@ -54,7 +54,7 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drain:
-    """From the moment when the topic is no longer empty to the last record."""
+    """From the first record in the topic to the last."""
 
     rows_per_second: float
     resident_bytes_max: int
@@ -66,20 +66,24 @@ async def measure(context: StackContext, size: Size) -> list[Series]:
     for number in range(1, size.rounds + 1):
         tell_in_place(f"drain: round {number} of {size.rounds}")
         samples[LIMIT].append(
-            await send_rate(context, size.drain_rows, RecordBatch, RecordBatch.append)
+            await measure_send_rate(context, size.drain_rows, RecordBatch, RecordBatch.append)
         )
         samples[UNPACKED].append(
-            await send_rate(context, size.drain_rows, batch_of_aiokafka, append_unpacked)
+            await measure_send_rate(
+                context, size.drain_rows, create_aiokafka_batch, append_unpacked
+            )
         )
-        drain = await drained(context, relay_of_ours, size.drain_rows)
+        drain = await measure_drain(context, start_ours, size.drain_rows)
         samples[OURS].append(drain.rows_per_second)
         samples[MEMORY].append(drain.resident_bytes_max / MEBIBYTE)
         samples[CPU].append(drain.cpu_seconds_per_million)
-        drain = await drained(context, relay_of_ours, size.drain_rows, traceparent=rows.TRACEPARENT)
+        drain = await measure_drain(
+            context, start_ours, size.drain_rows, traceparent=rows.TRACEPARENT
+        )
         samples[TRACED].append(drain.rows_per_second)
-        drain = await drained(context, horizon, size.drain_rows)
+        drain = await measure_drain(context, start_horizon, size.drain_rows)
         samples[HORIZON].append(drain.rows_per_second)
-        drain = await drained(context, skip_locked, size.peer_rows)
+        drain = await measure_drain(context, start_skip_locked, size.peer_rows)
         samples[SKIP_LOCKED].append(drain.rows_per_second)
     limit = series(samples, LIMIT, "1/s")
     peer = series(samples, SKIP_LOCKED, "1/s")
@@ -102,14 +106,16 @@ async def measure(context: StackContext, size: Size) -> list[Series]:
     ]
 
 
-async def send_rate(context: StackContext, count: int, begin: Begin, append: Append) -> float:
+async def measure_send_rate(
+    context: StackContext, count: int, begin: Begin, append: Append
+) -> float:
     """Records per second of a producer with the relay's settings, and nothing else to do."""
     async with servers.topic(context) as topic:
         client = kafka.producer(Brokers(context.address("kafka")), "bench")
         await client.start()
         try:
             await client.partitions_for(topic)
-            prepared = [some_record(topic, number) for number in range(PREPARED_RECORDS)]
+            prepared = [create_record(topic, number) for number in range(PREPARED_RECORDS)]
             records = itertools.islice(itertools.cycle(prepared), count)
             began_at = time.perf_counter()
             await send(client, topic, records, begin, append)
@@ -118,7 +124,7 @@ async def send_rate(context: StackContext, count: int, begin: Begin, append: App
             await client.stop()
 
 
-def some_record(topic: str, number: int) -> OutgoingRecord:
+def create_record(topic: str, number: int) -> OutgoingRecord:
     return OutgoingRecord(
         topic=topic,
         partition=number % servers.PARTITIONS,
@@ -129,12 +135,12 @@ def some_record(topic: str, number: int) -> OutgoingRecord:
     )
 
 
-def batch_of_aiokafka(topic: str, partition: int, bytes_max: int) -> BatchBuilder:
+def create_aiokafka_batch(topic: str, partition: int, bytes_max: int) -> BatchBuilder:
     return BatchBuilder(bytes_max, compression_type=0)
 
 
 def append_unpacked(batch: BatchBuilder, record: OutgoingRecord) -> bool:
-    """What everybody does who has no packed headers; they were taken apart beforehand."""
+    """The usual way, without packed headers; unpacking them is not measured."""
     return (
         batch.append(
             timestamp=record.milliseconds,
@@ -175,20 +181,20 @@ async def send(
     await asyncio.gather(*in_flight)
 
 
-def relay_of_ours(
+def start_ours(
     context: StackContext, environment: Mapping[str, str]
 ) -> AbstractAsyncContextManager[Running]:
     return servers.relay(context, environment)
 
 
-def horizon(
+def start_horizon(
     context: StackContext, environment: Mapping[str, str]
 ) -> AbstractAsyncContextManager[Running]:
-    """A peer that loses nothing either, but may reorder, and waits for the slowest writer."""
+    """A peer that loses nothing, but can reorder a stream and waits for the slowest writer."""
     return servers.python(context, [str(PEERS), "horizon", "bench-horizon"], environment)
 
 
-def skip_locked(
+def start_skip_locked(
     context: StackContext, environment: Mapping[str, str]
 ) -> AbstractAsyncContextManager[Running]:
     script = Path(__file__).with_name("skip_locked.py")
@@ -198,7 +204,7 @@ def skip_locked(
 Start = Callable[[StackContext, Mapping[str, str]], AbstractAsyncContextManager[Running]]
 
 
-async def drained(
+async def measure_drain(
     context: StackContext, start: Start, count: int, *, traceparent: str | None = None
 ) -> Drain:
     """Start a relay on an outbox with `count` rows, and watch the topic until it has them all."""
@@ -218,7 +224,11 @@ async def drained(
 
 
 async def watch(relay: Running, consumer: AIOKafkaConsumer, topic: str, count: int) -> Drain:
-    """From the last look that saw nothing to the first that saw all. Raises Failure if it ends."""
+    """From the last poll that found nothing to the first that found all rows.
+
+    Raises:
+        Failure: the relay ended.
+    """
     resident, began_at, cpu_before = 0, time.perf_counter(), relay.cpu_seconds
     while True:
         relay.demand_alive()

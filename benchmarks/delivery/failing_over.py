@@ -19,11 +19,11 @@ from shared.outbox.lease import LEASE_SECONDS
 from shared.runtime.progress import tell_in_place
 
 RATE = 500
-"""Transactions per second all the while."""
+"""Transactions per second throughout."""
 CLIENTS = 8
 BEFORE_SECONDS = 2
 SILENCE_SECONDS_MAX = 60
-"""After that there is no figure but a failure."""
+"""A longer silence is a failure, and no figure."""
 
 SIGNALS: Mapping[str, signal.Signals] = {
     "killed (kill -9)": signal.SIGKILL,
@@ -38,7 +38,7 @@ async def measure(context: StackContext, size: Size) -> list[Series]:
         samples[LEASE].append(LEASE_SECONDS)
         for what, signal_number in SIGNALS.items():
             tell_in_place(f"failover: round {number} of {size.rounds}, {what}")
-            samples[what].append(await longest_silence(context, signal_number))
+            samples[what].append(await measure_silence(context, signal_number))
     lease = series(samples, LEASE, "s")
     return [
         lease,
@@ -54,33 +54,33 @@ async def measure(context: StackContext, size: Size) -> list[Series]:
     ]
 
 
-async def longest_silence(context: StackContext, signal_number: signal.Signals) -> float:
-    """Seconds; from the last record before the signal on."""
+async def measure_silence(context: StackContext, signal_number: signal.Signals) -> float:
+    """In seconds, from the last record before the signal on."""
     async with (
         servers.database(context, "shared") as dsn,
         servers.topic(context) as topic,
         servers.tail(context, topic) as consumer,
         servers.connected(dsn) as connection,
-        arrivals.collecting(consumer) as arrived,
+        arrivals.collect_arrivals(consumer) as arrived,
         servers.relay(context, servers.settings_of_process(context, dsn)) as active,
     ):
-        await servers.until_active(active, connection)
+        await servers.wait_until_active(active, connection)
         environment = servers.settings_of_process(context, dsn)
         async with servers.relay(context, environment) as standby:
-            await servers.until_ready(standby, environment)
-            async with loaded(dsn, topic):
+            await servers.wait_until_ready(standby, environment)
+            async with apply_load(dsn, topic):
                 await asyncio.sleep(BEFORE_SECONDS)
                 signalled_at = time.time()
                 active.send(signal_number)
                 async with servers.bounded(SILENCE_SECONDS_MAX, "the silence"):
-                    await arrived.until_one_called_after(signalled_at)
+                    await arrived.wait_until_called_after(signalled_at)
             standby.demand_alive()
-    return longest_gap([each.consumed_at for each in arrived.each], signalled_at)
+    return find_longest_gap([each.consumed_at for each in arrived.each], signalled_at)
 
 
 @asynccontextmanager
-async def loaded(dsn: str, topic: str) -> AsyncIterator[None]:
-    """Appends at RATE, until it is left."""
+async def apply_load(dsn: str, topic: str) -> AsyncIterator[None]:
+    """Appends at RATE inside the block."""
     load = asyncio.create_task(
         pgbench.run(
             dsn,
@@ -97,7 +97,7 @@ async def loaded(dsn: str, topic: str) -> AsyncIterator[None]:
         await asyncio.wait([load])
 
 
-def longest_gap(instants: Sequence[float], begin: float) -> float:
+def find_longest_gap(instants: Sequence[float], begin: float) -> float:
     """The longest time between two records of which the later one came after `begin`.
 
     Raises:

@@ -1,4 +1,4 @@
-"""fold: how long it takes to load a stream of so many events, beside reading one row by its key."""
+"""fold: how long loading a stream takes by its length, compared with reading one row by its key."""
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -64,25 +64,25 @@ async def measure(context: StackContext, size: Size) -> list[Series]:
         ) as orders,
     ):
         loads = {
-            ONE_ROW: await state_load(users.pool),
-            **await order_loads(orders.orders),
-            **await user_loads(users.users, size.lengths),
+            ONE_ROW: await prepare_state(users.pool),
+            **await prepare_order(orders.orders),
+            **await prepare_users(users.users, size.lengths),
         }
-        return await measured(loads, size)
+        return await measure_loads(loads, size)
 
 
-async def measured(loads: Mapping[str, Load], size: Size) -> list[Series]:
+async def measure_loads(loads: Mapping[str, Load], size: Size) -> list[Series]:
     samples = Samples(list)
     for number in range(1, size.rounds + 1):
         tell_in_place(f"fold: round {number} of {size.rounds}")
         for name, one in loads.items():
-            samples[name].append(await median_milliseconds(one, size.loads))
+            samples[name].append(await measure_milliseconds(one, size.loads))
     limit = series(samples, ONE_ROW, "ms")
     others = [series(samples, name, "ms", limit=limit) for name in loads if name != ONE_ROW]
     return [limit, *others]
 
 
-async def median_milliseconds(one: Load, times: int) -> float:
+async def measure_milliseconds(one: Load, times: int) -> float:
     await one()
     taken = []
     for _ in range(times):
@@ -92,27 +92,27 @@ async def median_milliseconds(one: Load, times: int) -> float:
     return median(taken) * 1000
 
 
-async def state_load(pool: asyncpg.Pool) -> Load:
+async def prepare_state(pool: asyncpg.Pool) -> Load:
     key = new_id()
     await pool.execute(CREATE_STATES)
     await pool.execute(INSERT_STATE, key, rows.VALUE)
     return partial(pool.fetchval, READ_STATE, key)
 
 
-async def user_loads(store: EventStore[UserEvent], lengths: Sequence[int]) -> dict[str, Load]:
-    """Users with that many events, whose orders were closed again or are all open."""
+async def prepare_users(store: EventStore[UserEvent], lengths: Sequence[int]) -> dict[str, Load]:
+    """Users with that many events; their orders are all closed, or all open."""
     loads: dict[str, Load] = {}
     for length in lengths:
         for what, is_open in (("closed", False), ("open", True)):
             user_id = new_id()
-            await append_all(store, user_id, user_events(user_id, length, is_open=is_open))
+            await append_all(store, user_id, create_user_events(user_id, length, is_open=is_open))
             loads[f"user of {length:,} events, all orders {what}"] = partial(
                 load, store, USER, user_id
             )
     return loads
 
 
-def user_events(user_id: UUID, length: int, *, is_open: bool) -> list[UserEvent]:
+def create_user_events(user_id: UUID, length: int, *, is_open: bool) -> list[UserEvent]:
     events: list[UserEvent] = [
         UserRegistered(
             user_id=user_id,
@@ -133,14 +133,14 @@ def user_events(user_id: UUID, length: int, *, is_open: bool) -> list[UserEvent]
     return events
 
 
-async def order_loads(store: EventStore[OrderEvent]) -> dict[str, Load]:
+async def prepare_order(store: EventStore[OrderEvent]) -> dict[str, Load]:
     """An order at its longest; no command adds a fourth event."""
     order_id, user_id = new_id(), new_id()
-    await append_all(store, order_id, order_events(order_id, user_id))
+    await append_all(store, order_id, create_order_events(order_id, user_id))
     return {"order of 3 events": partial(load, store, ORDER, order_id)}
 
 
-def order_events(order_id: UUID, user_id: UUID) -> list[OrderEvent]:
+def create_order_events(order_id: UUID, user_id: UUID) -> list[OrderEvent]:
     lines = (OrderLine(item_id=new_id(), quantity=1, unit_price=PRICE),)
     return [
         OrderPlaced(order_id=order_id, user_id=user_id, lines=lines, amount=PRICE, ordered_at=NOON),

@@ -1,4 +1,4 @@
-"""Where the time of an order goes: from one event of its story to the next."""
+"""Where the time of an order is spent: from each of its events to the next."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -30,16 +30,16 @@ OF_CREDIT = """
 """
 
 
-async def median_hops(context: StackContext, ordered: Sequence[Ordered]) -> dict[str, float]:
+async def compute_hops(context: StackContext, ordered: Sequence[Ordered]) -> dict[str, float]:
     """Milliseconds of each of HOPS; an event's instant is when its append was called."""
     ids = [each.order_id for each in ordered]
     async with (
         servers.connected(postgres.dsn(context, "orders")) as orders,
         servers.connected(postgres.dsn(context, "users")) as users,
     ):
-        recorded = instants_in(await orders.fetch(OF_ORDERS, "order-placed", ids))
-        confirmed = instants_in(await orders.fetch(OF_ORDERS, "order-confirmed", ids))
-        reserved = instants_in(await users.fetch(OF_CREDIT, ids))
+        recorded = read_instants(await orders.fetch(OF_ORDERS, "order-placed", ids))
+        confirmed = read_instants(await orders.fetch(OF_ORDERS, "order-confirmed", ids))
+        reserved = read_instants(await users.fetch(OF_CREDIT, ids))
     instants = [
         (
             each.due_at,
@@ -56,5 +56,5 @@ async def median_hops(context: StackContext, ordered: Sequence[Ordered]) -> dict
     }
 
 
-def instants_in(rows: Sequence[asyncpg.Record]) -> dict[str, float]:
+def read_instants(rows: Sequence[asyncpg.Record]) -> dict[str, float]:
     return {row["order_id"]: row["at"] for row in rows}

@@ -1,4 +1,4 @@
-"""A client of HTTP/1.1 that costs little: one request after the other on a kept connection."""
+"""A cheap HTTP/1.1 client: one request after another on a kept connection."""
 
 import asyncio
 import re
@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
-ANSWER_SECONDS_MAX = 60
+RESPONSE_SECONDS_MAX = 60
 HEAD_ENDS = b"\r\n\r\n"
 STATUS = slice(9, 12)
 LENGTH = re.compile(rb"\r\ncontent-length: *([0-9]+)\r\n", re.IGNORECASE)
@@ -17,8 +17,8 @@ class Reply(NamedTuple):
     body: bytes
 
 
-class Unexpected(Exception):
-    """An answer with another status; the message has it and the body."""
+class UnexpectedStatus(Exception):
+    """A response with another status than the expected one; the message has status and body."""
 
 
 class Connection:
@@ -30,21 +30,21 @@ class Connection:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the server ended it, as it does with one that is not used."""
+        """Whether the server closed it, as it does when a connection is idle."""
         return self._reader.at_eof()
 
     async def ask(self, request: bytes, *, status: int) -> bytes:
-        """The body of the answer.
+        """The body of the response.
 
         Raises:
-            Unexpected: it has another status.
-            TimeoutError: there was none within ANSWER_SECONDS_MAX.
+            UnexpectedStatus: the response has another status.
+            TimeoutError: there is no response within RESPONSE_SECONDS_MAX.
         """
-        async with asyncio.timeout(ANSWER_SECONDS_MAX):
+        async with asyncio.timeout(RESPONSE_SECONDS_MAX):
             self._writer.write(request)
             reply = await self._reply()
         if reply.status != status:
-            raise Unexpected(f"{reply.status} {reply.body.decode(errors='replace')}")
+            raise UnexpectedStatus(f"{reply.status} {reply.body.decode(errors='replace')}")
         return reply.body
 
     async def _reply(self) -> Reply:
@@ -55,8 +55,8 @@ class Connection:
 
 
 @asynccontextmanager
-async def connected(address: str) -> AsyncIterator[Connection]:
-    """A connection to host:port; closed in the end."""
+async def connect(address: str) -> AsyncIterator[Connection]:
+    """A connection to host:port, closed at the end of the block."""
     host, _, port = address.rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     try:
@@ -65,7 +65,7 @@ async def connected(address: str) -> AsyncIterator[Connection]:
         writer.close()
 
 
-def request(method: str, path: str, headers: Mapping[str, str], body: bytes = b"") -> bytes:
+def create_request(method: str, path: str, headers: Mapping[str, str], body: bytes = b"") -> bytes:
     """The bytes of a request with a body in JSON, or without one."""
     given = {"Host": "bench", **headers}
     if body:

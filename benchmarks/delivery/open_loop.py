@@ -1,4 +1,4 @@
-"""A client that appends at a given rate, whether or not the appends before have been answered.
+"""A client that appends at a given rate, whether or not earlier appends have been answered.
 
 `relay`: it notifies the relay after each commit, as an API does, and the relay publishes.
 `direct`: it sends the record itself after the commit and waits for the broker, so there is nothing
@@ -27,16 +27,16 @@ from shared.runtime.settings import Settings
 
 CONNECTIONS_MAX = 32
 IN_FLIGHT_MAX = 2_000
-"""Others wait to be begun, which counts as well: the rate is beyond this machine then."""
+"""More appends wait to begin, and the wait counts: the rate is too high for this machine."""
 
 Publish = Callable[[bytes], Awaitable[None]]
-"""Does with a value of a committed event what has to be done next."""
+"""Called with the value of each committed event."""
 
 Idle = asyncio.LifoQueue[asyncpg.Connection]
-"""Connections that nobody uses now."""
+"""Connections that are not in use."""
 
 Work = Callable[[float], Coroutine[object, object, None]]
-"""Is told when it was due, in seconds since 1970."""
+"""Called with the instant at which it was due, in seconds since 1970."""
 
 PACKED_HEADERS = wire.pack(wire.encoded(rows.HEADERS), to_follow=1)
 KEY = rows.EVENT_ID.encode()
@@ -44,11 +44,11 @@ KEY = rows.EVENT_ID.encode()
 
 async def main(arguments: argparse.Namespace, settings: Settings) -> None:
     async with AsyncExitStack() as stack:
-        idle = await idle_connections(stack, settings.database_dsn)
+        idle = await open_connections(stack, settings.database_dsn)
         if arguments.how == "direct":
-            publish = await sending(stack, settings.kafka_bootstrap_servers, arguments.topic)
+            publish = await create_sender(stack, settings.kafka_bootstrap_servers, arguments.topic)
         else:
-            publish = notifying(stack, arguments.relay_address)
+            publish = create_notifier(stack, arguments.relay_address)
         await drive(
             arguments.rate,
             arguments.seconds,
@@ -56,15 +56,15 @@ async def main(arguments: argparse.Namespace, settings: Settings) -> None:
         )
 
 
-async def idle_connections(stack: AsyncExitStack, dsn: str) -> Idle:
-    """All connections. A pool of asyncpg would ask the server to forget after each use."""
+async def open_connections(stack: AsyncExitStack, dsn: str) -> Idle:
+    """All connections. A pool of asyncpg would reset the session after each use."""
     idle: Idle = asyncio.LifoQueue(CONNECTIONS_MAX)
     for _ in range(CONNECTIONS_MAX):
         idle.put_nowait(await stack.enter_async_context(servers.connected(dsn)))
     return idle
 
 
-def notifying(stack: AsyncExitStack, address: str) -> Publish:
+def create_notifier(stack: AsyncExitStack, address: str) -> Publish:
     relay_notifier = RelayNotifier(address)
     stack.callback(relay_notifier.close)
 
@@ -74,14 +74,18 @@ def notifying(stack: AsyncExitStack, address: str) -> Publish:
     return notify
 
 
-async def sending(stack: AsyncExitStack, bootstrap_servers: str, topic: str) -> Publish:
+async def create_sender(stack: AsyncExitStack, bootstrap_servers: str, topic: str) -> Publish:
     client = kafka.producer(Brokers(bootstrap_servers), "open-loop")
     await client.start()
     stack.push_async_callback(client.stop)
 
     async def send(value: bytes) -> None:
         await client.send_and_wait(
-            topic, value=value, key=KEY, partition=partition_of(value), headers=rows.RECORD_HEADERS
+            topic,
+            value=value,
+            key=KEY,
+            partition=choose_partition(value),
+            headers=rows.RECORD_HEADERS,
         )
 
     return send
@@ -91,7 +95,7 @@ async def drive(rate: int, seconds: int, work: Work) -> None:
     """Begin `rate` pieces of work a second, for `seconds`, and wait until all are done."""
     slots = asyncio.Semaphore(IN_FLIGHT_MAX)
 
-    async def one(due_at: float) -> None:
+    async def run_one(due_at: float) -> None:
         try:
             await work(due_at)
         finally:
@@ -105,19 +109,19 @@ async def drive(rate: int, seconds: int, work: Work) -> None:
             await slots.acquire()
             if time.time() >= began_at + seconds:
                 break
-            tasks.create_task(one(due_at))
+            tasks.create_task(run_one(due_at))
 
 
 async def append(idle: Idle, topic: str, due_at: float, publish: Publish) -> None:
-    """One event in a stream of its own, then what has to be done next."""
-    value = rows.value_at(f"{due_at:.6f}").encode()
+    """Append one event to a stream of its own, then publish it."""
+    value = rows.create_value(f"{due_at:.6f}").encode()
     event = (
         new_id(),
         rows.EVENT_TYPE,
         1,
         rows.VALUE,
         topic,
-        partition_of(value),
+        choose_partition(value),
         KEY,
         value,
         PACKED_HEADERS,
@@ -134,8 +138,8 @@ async def append(idle: Idle, topic: str, due_at: float, publish: Publish) -> Non
     await publish(value)
 
 
-def partition_of(value: bytes) -> int:
-    """Any; the same for the same value."""
+def choose_partition(value: bytes) -> int:
+    """Any partition; the same for the same value."""
     return value[rows.AT.stop - 1] % servers.PARTITIONS
 
 

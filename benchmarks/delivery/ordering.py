@@ -1,4 +1,4 @@
-"""Orders at a given rate, whether or not those before are confirmed, each followed to its end."""
+"""Orders at a given rate, whether or not earlier ones are confirmed, each followed to its end."""
 
 import argparse
 import asyncio
@@ -18,7 +18,7 @@ from benchmarks.delivery.http_client import Connection
 from benchmarks.delivery.shop import Shop
 
 CONNECTIONS_MAX = 400
-"""Fewer than the API takes; who finds none waits, which counts as latency."""
+"""Fewer than the API accepts. An order that finds none free waits, which counts as latency."""
 PENDING = "pending"
 
 
@@ -33,7 +33,7 @@ class Ordered(NamedTuple):
 
 
 class Connections:
-    """As many as are needed at once, kept for those who come later."""
+    """As many as are needed at once, kept for later orders."""
 
     def __init__(self, stack: AsyncExitStack, address: str) -> None:
         self._stack = stack
@@ -44,19 +44,19 @@ class Connections:
     @asynccontextmanager
     async def one(self) -> AsyncIterator[Connection]:
         async with self._free:
-            connection = self._kept() or await self._new()
+            connection = self._reuse() or await self._open()
             yield connection
             self._idle.append(connection)
 
-    def _kept(self) -> Connection | None:
+    def _reuse(self) -> Connection | None:
         while self._idle:
             connection = self._idle.pop()
             if not connection.is_closed:
                 return connection
         return None
 
-    async def _new(self) -> Connection:
-        return await self._stack.enter_async_context(http_client.connected(self._address))
+    async def _open(self) -> Connection:
+        return await self._stack.enter_async_context(http_client.connect(self._address))
 
 
 async def main(arguments: argparse.Namespace) -> None:
@@ -76,7 +76,7 @@ async def main(arguments: argparse.Namespace) -> None:
 
 
 async def follow(connection: Connection, shop: Shop, number: int, due_at: float) -> Ordered:
-    """Place an order, and wait for what becomes of it."""
+    """Place an order, and wait until it is decided."""
     order = json.loads(await connection.ask(shop.placement(number), status=201))
     placed_at = time.time()
     while order["status"] == PENDING:

@@ -1,4 +1,4 @@
-"""Who orders what: the same of every client, and kept in a file for those in other processes."""
+"""Which users order which items: the same for each client, in a file that other processes read."""
 
 import json
 from collections.abc import Sequence
@@ -17,13 +17,13 @@ PRICE = "1.00"
 CREDIT_LIMIT = "9999999999.00"
 LONG_AGO = "2020-01-01T00:00:00Z"
 WAIT_SECONDS = 30
-"""The longest that the API offers."""
+"""The longest that the API supports."""
 FILE = "shop.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shop:
-    """`token` is one that may do everything here."""
+    """`token` has all scopes that are needed here."""
 
     token: str
     users: Sequence[str]
@@ -45,29 +45,29 @@ class Shop:
             "lines": [{"item_id": item, "quantity": 1} for item in items],
         }
         key = {"Idempotency-Key": str(new_id())} if with_key else {}
-        return http_client.request(
-            "POST", "/v1/orders", bearer(self.token) | key, json.dumps(body).encode()
+        return http_client.create_request(
+            "POST", "/v1/orders", authorize(self.token) | key, json.dumps(body).encode()
         )
 
     def decision(self, order_id: str) -> bytes:
-        """The request that is answered as soon as the order is not pending any more."""
+        """The request that is answered as soon as the order is no longer pending."""
         path = f"/v1/orders/{order_id}?wait={WAIT_SECONDS}"
-        return http_client.request("GET", path, bearer(self.token))
+        return http_client.create_request("GET", path, authorize(self.token))
 
 
-def bearer(token: str) -> dict[str, str]:
+def authorize(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-def clerk(folder: RunFolder) -> str:
-    """The token of somebody who may do everything in the shop."""
+def create_token(folder: RunFolder) -> str:
+    """A token with all scopes of the shop."""
     return issuer.token(folder, "clerk")
 
 
 async def list_items(address: str, token: str, count: int) -> list[str]:
     """New items, by the orders-api at host:port."""
     item = {"type": "thing", "origin": "DE-BE", "price": PRICE, "effective_at": LONG_AGO}
-    async with http_client.connected(address) as connection:
+    async with http_client.connect(address) as connection:
         made = [
             await create(connection, "/v1/items", token, item | {"name": f"item {number}"})
             for number in range(count)
@@ -76,9 +76,9 @@ async def list_items(address: str, token: str, count: int) -> list[str]:
 
 
 async def register_users(address: str, token: str, count: int) -> list[str]:
-    """New users who can pay for everything, by the users-api at host:port."""
+    """New users with enough credit for all orders, by the users-api at host:port."""
     user = {"address": "DE-BE", "gender": "other", "credit_limit": CREDIT_LIMIT}
-    async with http_client.connected(address) as connection:
+    async with http_client.connect(address) as connection:
         made = [
             await create(
                 connection,
@@ -94,6 +94,6 @@ async def register_users(address: str, token: str, count: int) -> list[str]:
 async def create(
     connection: Connection, path: str, token: str, body: dict[str, str]
 ) -> dict[str, Any]:
-    request = http_client.request("POST", path, bearer(token), json.dumps(body).encode())
+    request = http_client.create_request("POST", path, authorize(token), json.dumps(body).encode())
     created: dict[str, Any] = json.loads(await connection.ask(request, status=201))
     return created

@@ -1,4 +1,4 @@
-"""How much is measured: in full, quickly, or as little as shows that the benchmark itself works."""
+"""How much is measured: in full, quickly, or just enough to run all of the code."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ class Size:
     append_seconds: int
     drain_rows: int
     peer_rows: int
-    """For relays that are too slow for `drain_rows`; their rate is what counts."""
+    """For relays that are too slow for `drain_rows`; only their rate is compared."""
     rates: tuple[int, ...]
     """Transactions per second."""
     pair_rates: tuple[int, ...]
@@ -19,14 +19,14 @@ class Size:
     warm_up_seconds: int
     latency_seconds: int
     writer_seconds: int
-    """How long a transaction stays open beside the others."""
+    """How long one transaction stays open while others commit."""
     messages: int
     lengths: tuple[int, ...]
     """Events in a stream."""
     loads: int
     placing_warm_up_seconds: int
     placing_seconds: int
-    """Of each way to place orders, with each number of connections."""
+    """Of each variant, with each number of connections."""
     placing_connections: tuple[int, ...]
     order_warm_up_seconds: int
     order_seconds: int

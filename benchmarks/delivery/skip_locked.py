@@ -1,4 +1,4 @@
-"""A peer: the relay as it is mostly written, with SKIP LOCKED, an answer per record, and DELETE.
+"""A peer: the usual relay, with SKIP LOCKED, an acknowledgement per record, and DELETE.
 
 Its rows are in order within one batch; several of these would not keep the order of a key.
 """
@@ -35,7 +35,7 @@ async def relay(settings: Settings) -> None:
 
 
 async def publish_some(connection: asyncpg.Connection, client: AIOKafkaProducer) -> int:
-    """Claim, send and delete some rows; give their number."""
+    """Claim, send and delete some rows; return their number."""
     async with connection.transaction():
         rows = await connection.fetch(CLAIM, ROWS_MAX)
         for row in rows:

@@ -1,4 +1,4 @@
-"""Takes spans over OTLP/HTTP, as a collector does, and forgets them."""
+"""Receives spans over OTLP/HTTP, as a collector does, and discards them."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The benchmark works: every part of it, as small as it can be. No figure is judged here."""
+"""Every part of the benchmark runs at the smallest size. No figure is judged here."""
 
 import json
 import math
@@ -27,7 +27,7 @@ def test_each_part_of_the_benchmark_measures_and_writes_figures(part: str, tmp_p
     assert run.returncode == 0, run.stdout + run.stderr
     figures = json.loads((tmp_path / "bench" / f"delivery-{part}.json").read_text())
     assert len(figures) > 2
-    assert any(figure["ratio_to"] for figure in figures), "a figure stands beside its limit"
+    assert any(figure["ratio_to"] for figure in figures), "a figure has a limit"
     for figure in figures:
         assert math.isfinite(figure["value"]), figure
         assert figure["name"] in run.stdout or "load average" in figure["name"]

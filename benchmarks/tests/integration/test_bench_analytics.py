@@ -1,6 +1,6 @@
-"""The benchmark works, as small as it can be. No figure is judged here.
+"""The benchmark runs at the smallest size. No figure is judged here.
 
-Only the part that needs no peer and little time: the others take minutes on two cores.
+Only the part that needs no peer and little time: the other parts take minutes on two cores.
 """
 
 import json

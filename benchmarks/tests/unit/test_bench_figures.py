@@ -1,4 +1,4 @@
-"""What the benchmark publishes is what the job counts, and what it computes of what it saw."""
+"""The benchmark publishes what the job counts, and computes its figures correctly."""
 
 import json
 from collections.abc import Sequence
@@ -64,7 +64,7 @@ def orders_of(seed: int) -> list[OutgoingRecord]:
     return page
 
 
-def test_the_clock_of_the_steady_rate_runs_over_full_batches_only() -> None:
+def test_the_steady_rate_is_measured_over_full_batches_only() -> None:
     seen = batches_of([100, 100, 100, 100, 7])
     assert [batch.batch_id for batch in steady(seen)] == [1, 2, 3]
     assert throughput.seconds_of_full(seen) == [1, 2, 3]
@@ -76,7 +76,7 @@ def test_the_smallest_run_has_a_steady_part(counts: list[int]) -> None:
 
 
 def batches_of(counts: Sequence[int]) -> list[Batch]:
-    """Each took a second more than the one before."""
+    """Each takes a second longer than the one before."""
     return [
         Batch(
             batch_id=number,
@@ -91,7 +91,7 @@ def batches_of(counts: Sequence[int]) -> list[Batch]:
 
 
 def test_an_order_waits_from_its_append_until_its_batch_is_seen() -> None:
-    """Only those that were appended since the begin; a batch may have some of both."""
+    """Only orders appended since the begin count; a batch can hold earlier ones too."""
     zero, one = TopicPartition(ORDERS_TOPIC, 0), TopicPartition(ORDERS_TOPIC, 1)
     batch = Batch(
         batch_id=0,
@@ -107,20 +107,20 @@ def test_an_order_waits_from_its_append_until_its_batch_is_seen() -> None:
     assert list(waited) == [2_000, 1_000, 3_000]
 
 
-def test_sizes_are_told_by_fifths_and_the_one_after_the_end_is_held_against_the_second() -> None:
+def test_sizes_are_reported_by_fifths_and_the_last_is_compared_with_the_second() -> None:
     sizes = state_growth.sizes_of("state", [*range(10), 6])
     assert [each.value for each in sizes] == [1, 3, 5, 7, 9, 6]
     assert sizes[-1].ratio == 2
 
 
-def test_the_peer_talks_to_the_broker_with_the_client_of_its_version() -> None:
+def test_the_peer_uses_the_kafka_client_of_the_stack() -> None:
     ours = {(jar.organisation, jar.name): jar for jar in KAFKA_JARS.read()}
     both = [jar for jar in PEER_JARS.read() if (jar.organisation, jar.name) in ours]
     assert [ours[jar.organisation, jar.name] for jar in both] == both
     assert "kafka-clients" in {jar.name for jar in both}
 
 
-def test_without_a_compiler_the_peer_says_what_is_missing(
+def test_without_a_compiler_the_error_names_what_is_missing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     java = tmp_path / "java"
