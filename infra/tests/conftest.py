@@ -1,4 +1,4 @@
-"""What the tests of the stack share: a run folder on paper, and small stacks that really run."""
+"""Fixtures of the stack's tests: a run folder without processes, and small stacks that run."""
 
 import sys
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ def folder(settings: Settings) -> RunFolder:
 
 @pytest.fixture
 def context(settings: Settings, folder: RunFolder) -> StackContext:
-    """Where a stack would run; nothing does."""
+    """The context of a stack that does not run."""
     return StackContext(
         settings=settings,
         folder=folder,
@@ -62,7 +62,7 @@ def web_only() -> StackSpec:
 
 @pytest.fixture(scope="module")
 def running(small: StackSpec) -> Iterator[StackContext]:
-    """The small stack, ready; every test leaves it so."""
+    """The small stack, ready; every test leaves it ready."""
     with throwaway_stack(small) as context:
         yield context
 

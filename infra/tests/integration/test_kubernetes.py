@@ -1,4 +1,4 @@
-"""The base for Kubernetes renders, is what the API takes, and shuts everybody in."""
+"""The base for Kubernetes renders, matches the API's schemas, and restricts every container."""
 
 import shutil
 import subprocess
@@ -17,16 +17,16 @@ from local_stack.hometown import HOMETOWN
 KUBERNETES = "1.34"
 KUSTOMIZE = "sigs.k8s.io/kustomize/kustomize/v5@v5.7.1"
 RENDER_SECONDS_MAX = 300
-"""Where Go has to fetch and build it first."""
+"""For Go, which can have to download and build it first."""
 
 NOT_THERE = {"analytics-faust"}
-"""What is only beside the rest to compare with it."""
+"""Processes that exist only for comparison."""
 
 Resource = dict[str, Any]
 
 
 def renderer() -> Sequence[str]:
-    """The command that renders a folder; what people have, or what Go can build."""
+    """The command that renders a folder: an installed one, or one that Go builds."""
     for command in (["kubectl", "kustomize"], ["go", "run", KUSTOMIZE, "build"]):
         if shutil.which(command[0]):
             return command
@@ -35,7 +35,7 @@ def renderer() -> Sequence[str]:
 
 @pytest.fixture(scope="module")
 def resources(tmp_path_factory: pytest.TempPathFactory) -> list[Resource]:
-    """All resources, rendered with secrets that were made as docs/kubernetes.md says."""
+    """All resources, rendered with secrets made as described in docs/kubernetes.md."""
     infra = tmp_path_factory.mktemp("kubernetes") / "infra"
     for name in ("k8s", "kafka", "jaeger"):
         shutil.copytree(INFRA / name, infra / name)
@@ -57,12 +57,12 @@ def templates(resources: Sequence[Resource]) -> Iterator[tuple[str, Resource]]:
             yield resource["metadata"]["name"], resource["spec"]["template"]["spec"]
 
 
-def test_every_resource_is_one_that_the_api_takes(resources: Sequence[Resource]) -> None:
+def test_every_resource_matches_the_schema_of_the_api(resources: Sequence[Resource]) -> None:
     for resource in resources:
         kubernetes_validate.validate(resource, KUBERNETES, strict=True)
 
 
-def test_a_misspelt_field_would_be_refused(resources: Sequence[Resource]) -> None:
+def test_a_misspelt_field_is_refused(resources: Sequence[Resource]) -> None:
     """The negative control."""
     job = next(each for each in resources if each["kind"] == "Deployment")
     wrong = {**job, "spec": {**job["spec"], "replica": 2}}
@@ -77,7 +77,7 @@ def test_every_process_is_there(resources: Sequence[Resource]) -> None:
     assert {process.name for process in HOMETOWN.processes} - NOT_THERE <= workloads
 
 
-def test_nobody_is_root_or_writes_but_where_it_must(resources: Sequence[Resource]) -> None:
+def test_no_container_is_root_or_writes_outside_its_volumes(resources: Sequence[Resource]) -> None:
     for name, pod in templates(resources):
         [container] = pod["containers"]
         rules = container["securityContext"]
@@ -89,7 +89,7 @@ def test_nobody_is_root_or_writes_but_where_it_must(resources: Sequence[Resource
         assert not pod["automountServiceAccountToken"], name
 
 
-def test_everybody_has_a_limit_and_whoever_stays_is_asked_how_it_is(
+def test_every_container_has_limits_and_every_long_running_one_has_probes(
     resources: Sequence[Resource],
 ) -> None:
     once = {each["metadata"]["name"] for each in resources if each["kind"] == "Job"}

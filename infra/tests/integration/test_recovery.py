@@ -1,4 +1,4 @@
-"""Whatever is killed, `up` brings it back, nothing is lost and nothing is left behind."""
+"""After any kill, `up` restores the stack; no data is lost and no process is left behind."""
 
 import asyncio
 import os
@@ -73,7 +73,7 @@ def test_after_killing_everything_up_loses_nothing(small: StackSpec, context: St
     assert asyncio.run(read_row_and_record(again)) == (42, RECORD)
 
 
-def test_after_killing_the_supervisor_alone_up_takes_its_orphans_in(
+def test_after_killing_the_supervisor_alone_up_adopts_its_orphans(
     small: StackSpec, context: StackContext, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kill(psutil.Process(supervision.supervisor_pid(context.folder)))
@@ -93,9 +93,7 @@ def test_after_killing_the_supervisor_alone_down_ends_its_orphans(
     assert orphans.find(running_web.folder) == []
 
 
-def test_a_killed_process_comes_back_by_itself(
-    web_only: StackSpec, running_web: StackContext
-) -> None:
+def test_a_killed_process_is_restarted(web_only: StackSpec, running_web: StackContext) -> None:
     [before] = status(web_only, running_web.settings)
     assert before.pid is not None
     os.kill(before.pid, signal.SIGKILL)

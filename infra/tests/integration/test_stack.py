@@ -1,4 +1,4 @@
-"""A stack that nobody harms: up, up again, two at once, and what stops it from starting."""
+"""An undisturbed stack: up, up again, two at once, and what prevents a start."""
 
 import asyncio
 import json
@@ -35,7 +35,7 @@ async def query(address: str, sql: str) -> object:
         await connection.close()
 
 
-def test_up_twice_is_harmless_and_two_stacks_do_not_meet(
+def test_up_twice_is_harmless_and_two_stacks_are_independent(
     small: StackSpec, running: StackContext
 ) -> None:
     before = {each.name: each.pid for each in status(small, running.settings)}
@@ -49,7 +49,9 @@ def test_up_twice_is_harmless_and_two_stacks_do_not_meet(
     assert {each.state for each in status(small, running.settings)} == {"ready"}
 
 
-def test_what_up_writes_for_others(small: StackSpec, running: StackContext) -> None:
+def test_up_writes_the_files_that_other_programs_read(
+    small: StackSpec, running: StackContext
+) -> None:
     assert json.loads(running.folder.addresses.read_text()) == {
         "postgres": running.address("postgres"),
         "kafka": running.address("kafka"),
@@ -82,7 +84,7 @@ def test_each_role_has_its_own_database_and_no_other(running: StackContext) -> N
         asyncio.run(query(superuser.replace(running.passwords["postgres"], "x"), "SELECT 1"))
 
 
-def test_the_verb_tells_whether_all_is_ready(
+def test_the_verb_reports_whether_all_is_ready(
     web_only: StackSpec,
     running_web: StackContext,
     monkeypatch: pytest.MonkeyPatch,
@@ -116,7 +118,7 @@ def test_a_process_that_cannot_start_is_named_with_its_log_and_the_rest_stays(
     assert orphans.find(running_web.folder) == []
 
 
-def test_an_optional_process_that_leaves_is_absent_and_hurts_nobody(
+def test_an_optional_process_that_exits_is_absent_and_the_rest_runs(
     web_only: StackSpec, running_web: StackContext
 ) -> None:
     guest = Process(
@@ -133,7 +135,7 @@ def test_an_optional_process_that_leaves_is_absent_and_hurts_nobody(
     assert (absent.state, absent.reason) == ("absent", "could not be had")
 
 
-def test_a_process_on_request_runs_when_it_is_asked_for(
+def test_a_process_on_request_runs_when_requested(
     web_only: StackSpec, running_web: StackContext
 ) -> None:
     guest = Process(
@@ -156,7 +158,7 @@ def test_a_process_on_request_runs_when_it_is_asked_for(
     assert [each.state for each in status(both, settings)] == ["ready", "ready"]
 
 
-def test_a_preparation_that_fails_is_named_with_its_words(web_only: StackSpec) -> None:
+def test_a_preparation_that_fails_is_named_with_its_output(web_only: StackSpec) -> None:
     failing = Preparation(
         name="users tables",
         command=[sys.executable, "-c", f"raise SystemExit('{COMPLAINT}')"],

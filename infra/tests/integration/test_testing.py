@@ -1,4 +1,4 @@
-"""Test runs that were killed do not leave their stacks behind for ever."""
+"""Stacks of killed test runs are removed by a later run."""
 
 import os
 import tempfile
@@ -13,7 +13,7 @@ from local_stack.stack_spec import StackSpec
 from local_stack.up import up
 
 PID_OF_NOBODY = 2**22
-"""The kernel gives out smaller ones only."""
+"""The kernel assigns only smaller ones."""
 
 
 def test_the_stack_of_a_killed_test_run_is_swept(web_only: StackSpec) -> None:

@@ -1,4 +1,4 @@
-"""Where the browser of the tests comes from, in which order, and what is said when from nowhere."""
+"""Where the browser of the tests is found, in which order, and the error when it is not."""
 
 import hashlib
 import io
@@ -126,7 +126,7 @@ def test_what_is_not_the_pinned_package_is_refused_and_nothing_is_left(
     assert list(settings.cache_dir.iterdir()) == []
 
 
-def test_for_another_machine_there_is_none_and_one_line_says_what_to_do(
+def test_for_another_machine_there_is_none_and_one_line_names_the_remedy(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(platform, "machine", lambda: "riscv64")

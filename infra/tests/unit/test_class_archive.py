@@ -1,4 +1,4 @@
-"""Where Java's archive of classes is, and what is said when it cannot be made."""
+"""Where Java's class archive is, and the error when it cannot be made."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Who may do what in Kafka, and who vouches for it."""
+"""Rights in Kafka, and the certificates behind them."""
 
 import ssl
 from pathlib import Path
@@ -46,7 +46,7 @@ def test_topics_of_a_program_are_its_own() -> None:
         assert who_may("write", topic.name) == {"analytics-faust"}
 
 
-def test_nobody_writes_everywhere() -> None:
+def test_no_user_writes_to_every_topic() -> None:
     everywhere = {
         (user, right.operation)
         for user, held in rights().items()
@@ -63,7 +63,7 @@ def test_a_right_is_for_one_user_from_anywhere() -> None:
     assert acl.operation is AclOperation.WRITE
 
 
-def test_a_broker_is_believed_under_its_names_alone(tmp_path: Path) -> None:
+def test_the_certificate_of_a_broker_has_its_names_alone(tmp_path: Path) -> None:
     file = certificates.vouched(tmp_path, "broker", BROKER_HOSTS)
     certificate = x509.load_pem_x509_certificate(file.read_bytes())
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -83,7 +83,7 @@ def test_an_administrator_cannot_pose_as_a_broker(tmp_path: Path) -> None:
     assert list(uses) == [ExtendedKeyUsageOID.CLIENT_AUTH]
 
 
-def test_what_was_vouched_for_stays(tmp_path: Path) -> None:
+def test_existing_certificates_are_kept(tmp_path: Path) -> None:
     before = certificates.vouched(tmp_path, "admin").read_text()
 
     assert certificates.vouched(tmp_path, "admin").read_text() == before

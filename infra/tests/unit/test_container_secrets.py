@@ -15,7 +15,7 @@ def contents(root: Path) -> dict[str, dict[str, str]]:
     }
 
 
-def test_what_is_there_stays(tmp_path: Path) -> None:
+def test_existing_secrets_are_kept(tmp_path: Path) -> None:
     secrets.write(tmp_path)
     before = contents(tmp_path)
 
@@ -52,7 +52,7 @@ def test_only_the_api_of_users_can_open_personal_data(tmp_path: Path) -> None:
     ]
 
 
-def test_nobody_has_the_password_of_another_for_kafka(tmp_path: Path) -> None:
+def test_no_process_has_the_kafka_password_of_another(tmp_path: Path) -> None:
     secrets.write(tmp_path)
     folders = contents(tmp_path)
     passwords = json.loads(folders.pop("keys")["secrets.json"])

@@ -1,4 +1,4 @@
-"""What is read from the engine's words, and what the verbs say without an engine."""
+"""How the engine's output is parsed, and what the verbs report without an engine."""
 
 import sys
 from pathlib import Path
@@ -47,7 +47,7 @@ def test_a_line_of_the_engine_is_a_container() -> None:
         (None, "stopped", False),
     ],
 )
-def test_a_state_is_told_as_of_any_process(
+def test_a_state_is_reported_like_that_of_any_process(
     found: Container | None, state: str, is_fine: bool
 ) -> None:
     status = describe("users-api", found)
@@ -55,12 +55,12 @@ def test_a_state_is_told_as_of_any_process(
     assert (status.state, status.is_fine) == (state, is_fine)
 
 
-def test_a_dead_one_tells_how_it_ended() -> None:
+def test_a_dead_container_is_reported_with_its_exit_code() -> None:
     assert "status 137" in describe("users-api", container(state="exited", exit_status=137)).reason
 
 
 @pytest.mark.parametrize("name", PROFILES)
-def test_what_nobody_asked_for_may_be_down(name: str) -> None:
+def test_a_container_on_request_can_be_down(name: str) -> None:
     assert describe(name, None).is_fine
 
 
@@ -109,7 +109,7 @@ def test_each_run_folder_is_a_project_of_its_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "words", [["up"], ["down"], ["status"], ["logs"], ["footprint"], ["run", "users", "rebuild"]]
 )
-def test_without_docker_every_verb_says_so(
+def test_without_docker_every_verb_reports_it(
     words: list[str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -45,7 +45,9 @@ def test_the_usual_ports() -> None:
 
 
 @pytest.mark.parametrize("process", SERVICES, ids=lambda process: process.name)
-def test_a_service_is_told_where_everything_is(process: Process, whole_site: StackContext) -> None:
+def test_a_service_gets_the_addresses_of_its_servers(
+    process: Process, whole_site: StackContext
+) -> None:
     variables = environment(process, whole_site)
     assert variables["KAFKA_BOOTSTRAP_SERVERS"] == "127.0.0.1:19092"
     assert variables["OTEL_EXPORTER_OTLP_ENDPOINT"] == "http://127.0.0.1:4318"
@@ -68,7 +70,7 @@ def test_a_service_has_the_role_of_its_own_database(
     assert variables["DATABASE_URL"] == f"postgresql://{role}:{password}@127.0.0.1:15432/{role}"
 
 
-def test_nobody_waits_for_the_answer_that_is_only_compared(whole_site: StackContext) -> None:
+def test_no_process_waits_for_the_one_that_is_only_compared(whole_site: StackContext) -> None:
     assert not ANALYTICS_FAUST.required
     variables = environment(ANALYTICS_FAUST, whole_site)
     assert variables["FAUST_DIR"] == str(whole_site.folder / "faust")
@@ -88,7 +90,7 @@ def test_every_database_is_migrated_and_the_topics_are_created() -> None:
 
 
 @pytest.mark.parametrize("name", DATABASES)
-def test_tables_are_made_by_the_owner_who_grants_the_service_its_rights(
+def test_tables_are_made_by_the_owner_which_grants_the_service_its_rights(
     name: str, whole_site: StackContext
 ) -> None:
     [tables] = [each for each in HOMETOWN.preparations if each.name == f"{name} tables"]
@@ -98,7 +100,7 @@ def test_tables_are_made_by_the_owner_who_grants_the_service_its_rights(
     assert variables["DATABASE_SERVICE_ROLE"] == name
 
 
-def test_the_commands_of_a_service_run_as_the_owner_and_ring_at_its_relay(
+def test_the_commands_of_a_service_run_as_the_owner_and_notify_its_relay(
     whole_site: StackContext,
 ) -> None:
     assert [tool.name for tool in HOMETOWN.tools] == ["users", "orders", "analytics"]

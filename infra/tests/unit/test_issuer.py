@@ -34,7 +34,7 @@ def run(monkeypatch: pytest.MonkeyPatch, folder: RunFolder, *arguments: str) -> 
     return main(NOTHING)
 
 
-def test_the_key_is_made_once_and_nobody_else_can_read_it(established: RunFolder) -> None:
+def test_the_key_is_made_once_and_only_its_owner_can_read_it(established: RunFolder) -> None:
     key = issuer.private_key(established)
     before = key.read_bytes()
     issuer.public_keys(established).unlink()
@@ -54,7 +54,7 @@ def test_two_checkouts_have_two_keys(established: RunFolder, issuing: RunFolder)
 
 
 @pytest.mark.parametrize("role", ["clerk", "analyst"])
-def test_a_token_says_what_its_role_may_do(established: RunFolder, role: str) -> None:
+def test_a_token_has_the_scopes_of_its_role(established: RunFolder, role: str) -> None:
     claims = claims_of(issuer.token(established, role))
 
     assert (claims["sub"], claims["iss"]) == (role, DEVELOPMENT_ISSUER)
@@ -105,7 +105,7 @@ def test_what_cannot_be_issued_is_one_line(
     assert (printed.out, printed.err) == ("", f"hometown: {words}\n")
 
 
-def test_before_the_first_start_nobody_issues(
+def test_before_the_first_start_no_token_is_issued(
     folder: RunFolder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(monkeypatch, folder, "clerk") == 1

@@ -1,4 +1,4 @@
-"""Where Jaeger comes from, in which order, and what is said when it comes from nowhere."""
+"""Where Jaeger is found, in which order, and the error when it is not."""
 
 import fcntl
 import hashlib
@@ -150,7 +150,7 @@ def test_a_build_of_another_checkout_is_waited_for_within_a_bound(
     assert told == ["Jaeger: waiting for somebody else who makes it"]
 
 
-def test_the_note_says_for_how_long(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_note_has_the_waiting_time(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     assert jaeger.read_note(folder) == ""
     jaeger.write_note(folder, "building", began_at_seconds=1000)
     monkeypatch.setattr("time.time", lambda: 1190)

@@ -1,4 +1,4 @@
-"""The pinned lists, and what people are told when a fetch fails."""
+"""The pinned lists, and the errors when a fetch fails."""
 
 import errno
 import hashlib
@@ -58,7 +58,7 @@ def test_a_wrong_checksum_is_one_line(tmp_path: Path) -> None:
         ("killed", "the jars could not be fetched within 600 s: try again"),
     ],
 )
-def test_what_ivy_says_becomes_one_line(output: str, line: str, settings: Settings) -> None:
+def test_the_output_of_ivy_becomes_one_line(output: str, line: str, settings: Settings) -> None:
     settings.cache_dir.mkdir()
     assert str(jars.download_failure(output, settings)).startswith(line)
 

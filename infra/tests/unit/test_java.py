@@ -1,4 +1,4 @@
-"""Which Java is found, and what people are told when it will not do."""
+"""Which Java is found, and the errors when it does not fit."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from fetching.java import find_java, major_version
 
 
 def install_java(home: Path, version: str) -> Path:
-    """A program that only knows its version."""
+    """A program that only prints its version."""
     java = home / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")

@@ -1,4 +1,4 @@
-"""Reading logs: whole lines only, whose they are, and what happens when one is rotated."""
+"""Reading logs: whole lines only, with their process, and across rotation."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def test_the_last_lines_of_one(folder_with_logs: RunFolder) -> None:
     assert list(logs.last(chosen, 2)) == ["two", "three"]
 
 
-def test_several_say_whose_line_it_is(folder_with_logs: RunFolder) -> None:
+def test_lines_of_several_logs_have_the_name_of_their_process(folder_with_logs: RunFolder) -> None:
     lines = list(logs.last(logs.chosen(folder_with_logs, None), 1))
     assert [line.split() for line in lines] == [["kafka", "started"], ["web", "three"]]
 

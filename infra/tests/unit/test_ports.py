@@ -1,4 +1,4 @@
-"""Which port a process gets, and what is said about it."""
+"""Which port a process gets, and what is reported about it."""
 
 import socket
 import subprocess
@@ -27,7 +27,7 @@ def choose(
     kept: Mapping[str, int] | None = None,
     prefer_default: bool = True,
 ) -> tuple[dict[str, int], list[str]]:
-    """The chosen ports, and what was told."""
+    """The chosen ports, and the reported lines."""
     told: list[str] = []
     chosen = ports.choose(
         wanted,
@@ -48,7 +48,7 @@ def test_the_usual_port_is_taken_when_it_is_free() -> None:
     assert choose(port("web", free)) == ({"web": free}, [])
 
 
-def test_a_taken_usual_port_gives_way_to_a_free_one_and_that_is_said(taken_port: int) -> None:
+def test_a_taken_usual_port_is_replaced_by_a_free_one_and_that_is_reported(taken_port: int) -> None:
     chosen, told = choose(port("web", taken_port))
     assert chosen["web"] in FREE_PORTS
     assert told == [f"port {taken_port} is taken, web uses {chosen['web']}"]
@@ -80,7 +80,7 @@ def test_a_port_chosen_by_another_process_is_left_to_it() -> None:
     assert ports.reserve(port)
 
 
-def test_a_given_port_wins_and_nobody_else_gets_it() -> None:
+def test_a_given_port_wins_and_no_other_process_gets_it() -> None:
     free = ports.find_free()
     chosen, _ = choose(port("one", free), port("two", 1), given={"two": free})
     assert chosen["two"] == free
@@ -96,7 +96,7 @@ def test_a_given_port_that_is_taken_is_one_line_with_its_holder(taken_port: int)
         choose(port("users-api", 8001), given={"users-api": taken_port})
 
 
-def test_a_port_given_to_nobody_is_one_line() -> None:
+def test_a_port_given_to_an_unknown_process_is_one_line() -> None:
     with pytest.raises(
         Failure, match="HOMETOWN_PORT_USRS_API names no port: choose one of users-api"
     ):

@@ -1,4 +1,4 @@
-"""What stands between PostgreSQL and its data folder."""
+"""Access of PostgreSQL to its data folder, and the reason when it cannot start."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""How a probe's view of a process becomes words."""
+"""How the result of a probe is reported."""
 
 import asyncio
 from dataclasses import replace
@@ -30,7 +30,7 @@ def obstacle(context: StackContext, error: Exception) -> str | None:
         (httpx.ReadError(""), "ReadError"),
     ],
 )
-def test_every_way_of_not_answering_has_words(
+def test_every_way_of_not_answering_has_a_text(
     context: StackContext, error: Exception, words: str
 ) -> None:
     assert (obstacle(context, error) or "").startswith(words)
@@ -45,7 +45,7 @@ def test_every_way_of_not_answering_has_words(
         ("plain", "plain"),
     ],
 )
-def test_a_problem_is_told_in_its_own_words(body: str, words: str) -> None:
+def test_a_problem_is_reported_in_its_own_words(body: str, words: str) -> None:
     assert readiness.problem(httpx.Response(503, text=body)) == words
 
 

@@ -1,4 +1,4 @@
-"""scripts/setup.py as people meet it who have the wrong Python, or nothing to do."""
+"""scripts/setup.py with the wrong Python, without a registry, and with nothing to do."""
 
 import ast
 import os
@@ -59,8 +59,8 @@ def test_a_registry_out_of_reach_is_one_line_and_leaves_nothing_half_made(tmp_pa
     assert not (tmp_path / ".venv").exists()
 
 
-def test_also_what_nobody_imports_is_compiled() -> None:
-    """What is imported is compiled by then, where Python may write."""
+def test_modules_that_are_never_imported_are_compiled_too() -> None:
+    """Imported modules are compiled by then, where Python can write."""
     spec = find_spec("pandas")
     assert spec is not None
     assert spec.origin is not None

@@ -1,4 +1,4 @@
-"""What status says of a stack that was never started."""
+"""What status reports for a stack that was never started."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The supervisor's configuration says exactly what the process table says."""
+"""The supervisor's configuration matches the process table."""
 
 from configparser import RawConfigParser
 from dataclasses import replace
@@ -26,7 +26,7 @@ def test_commands_and_values_survive_quoting_and_expansion(context: StackContext
     assert web["environment"] == 'DATABASE_URL="postgresql://u:p%%40ss@127.0.0.1/u",A="b c"'
 
 
-def test_a_required_process_always_comes_back_and_an_optional_one_may_leave(
+def test_a_required_process_is_always_restarted_and_an_optional_one_can_exit(
     context: StackContext,
 ) -> None:
     assert section(context, WEB)["autorestart"] == "true"
