@@ -64,7 +64,7 @@ demo: setup ## start everything, load the sample, show the answer
 	@HOMETOWN_JAEGER_WAIT_SECONDS=$(DEMO_JAEGER_WAIT_SECONDS) $(STACK) up
 	@$(VENV_PYTHON) -m scripts.demo
 
-load: setup ## believable load, its totals checked: rate=50 seconds=60 users=200 items=40 seed=1
+load: setup ## realistic load with all totals checked: rate=50 seconds=60 users=200 items=40 seed=1
 	@$(VENV_PYTHON) -m verification.load $(foreach option,seed rate seconds users items late gap, \
 		$(if $($(option)),--$(option) $($(option)))) $(args)
 
@@ -90,25 +90,25 @@ reconcile: setup ## are the final hours what the event stores say? args="--hours
 rescale: setup ## split the state of the job into other shuffle partitions: partitions=4
 	@$(STACK) run --without analytics-job analytics rescale $(or $(partitions),$(error partitions=4))
 
-audit: setup ## is all reserved credit what the orders say, to the cent?
+audit: setup ## does all reserved credit match the orders, to the cent?
 	@$(VENV_PYTHON) -m verification.audit
 
-check-cells: setup ## are the hours what a plain query over all records of the topics says?
+check-cells: setup ## do the hours match a plain query over all records of the topics?
 	@$(VENV_PYTHON) -m verification.differential.check_cells
 
 saga: setup ## 20,000 random interleavings of the credit saga; args="--interleavings 500"
 	@$(VENV_PYTHON) -m verification.saga $(args)
 
-differential: setup ## random histories through Spark, beside a plain query; args="--seeds 3"
+differential: setup ## random histories through Spark, compared with a plain query; args="--seeds 3"
 	@$(VENV_PYTHON) -m verification.differential $(args)
 
-crashes: setup ## kill -9 around the commits of Spark, are the cells right? args="--seeds 3"
+crashes: setup ## kill -9 around the commits of Spark: are the cells right? args="--seeds 3"
 	@$(VENV_PYTHON) -m verification.crashes $(args)
 
 stress: setup ## try to make the relay lose or reorder events; args="--seeds 3"
 	@$(VENV_PYTHON) -m verification.stress $(args)
 
-fuzz: setup ## call the APIs as their documents allow, and not, 10 000 times; args="--seed 2"
+fuzz: setup ## call the APIs as their documents allow, and as they do not, 10 000 times; args="--seed 2"
 	@$(VENV_PYTHON) -m verification.fuzz $(args)
 
 bench: setup ## measure delivery next to its limits and peers, 50 minutes; args="--quick"

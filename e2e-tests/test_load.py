@@ -14,7 +14,7 @@ from test_support.system.eventually import eventually
 from test_support.system.stack import Stack
 from verification.load.actions import NAMES, PlaceOrder
 from verification.load.campaign import Story, load
-from verification.load.compare import differences, observe
+from verification.load.compare import find_differences, observe
 from verification.load.plan import Scale
 
 SMALL = ("rate=30", "seconds=10", "users=40", "items=15", "late=10")
@@ -89,17 +89,17 @@ def test_what_is_not_as_it_must_be_is_found(
         outcome
         for outcome in run.outcomes
         if isinstance(outcome.planned.action, PlaceOrder)
-        and outcome.answer is not None
-        and seen.orders[outcome.answer.body["order_id"]]["status"] == "confirmed"
+        and outcome.response is not None
+        and seen.orders[outcome.response.body["order_id"]]["status"] == "confirmed"
     )
     forgetful = replace(run, outcomes=[each for each in run.outcomes if each is not confirmed])
-    forgotten = differences(forgetful, window, before, seen)
+    forgotten = find_differences(forgetful, window, before, seen)
     assert any(difference.startswith("status: orders_counted") for difference in forgotten)
     assert any(difference.startswith("user ") for difference in forgotten)
 
     more = MORE_BY_A_CENT.format(cells=stack.cells)
     stack.fetch("analytics", more, 1, window.gap)
-    tampered = differences(run, window, before, observe(hometown, run, window))
+    tampered = find_differences(run, window, before, observe(hometown, run, window))
     stack.fetch("analytics", more, -1, window.gap)
     assert tampered
     assert all(difference.startswith("hour ") for difference in tampered)

@@ -1,11 +1,11 @@
-"""Is all reserved credit what the orders say, to the cent? A look into both databases, at any time.
+"""Does all reserved credit match the orders, to the cent? Reads both databases, at any time.
 
 make audit
 
-Each service is asked for its own events. How far users-svc has come with each order is known
-(`consumed_versions`), so nothing has to stand still: an order must hold exactly the credit that
-follows from the part of its story that users-svc has taken. The users are read first; what they had
-taken by then is in the orders' database already.
+Each database is read for the events of its service. The version up to which users-svc has consumed
+each order is known (`consumed_versions`), so nothing has to be stopped: an order must hold exactly
+the credit that follows from the events that users-svc has consumed. The users are read first: what
+they had consumed by then is already in the orders' database.
 """
 
 import argparse
@@ -68,7 +68,7 @@ STORIES = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holding:
-    """What users-svc has done for one order."""
+    """The credit events of users-svc for one order."""
 
     reserved: Decimal
     granted: Decimal
@@ -80,7 +80,7 @@ NOTHING = Holding(reserved=ZERO, granted=ZERO, refused=False)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """An order's story: the types of its events, oldest first; version 1 is its placement."""
+    """An order: the types of its events, oldest first; version 1 is its placement."""
 
     user_id: UUID
     amount: Decimal
@@ -108,13 +108,13 @@ async def read_books(
     only_users: Sequence[UUID] | None = None,
     only_orders: Sequence[UUID] | None = None,
 ) -> Books:
-    """The accounts, of some users and orders or of all. `users` and `orders` are the databases'."""
+    """The accounts of these users and orders, or of all. `users` and `orders` are connections."""
     async with users.transaction(isolation="repeatable_read", readonly=True):
         holdings = await users.fetch(HOLDINGS, only_users, timeout=QUERY_SECONDS_MAX)
         limits = await users.fetch(LIMITS, only_users, timeout=QUERY_SECONDS_MAX)
         taken = await users.fetch(TAKEN, only_orders, timeout=QUERY_SECONDS_MAX)
     stories = await orders.fetch(STORIES, only_orders, timeout=QUERY_SECONDS_MAX)
-    told = told_orders(stories)
+    known_orders = group_orders(stories)
     return Books(
         limits={row["user_id"]: row["amount"] for row in limits},
         holdings={
@@ -123,12 +123,12 @@ async def read_books(
             )
             for row in holdings
         },
-        taken={row["order_id"]: row["version"] for row in taken if row["order_id"] in told},
-        orders=told,
+        taken={row["order_id"]: row["version"] for row in taken if row["order_id"] in known_orders},
+        orders=known_orders,
     )
 
 
-def told_orders(stories: Iterable[asyncpg.Record]) -> dict[UUID, Order]:
+def group_orders(stories: Iterable[asyncpg.Record]) -> dict[UUID, Order]:
     rows: defaultdict[UUID, list[asyncpg.Record]] = defaultdict(list)
     for row in stories:
         rows[row["order_id"]].append(row)
@@ -143,11 +143,11 @@ def told_orders(stories: Iterable[asyncpg.Record]) -> dict[UUID, Order]:
 
 
 def findings(books: Books) -> Iterator[str]:
-    """What is wrong, a line each; nothing when the books balance."""
-    yield from beyond_limits(books)
+    """A line for each fault; none when the books balance."""
+    yield from find_above_limits(books)
     for order_id, order in books.orders.items():
         holding = books.holdings.get((order.user_id, order_id), NOTHING)
-        due = credit_due(order, holding, books.taken.get(order_id, 0))
+        due = compute_credit_due(order, holding, books.taken.get(order_id, 0))
         if holding.reserved != due:
             yield f"order {order_id} holds {holding.reserved} of credit, and {due} are due"
         if "order-confirmed" in order.types and holding.granted != order.amount:
@@ -157,7 +157,7 @@ def findings(books: Books) -> Iterator[str]:
             yield f"user {user_id} holds credit for {order_id}, which is no order"
 
 
-def beyond_limits(books: Books) -> Iterator[str]:
+def find_above_limits(books: Books) -> Iterator[str]:
     reserved: defaultdict[UUID, Decimal] = defaultdict(Decimal)
     for (user_id, _), holding in books.holdings.items():
         reserved[user_id] += holding.reserved
@@ -167,8 +167,8 @@ def beyond_limits(books: Books) -> Iterator[str]:
             yield f"user {user_id} has {amount} reserved, and a limit of {limit}"
 
 
-def credit_due(order: Order, holding: Holding, taken: int) -> Decimal:
-    """What an order must hold once users-svc has taken its story up to version `taken`."""
+def compute_credit_due(order: Order, holding: Holding, taken: int) -> Decimal:
+    """What an order must hold once users-svc has consumed its events up to version `taken`."""
     open_or_confirmed = order.status_at(taken) in ("order-placed", "order-confirmed")
     return order.amount if open_or_confirmed and not holding.refused else ZERO
 
@@ -189,7 +189,7 @@ def main() -> None:
     try:
         books = asyncio.run(audit(dsn(context, "users"), dsn(context, "orders")))
     except (OSError, KeyError, asyncpg.PostgresError) as error:
-        sys.exit(f"hometown: the databases cannot be asked: {error} (start them: make up)")
+        sys.exit(f"hometown: the databases cannot be read: {error} (start them: make up)")
     wrong = list(findings(books))
     for line in wrong[:FINDINGS_SHOWN_MAX]:
         sys.stdout.write(f"{line}\n")

@@ -13,13 +13,20 @@ from local_stack.figures import Figure
 from local_stack.progress import Tone, complain, tell
 from local_stack.run_folder import RunFolder
 from test_support.system.clients import Hometown
-from verification.fuzz.fuzzing import SERVICES, Round, Tally, play, stack_without_spark, tally_of
+from verification.fuzz.fuzzing import (
+    SERVICES,
+    Round,
+    Tally,
+    create_tally,
+    play,
+    stack_without_spark,
+)
 
 Tallies = Mapping[str, Tally]
 
 
 def main() -> int:
-    """0 if nothing was found, 1 otherwise."""
+    """The exit status: 0 if nothing was found, 1 otherwise."""
     arguments = parser().parse_args()
     try:
         with stack_without_spark() as hometown:
@@ -28,11 +35,11 @@ def main() -> int:
         complain(str(failure))
         return 1
     for service, tally in tallies.items():
-        tell(line_of(service, tally), Tone.BAD if complaints_about(tally) else Tone.GOOD)
+        tell(format_tally(service, tally), Tone.BAD if find_complaints(tally) else Tone.GOOD)
     folder = RunFolder(Settings().run_dir)
     folder.create()
     tell(f"figures in {figures.write(folder, 'fuzz', as_figures(tallies))}")
-    complaints = [each for tally in tallies.values() for each in complaints_about(tally)]
+    complaints = [each for tally in tallies.values() for each in find_complaints(tally)]
     for complaint in complaints:
         complain(complaint)
     return 1 if complaints else 0
@@ -40,18 +47,24 @@ def main() -> int:
 
 def parser() -> argparse.ArgumentParser:
     root = argparse.ArgumentParser(prog="python -m verification.fuzz", description=__doc__)
-    root.add_argument("--cases", type=int, default=10_000, help="at least so many, of all APIs")
-    root.add_argument("--seed", type=int, default=1, help="of the first round; then one more each")
     root.add_argument(
-        "--examples", type=int, default=40, help="drawn at most for an operation in a round"
+        "--cases", type=int, default=10_000, help="the least number of requests, over all APIs"
     )
-    root.add_argument("--service", choices=SERVICES, action="append", help="only this one")
+    root.add_argument(
+        "--seed", type=int, default=1, help="seed of the first round; each round adds one"
+    )
+    root.add_argument(
+        "--examples", type=int, default=40, help="at most, for an operation in a round"
+    )
+    root.add_argument(
+        "--service", choices=SERVICES, action="append", help="only this API; can be repeated"
+    )
     return root
 
 
 def campaign(hometown: Hometown, arguments: argparse.Namespace) -> Tallies:
-    """Each API has a part of the cases that fits the number of its operations."""
-    tallies = {each: tally_of(hometown, each) for each in arguments.service or SERVICES}
+    """Each API gets a share of the cases in proportion to its operations."""
+    tallies = {each: create_tally(hometown, each) for each in arguments.service or SERVICES}
     operations = sum(len(tally.operations) for tally in tallies.values())
     for service, tally in tallies.items():
         wanted = arguments.cases * len(tally.operations) / operations
@@ -67,7 +80,7 @@ def campaign(hometown: Hometown, arguments: argparse.Namespace) -> Tallies:
     return tallies
 
 
-def line_of(service: str, tally: Tally) -> str:
+def format_tally(service: str, tally: Tally) -> str:
     return (
         f"{service:<14} {tally.cases} cases, {len(tally.operations)} operations,"
         f" {tally.checks.total()} checks of {len(tally.checks)} kinds,"
@@ -76,10 +89,8 @@ def line_of(service: str, tally: Tally) -> str:
     )
 
 
-def complaints_about(tally: Tally) -> list[str]:
-    unseen = [
-        f"{name} never succeeded, so nothing is known of it" for name in tally.never_succeeded
-    ]
+def find_complaints(tally: Tally) -> list[str]:
+    unseen = [f"{name} never succeeded, so it was not tested" for name in tally.never_succeeded]
     return [*tally.failures, *unseen]
 
 

@@ -21,22 +21,22 @@ from test_support.system.clients import CALLERS, Hometown, Json
 
 FOLDER = Path(__file__).parent
 LEFT_OUT = frozenset({"jaeger", "analytics-job", "analytics-faust"})
-"""Processes that no request of a round goes to, and that are longest to start."""
+"""Processes that no request of a round reaches, and that take longest to start."""
 SERVICES = tuple(name for name in CALLERS if name not in LEFT_OUT)
 
 NEEDS_SPARK = frozenset({"GET /v1/readings"})
-"""What can only be answered once the job has read something."""
+"""Operations that can only succeed once the job has read something."""
 KNOWN_MAX = 6
 """Items on offer, and users with credit, that a round begins with."""
 ROUND_SECONDS_MAX = 1200
 STREAM_SECONDS_MAX = "0.1"
-"""How long a stream lasts, which schemathesis reads to its end."""
+"""How long a stream lasts: schemathesis reads it to its end."""
 METHODS = frozenset({"get", "put", "post", "delete", "patch"})
 
 
 @dataclass(slots=True, kw_only=True)
 class Tally:
-    """What one or more rounds by this document came to."""
+    """The results of one or more rounds with this document."""
 
     document: Json
     statuses: Counter[tuple[str, int]] = field(default_factory=Counter)
@@ -57,7 +57,7 @@ class Tally:
 
     @property
     def never_succeeded(self) -> Sequence[str]:
-        """Operations of which nothing but refusals was seen: they were not really tested."""
+        """Operations that were only ever refused: they were not really tested."""
         succeeded = {name for name, status in self.statuses if 200 <= status < 300}
         return sorted(self.operations - NEEDS_SPARK - succeeded)
 
@@ -81,16 +81,18 @@ class Round:
 
 @contextmanager
 def stack_without_spark() -> Iterator[Hometown]:
-    """All that an API reaches, but the job: hours are empty."""
-    processes = tuple(shortened(each) for each in HOMETOWN.processes if each.name not in LEFT_OUT)
+    """All processes that an API needs, without the Spark job: hours are empty."""
+    processes = tuple(
+        shorten_streams(each) for each in HOMETOWN.processes if each.name not in LEFT_OUT
+    )
     with throwaway_stack(replace(HOMETOWN, processes=processes)) as context:
         hometown = Hometown.of_run_folder(context.folder.path)
         with hometown.http:
             yield hometown
 
 
-def shortened(process: Process) -> Process:
-    """The process with streams that end soon."""
+def shorten_streams(process: Process) -> Process:
+    """The process, with event streams that end soon."""
 
     def environment(context: StackContext) -> Mapping[str, str]:
         return {**process.environment(context), "STREAM_SECONDS_MAX": STREAM_SECONDS_MAX}
@@ -98,14 +100,14 @@ def shortened(process: Process) -> Process:
     return replace(process, environment=environment)
 
 
-def tally_of(hometown: Hometown, service: str) -> Tally:
-    """Nothing yet, by the document that the service shows."""
+def create_tally(hometown: Hometown, service: str) -> Tally:
+    """An empty tally with the document that the service publishes."""
     answer = hometown.http.get(f"{hometown.addresses[service]}/openapi.json")
     return Tally(document=answer.raise_for_status().json())
 
 
 def play(hometown: Hometown, each: Round, tally: Tally) -> None:
-    """Run one round, and add what it came to. What schemathesis printed is a failure's text."""
+    """Run one round and add its results. The output of schemathesis is the text of a failure."""
     with tempfile.TemporaryDirectory(prefix="hometown-fuzz-") as name:
         folder = Path(name)
         write_dictionaries(hometown, folder)
@@ -121,7 +123,7 @@ def play(hometown: Hometown, each: Round, tally: Tally) -> None:
             timeout=ROUND_SECONDS_MAX,
             check=False,
         )
-        for recorded in recordings(folder / "report.ndjson"):
+        for recorded in read_recordings(folder / "report.ndjson"):
             count(recorded, tally)
     if ended.returncode != 0:
         tally.failures.append(f"seed {each.seed}\n{ended.stdout}{ended.stderr}")
@@ -159,8 +161,8 @@ def environment(hometown: Hometown, service: str) -> Mapping[str, str]:
     return os.environ | {"FUZZ_TOKEN": hometown.tokens[service]}
 
 
-def recordings(report: Path) -> Iterator[dict[str, Any]]:
-    """The scenarios that schemathesis has recorded, each with its cases and what was answered."""
+def read_recordings(report: Path) -> Iterator[dict[str, Any]]:
+    """The scenarios that schemathesis has recorded, each with its cases and responses."""
     with report.open() as lines:
         for line in lines:
             for event in json.loads(line).values():

@@ -11,13 +11,13 @@ from schemathesis.openapi.checks import RejectedPositiveData
 MALFORMED = frozenset(
     {"bad-request", "invalid-request", "malformed-idempotency-key", "malformed-if-match"}
 )
-"""What is said of the request's form alone, whatever holds at the moment."""
+"""Codes that concern only the syntax of a request, whatever the state is."""
 
 HOUR = timedelta(hours=1)
 FIRST = datetime(1970, 1, 2)  # noqa: DTZ001 - the strategies want naive bounds
 LAST = datetime(2025, 1, 1)  # noqa: DTZ001
 
-# Left to itself, schemathesis tries but letters and digits in headers.
+# By default schemathesis generates only letters and digits in headers.
 versions = st.integers(0, 10).map(lambda version: f'"{version}"')
 schemathesis.openapi.format("entity-tag", versions | st.just("*"))
 
@@ -30,10 +30,10 @@ schemathesis.openapi.format("date-time", (past_instants | past_hours).map(dateti
 
 @schemathesis.check
 def only_the_business_refuses(ctx: CheckContext, response: Response, case: Case[Any]) -> None:
-    """A request of the documented form is never called malformed.
+    """A request that matches the documented schema is never called malformed.
 
     `positive_data_acceptance` sees statuses alone, and 422 is a business answer as well (an order
-    that is worth too much, a key that named another request). The code tells them apart.
+    that is worth too much, a key that was used for another request). The code distinguishes them.
     """
     if case.meta is None or not case.meta.generation.mode.is_positive or response.status_code < 400:
         return
@@ -41,7 +41,7 @@ def only_the_business_refuses(ctx: CheckContext, response: Response, case: Case[
     if code in MALFORMED:
         raise RejectedPositiveData(
             operation=case.operation.label,
-            message=f"A request of the documented form was answered {code}",
+            message=f"A request that matches the documented schema was refused as {code}",
             status_code=response.status_code,
             allowed_statuses=[],
         )

@@ -1,4 +1,4 @@
-"""What a town does: the actions of a plan. Users, items and orders go by their number."""
+"""The actions of a plan. Users, items and orders are identified by their number."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -60,7 +60,7 @@ class CancelOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeat:
-    """The request of another action once more, with the same Idempotency-Key."""
+    """The request of another action again, with the same Idempotency-Key."""
 
     of: int
 

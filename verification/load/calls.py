@@ -1,4 +1,4 @@
-"""Actions as HTTP requests, by the ids that the services gave to numbers."""
+"""Actions as HTTP requests, with the ids that the services assigned to numbers."""
 
 from dataclasses import dataclass
 from typing import assert_never
@@ -14,7 +14,7 @@ from verification.load.actions import (
     RepriceItem,
     Request,
 )
-from verification.load.names import Names
+from verification.load.ids import ResourceIds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,48 +26,48 @@ class Call:
     body: Json
 
 
-async def call_of(request: Request, names: Names) -> Call:
-    """The call for a request, as soon as all that it is about has an id.
+async def create_call(request: Request, ids: ResourceIds) -> Call:
+    """The call for a request, as soon as all resources that it refers to have ids.
 
     Raises:
-        Unanswered: something has none, and will not get one.
+        Unanswered: one of them has no id, and will not get one.
     """
     match request:
         case RegisterUser():
-            return to_users("", registration(request))
+            return call_users("", create_registration(request))
         case MoveUser():
             body = {"address": request.address, "effective_at": rfc3339(request.effective_at)}
-            return to_users(f"/{await names.users.id_of(request.user)}/moves", body)
+            return call_users(f"/{await ids.users.get(request.user)}/moves", body)
         case ListItem():
-            return to_items("", listing(request))
+            return call_items("", create_listing(request))
         case RepriceItem():
             body = {"price": request.price, "effective_at": rfc3339(request.effective_at)}
-            return to_items(f"/{await names.items.id_of(request.item)}/price-changes", body)
+            return call_items(f"/{await ids.items.get(request.item)}/price-changes", body)
         case CorrectOrigin():
             body = {"origin": request.origin, "effective_at": rfc3339(request.effective_at)}
-            return to_items(f"/{await names.items.id_of(request.item)}/origin-corrections", body)
+            return call_items(f"/{await ids.items.get(request.item)}/origin-corrections", body)
         case PlaceOrder():
-            return to_orders("", await placement(request, names))
+            return call_orders("", await create_placement(request, ids))
         case CancelOrder():
             body = {"reason": "changed my mind"}
-            return to_orders(f"/{await names.orders.id_of(request.order)}/cancel", body)
+            return call_orders(f"/{await ids.orders.get(request.order)}/cancel", body)
         case _:
             assert_never(request)
 
 
-def to_users(path: str, body: Json) -> Call:
+def call_users(path: str, body: Json) -> Call:
     return Call(process="users-api", path=f"/v1/users{path}", body=body)
 
 
-def to_items(path: str, body: Json) -> Call:
+def call_items(path: str, body: Json) -> Call:
     return Call(process="orders-api", path=f"/v1/items{path}", body=body)
 
 
-def to_orders(path: str, body: Json) -> Call:
+def call_orders(path: str, body: Json) -> Call:
     return Call(process="orders-api", path=f"/v1/orders{path}", body=body)
 
 
-def registration(user: RegisterUser) -> Json:
+def create_registration(user: RegisterUser) -> Json:
     return {
         "name": f"user {user.user}",
         "address": user.address,
@@ -77,7 +77,7 @@ def registration(user: RegisterUser) -> Json:
     }
 
 
-def listing(item: ListItem) -> Json:
+def create_listing(item: ListItem) -> Json:
     return {
         "name": f"item {item.item}",
         "type": item.type,
@@ -87,11 +87,11 @@ def listing(item: ListItem) -> Json:
     }
 
 
-async def placement(order: PlaceOrder, names: Names) -> Json:
+async def create_placement(order: PlaceOrder, ids: ResourceIds) -> Json:
     return {
-        "user_id": await names.users.id_of(order.user),
+        "user_id": await ids.users.get(order.user),
         "lines": [
-            {"item_id": await names.items.id_of(item), "quantity": quantity}
+            {"item_id": await ids.items.get(item), "quantity": quantity}
             for item, quantity in order.lines
         ],
         "ordered_at": rfc3339(order.ordered_at),

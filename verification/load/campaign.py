@@ -1,4 +1,4 @@
-"""Believable load at a given rate, and at the end the comparison of all totals with those expected.
+"""Realistic load at a given rate, then a comparison of all totals with the expected ones.
 
 make load rate=50 seconds=60
 """
@@ -26,9 +26,9 @@ from test_support.system.clients import Hometown, Json
 from verification.load import compare, report
 from verification.load.actions import Planned
 from verification.load.driver import Run, drive
-from verification.load.free_hours import free_window
-from verification.load.ledger import ledger_of
-from verification.load.plan import Plan, Scale, plan_of
+from verification.load.free_hours import find_free_window
+from verification.load.ledger import create_ledger
+from verification.load.plan import Plan, Scale, create_plan
 from verification.load.sender import open_sender
 from verification.load.settle import (
     NotSettled,
@@ -37,11 +37,11 @@ from verification.load.settle import (
     wait_until_idle,
     wait_until_settled,
 )
-from verification.load.telling import Line
+from verification.load.status_line import StatusLine
 from verification.load.window import HOUR, NoWindow, Window
 
 SHOWN_MAX = 40
-"""Differences that are listed; the others are only counted."""
+"""Differences that are listed; more are only counted."""
 LOOK_SECONDS = 0.5
 LATENESS_SECONDS = 7200
 ENOUGH = Scale(seed=1, rate=50, seconds=60, users=200, items=40, late=20)
@@ -49,7 +49,7 @@ ENOUGH = Scale(seed=1, rate=50, seconds=60, users=200, items=40, late=20)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """A run, what was true before it, and what was seen when all was quiet."""
+    """A run, the status before it, and what was observed when the system had become idle."""
 
     plan: Plan
     window: Window
@@ -67,7 +67,7 @@ class Story:
 
 def main() -> None:
     arguments = parser().parse_args()
-    scale = scale_of(arguments)
+    scale = create_scale(arguments)
     folder = Settings().run_dir
     try:
         hometown = Hometown.of_run_folder(folder)
@@ -79,7 +79,7 @@ def main() -> None:
     except httpx.HTTPError as error:
         sys.exit(f"hometown: the load did not begin: {error} (see: make status, make logs)")
     except KeyboardInterrupt:
-        sys.exit("hometown: stopped; what was sent stays, and nothing was compared")
+        sys.exit("hometown: stopped; what was sent remains, and nothing was compared")
     show(story, scale, folder)
     sys.exit(1 if story.settled.differences else 0)
 
@@ -94,24 +94,26 @@ def load(
     """Run a plan and wait until all of it is counted.
 
     Raises:
-        NoWindow: there is no past hour left in which nobody has ordered yet.
-        NotSettled: the system does not come to rest.
-        httpx.HTTPError: it was not there at the beginning.
+        NoWindow: there is no past hour left without orders.
+        NotSettled: the system does not become idle.
+        httpx.HTTPError: the system was unavailable at the beginning.
     """
     before = wait_until_idle(hometown)
-    window = Window(gap=gap, lateness=lateness) if gap else free_window(hometown, before, lateness)
-    plan = plan_of(scale, window)
+    window = (
+        Window(gap=gap, lateness=lateness) if gap else find_free_window(hometown, before, lateness)
+    )
+    plan = create_plan(scale, window)
     progress.tell(
         f"{len(plan.actions)} actions, {scale.rate} a second, seed {scale.seed};"
         f" orders of {window.begins_at:%Y-%m-%d %H:%M} to {window.ends_at:%H:%M}"
     )
     run = Run(keys=f"load/{new_id()}")
-    uvloop.run(drive_shown(hometown, run, plan.actions))
+    uvloop.run(drive_with_progress(hometown, run, plan.actions))
     if plan.late:
-        pass_by(hometown, run, plan, window)
-        uvloop.run(drive_shown(hometown, run, plan.late))
+        wait_until_late(hometown, run, plan, window)
+        uvloop.run(drive_with_progress(hometown, run, plan.late))
     answered_at = time.monotonic()
-    settled = wait_until_settled(hometown, run, window, before, Line().tell)
+    settled = wait_until_settled(hometown, run, window, before, StatusLine().show)
     return Story(
         plan=plan,
         window=window,
@@ -122,22 +124,22 @@ def load(
     )
 
 
-def pass_by(hometown: Hometown, run: Run, plan: Plan, window: Window) -> None:
-    """Until orders of the gap are late. The watermark moves with the batch after its orders, so
-    something may have to happen still.
+def wait_until_late(hometown: Hometown, run: Run, plan: Plan, window: Window) -> None:
+    """Wait until orders of the gap are late. The watermark advances with the batch after its
+    orders, so more actions can be needed.
 
     Raises:
-        NotSettled: the watermark stays where it is.
+        NotSettled: the watermark does not advance.
     """
     for nudge in plan.nudges:
         if is_late(wait_until_idle(hometown), window.late_before):
             return
-        uvloop.run(drive_shown(hometown, run, [nudge]))
-    raise NotSettled(f"the watermark does not move on to {window.late_before}")
+        uvloop.run(drive_with_progress(hometown, run, [nudge]))
+    raise NotSettled(f"the watermark does not advance to {window.late_before}")
 
 
-async def drive_shown(hometown: Hometown, run: Run, planned: Sequence[Planned]) -> None:
-    """`drive`, with a line now and then."""
+async def drive_with_progress(hometown: Hometown, run: Run, planned: Sequence[Planned]) -> None:
+    """`drive`, with a progress line."""
     async with open_sender(hometown) as sender:
         showing = asyncio.create_task(show_progress(run, len(run.outcomes) + len(planned)))
         try:
@@ -147,25 +149,27 @@ async def drive_shown(hometown: Hometown, run: Run, planned: Sequence[Planned]) 
 
 
 async def show_progress(run: Run, count: int) -> None:
-    line = Line()
+    line = StatusLine()
     while True:
         await asyncio.sleep(LOOK_SECONDS)
         begun, answered = len(run.requests), len(run.outcomes)
         late = sum(outcome.was_begun_late for outcome in run.outcomes)
         text = f"{begun} of {count} begun, {answered} answered, {begun - answered} under way"
-        line.tell(f"{text}, {late} begun late" if late else text)
+        line.show(f"{text}, {late} begun late" if late else text)
 
 
 def show(story: Story, scale: Scale, folder: Path) -> None:
     """The tables, the differences if there are any, and the figures in the run folder."""
     outcomes, wrong = story.run.outcomes, story.settled.differences
     planned = {action.number for action in story.plan.actions}
-    kinds = report.kinds_of(outcomes)
-    pace = report.pace_of([each for each in outcomes if each.planned.number in planned], scale.rate)
+    kinds = report.group_by_kind(outcomes)
+    pace = report.measure_pace(
+        [each for each in outcomes if each.planned.number in planned], scale.rate
+    )
     progress.tell("")
     progress.tell(report.table(kinds))
     progress.tell("")
-    progress.tell(pace.words, progress.Tone.PLAIN if pace.was_kept else progress.Tone.BAD)
+    progress.tell(pace.text, progress.Tone.PLAIN if pace.was_kept else progress.Tone.BAD)
     for line in summary(story):
         progress.tell(line)
     for difference in wrong[:SHOWN_MAX]:
@@ -174,7 +178,7 @@ def show(story: Story, scale: Scale, folder: Path) -> None:
         RunFolder(folder),
         "load",
         [
-            *report.figures_of(kinds, pace),
+            *report.create_figures(kinds, pace),
             Figure(name="last answer until quiet", value=round(story.quiet_seconds, 2), unit="s"),
             Figure(name="orders too late", value=story.too_late, unit="1"),
             Figure(name="differences", value=len(wrong), unit="1"),
@@ -184,15 +188,15 @@ def show(story: Story, scale: Scale, folder: Path) -> None:
 
 def summary(story: Story) -> list[str]:
     seen = story.settled.observation
-    ledger = ledger_of(story.run, seen.orders, story.window.begins_at)
-    ended = report.endings(ledger)
-    alike, repeated = report.repeats(story.run.outcomes)
-    hours = compare.concerned(story.window.hours, ledger)
+    ledger = create_ledger(story.run, seen.orders, story.window.begins_at)
+    ended = report.count_endings(ledger)
+    alike, repeated = report.count_repeats(story.run.outcomes)
+    hours = compare.count_hours(story.window.hours, ledger)
     wrong = len(story.settled.differences)
     return [
         f"orders: {', '.join(f'{count} {status}' for status, count in sorted(ended.items()))};"
-        f" {story.too_late} came too late to be counted",
-        f"repeats: {alike} of {repeated} answered as the first time",
+        f" {story.too_late} were too late to be counted",
+        f"repeats: {alike} of {repeated} answered as before",
         f"quiet {story.quiet_seconds:.1f} s after the last answer",
         f"compared: {hours} hours with purchases in 5 splits, credit of {len(seen.users)} users,"
         f" {len(seen.orders)} orders; differences: {wrong}",
@@ -206,24 +210,26 @@ def parser() -> argparse.ArgumentParser:
     for name, what in {
         "seed": "the same seed makes the same plan",
         "rate": "actions a second",
-        "seconds": "how long they go on",
-        "users": "how many there are at the beginning",
-        "items": "how many there are at the beginning",
-        "late": "orders placed at the end that must not be counted",
+        "seconds": "how long actions are sent",
+        "users": "how many exist at the beginning",
+        "items": "how many exist at the beginning",
+        "late": "late orders, placed at the end, that must not be counted",
     }.items():
         least = 0 if name in ("seed", "late") else 1
         value = getattr(ENOUGH, name)
         made.add_argument(
-            f"--{name}", type=at_least(least), default=value, help=f"{what} ({value})"
+            f"--{name}", type=parse_at_least(least), default=value, help=f"{what} ({value})"
         )
-    made.add_argument("--gap", type=whole_hour, help="the unused hour before those of the orders")
+    made.add_argument(
+        "--gap", type=parse_hour, help="an unused hour, before the hours of the orders"
+    )
     made.set_defaults(
         lateness=timedelta(seconds=float(os.environ.get("LATENESS_SECONDS", LATENESS_SECONDS)))
     )
     return made
 
 
-def at_least(least: int) -> Callable[[str], int]:
+def parse_at_least(least: int) -> Callable[[str], int]:
     def number(text: str) -> int:
         if int(text) < least:
             raise argparse.ArgumentTypeError(f"is less than {least}")
@@ -232,14 +238,14 @@ def at_least(least: int) -> Callable[[str], int]:
     return number
 
 
-def whole_hour(text: str) -> datetime:
+def parse_hour(text: str) -> datetime:
     instant = datetime.fromisoformat(text)
     if instant.tzinfo is None or instant.timestamp() % HOUR.total_seconds():
         raise argparse.ArgumentTypeError("is not an hour such as 2016-11-12T00:00Z")
     return instant.astimezone(UTC)
 
 
-def scale_of(arguments: argparse.Namespace) -> Scale:
+def create_scale(arguments: argparse.Namespace) -> Scale:
     return Scale(
         seed=arguments.seed,
         rate=arguments.rate,

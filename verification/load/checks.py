@@ -1,4 +1,4 @@
-"""What single answers must have been, whatever the totals are. Each check gives what is wrong."""
+"""Checks of single responses, independent of the totals. Each yields a line for each fault."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -15,57 +15,57 @@ from verification.load.actions import (
 )
 from verification.load.driver import Run
 from verification.load.expected import Ledger
-from verification.load.ledger import accepted, line_of
+from verification.load.ledger import find_accepted, parse_line
 
 BUSINESS = {"same-address", "same-price", "same-origin", "already-cancelled", "rejected"}
-"""Refusals that happen in a town."""
+"""Refusals that are part of normal business."""
 
 
-def answers_wrong(run: Run) -> Iterator[str]:
-    """Requests without an answer, odd refusals, repeats that were answered otherwise."""
+def check_responses(run: Run) -> Iterator[str]:
+    """Requests without a response, unexpected refusals, repeats with another response."""
     for outcome in run.outcomes:
-        planned, answer = outcome.planned, outcome.answer
+        planned, response = outcome.planned, outcome.response
         what = f"number {planned.number}, {NAMES[type(planned.action)]}"
-        if answer is None:
-            yield f"{what}: had no answer"
-        elif not answer.is_accepted and answer.code not in BUSINESS:
-            yield f"{what}: refused with {answer.status} {answer.body}"
+        if response is None:
+            yield f"{what}: had no response"
+        elif not response.is_accepted and response.code not in BUSINESS:
+            yield f"{what}: refused with {response.status} {response.body}"
         elif outcome.alike is False:
-            yield f"{what}: answered otherwise than its original: {answer.body}"
+            yield f"{what}: answered differently from its original: {response.body}"
 
 
-def prices_wrong(run: Run) -> Iterator[str]:
-    """Orders that do not hold what was asked for, at prices that their items had."""
+def check_prices(run: Run) -> Iterator[str]:
+    """Orders whose quantities, prices or amount differ from the request and its items."""
     prices: dict[str, set[Decimal]] = defaultdict(set)
-    for action, answer in accepted(run):
+    for action, response in find_accepted(run):
         if isinstance(action, ListItem | RepriceItem):
-            prices[answer.body["item_id"]].add(Decimal(action.price))
-    for action, answer in accepted(run):
+            prices[response.body["item_id"]].add(Decimal(action.price))
+    for action, response in find_accepted(run):
         if isinstance(action, PlaceOrder):
-            lines = [line_of(line) for line in answer.body["lines"]]
+            lines = [parse_line(line) for line in response.body["lines"]]
             amount = sum((line.quantity * line.unit_price for line in lines), Decimal(0))
             asked = [quantity for _, quantity in action.lines]
             if asked != [line.quantity for line in lines]:
-                yield f"order {answer.body['order_id']}: other quantities than {asked}"
+                yield f"order {response.body['order_id']}: other quantities than {asked}"
             if any(line.unit_price not in prices[line.item_id] for line in lines):
-                yield f"order {answer.body['order_id']}: a price that its item never had"
-            if Decimal(answer.body["amount"]) != amount:
-                yield f"order {answer.body['order_id']}: its lines are worth {amount}"
+                yield f"order {response.body['order_id']}: a price that its item never had"
+            if Decimal(response.body["amount"]) != amount:
+                yield f"order {response.body['order_id']}: its lines are worth {amount}"
 
 
-def limits_wrong(run: Run) -> Iterator[str]:
+def check_limits(run: Run) -> Iterator[str]:
     """Moments at which a user had more reserved than their limit."""
-    for action, answer in accepted(run):
+    for action, response in find_accepted(run):
         if isinstance(action, RegisterUser | MoveUser):
-            reserved, limit = answer.body["reserved_credit"], answer.body["credit_limit"]
+            reserved, limit = response.body["reserved_credit"], response.body["credit_limit"]
             if Decimal(reserved) > Decimal(limit):
-                yield f"user {answer.body['user_id']}: {reserved} reserved of {limit}"
+                yield f"user {response.body['user_id']}: {reserved} reserved of {limit}"
 
 
-def rejections_wrong(
+def check_rejections(
     ledger: Ledger, ended: Mapping[str, Json], limits: Mapping[str, Decimal]
 ) -> Iterator[str]:
-    """Orders rejected though all that their user ever ordered is within the limit."""
+    """Orders rejected although all orders of their user together are within the limit."""
     ordered: dict[str, Decimal] = defaultdict(Decimal)
     for order in ledger.orders:
         ordered[order.user_id] += order.amount

@@ -1,4 +1,4 @@
-"""Runs a plan by the clock: each action begins when it is due, whether or not others are done."""
+"""Runs a plan on schedule: each action begins when it is due, whether or not others are done."""
 
 import asyncio
 import time
@@ -6,29 +6,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from verification.load.actions import ListItem, PlaceOrder, Planned, RegisterUser, Repeat
-from verification.load.calls import call_of
-from verification.load.names import Names, Unanswered
-from verification.load.sender import Answer, Sender
+from verification.load.calls import create_call
+from verification.load.ids import ResourceIds, Unanswered
+from verification.load.sender import Response, Sender
 
 IN_FLIGHT_MAX = 2_000
-"""Others wait to be begun, and are counted as begun late: the rate is beyond this machine then."""
+"""More actions wait and count as begun late: the rate is too high for this machine."""
 LATE_SECONDS = 0.25
-"""Who begins later than this after it was due was begun late."""
+"""An action that begins later than this after it was due was begun late."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of an action; times in seconds after it was due.
+    """The result of an action; times in seconds after it was due.
 
-    `answer` is None when there was none. `alike` says of a repeat whether it was answered as its
-    original; None for all others, and for a repeat of what was refused, which is not sent: the
-    service keeps no refusals, so it would be asked anew.
+    `response` is None when there was none. `alike` is whether a repeat was answered as its
+    original; None for all other actions, and for a repeat of a refused one, which is not sent: the
+    service does not store refusals, so it would decide again.
     """
 
     planned: Planned
     begun_seconds: float
     answered_seconds: float
-    answer: Answer | None
+    response: Response | None
     alike: bool | None = None
 
     @property
@@ -41,12 +41,12 @@ class Run:
     """What has happened so far; `keys` begins every Idempotency-Key of this run."""
 
     keys: str
-    names: Names = field(default_factory=Names)
+    ids: ResourceIds = field(default_factory=ResourceIds)
     outcomes: list[Outcome] = field(default_factory=list)
     requests: dict[int, Planned] = field(default_factory=dict)
-    """What was begun, by number."""
-    first: dict[int, asyncio.Future[Answer | None]] = field(default_factory=dict)
-    """The answers to what may be repeated, by number."""
+    """Begun actions, by number."""
+    first: dict[int, asyncio.Future[Response | None]] = field(default_factory=dict)
+    """The responses to actions that can be repeated, by number."""
 
 
 async def drive(run: Run, sender: Sender, planned: Sequence[Planned]) -> None:
@@ -76,35 +76,35 @@ async def act(run: Run, sender: Sender, planned: Planned, due_at: float) -> Outc
     alike = None
     try:
         if isinstance(planned.action, Repeat):
-            answer, alike = await repeat(run, sender, planned.action)
+            response, alike = await repeat(run, sender, planned.action)
         else:
-            answer = await request(run, sender, planned)
+            response = await request(run, sender, planned)
     except Unanswered:
-        answer = None
-    note(run, planned, answer)
+        response = None
+    note(run, planned, response)
     return Outcome(
         planned=planned,
         begun_seconds=begun_seconds,
         answered_seconds=time.monotonic() - due_at,
-        answer=answer,
+        response=response,
         alike=alike,
     )
 
 
-async def request(run: Run, sender: Sender, planned: Planned) -> Answer:
+async def request(run: Run, sender: Sender, planned: Planned) -> Response:
     """Raises Unanswered."""
     assert not isinstance(planned.action, Repeat)
-    call = await call_of(planned.action, run.names)
+    call = await create_call(planned.action, run.ids)
     return await sender.send(call, f"{run.keys}/{planned.number}")
 
 
-async def repeat(run: Run, sender: Sender, action: Repeat) -> tuple[Answer | None, bool | None]:
+async def repeat(run: Run, sender: Sender, action: Repeat) -> tuple[Response | None, bool | None]:
     """The second answer, and whether it is the first one again.
 
-    An order is repeated at once, as by a double click; everything else once it is accepted.
+    An order is repeated at once, like a double click; other actions once they are accepted.
 
     Raises:
-        Unanswered: one of the two had no answer.
+        Unanswered: one of the two had no response.
     """
     original = run.requests[action.of]
     first = run.first[action.of]
@@ -119,16 +119,16 @@ async def repeat(run: Run, sender: Sender, action: Repeat) -> tuple[Answer | Non
     return again, (again.status, again.body) == (answered.status, answered.body)
 
 
-def note(run: Run, planned: Planned, answer: Answer | None) -> None:
-    """Tell those who wait for this action."""
-    run.first[planned.number].set_result(answer)
-    made = answer.body if answer is not None and answer.is_accepted else {}
+def note(run: Run, planned: Planned, response: Response | None) -> None:
+    """Resolve the futures of actions that wait for this one."""
+    run.first[planned.number].set_result(response)
+    made = response.body if response is not None and response.is_accepted else {}
     match planned.action:
         case RegisterUser(user=number):
-            run.names.users.give(number, made.get("user_id"))
+            run.ids.users.assign(number, made.get("user_id"))
         case ListItem(item=number):
-            run.names.items.give(number, made.get("item_id"))
+            run.ids.items.assign(number, made.get("item_id"))
         case PlaceOrder(order=number):
-            run.names.orders.give(number, made.get("order_id"))
+            run.ids.orders.assign(number, made.get("order_id"))
         case _:
             pass

@@ -1,6 +1,6 @@
-"""What analytics and credit must be: computed from the answers, slowly and obviously.
+"""What analytics and credit must be: computed from the responses, slowly and obviously.
 
-Nothing here knows how the services do it: plain Python over what clients were told.
+This is independent of how the services do it: plain Python over what clients received.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ By = Literal["origin", "item", "address", "gender", "type"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Since:
-    """A value that holds from `effective_at` on. Of two at one instant the higher version holds."""
+    """A value that is valid from `effective_at` on. At the same instant the higher version wins."""
 
     effective_at: datetime
     version: int
@@ -30,7 +30,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """An order as it ended; `was_confirmed` also if it was cancelled after that."""
+    """An order in its last state; `was_confirmed` also if it was cancelled afterwards."""
 
     order_id: str
     user_id: str
@@ -46,7 +46,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
-    """All that was answered. Orders of before `late_before` came too late to be counted."""
+    """All responses of a run. Orders from before `late_before` are too late to be counted."""
 
     addresses: Mapping[str, Sequence[Since]]
     genders: Mapping[str, str]
@@ -80,30 +80,35 @@ class Totals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Everything:
-    """All that was bought in an hour, wherever it comes from."""
+    """All purchases of an hour, from any place."""
 
     purchases: int
     quantity: int
     amount: Decimal
 
 
-def as_of(values: Iterable[Since], instant: datetime) -> str | None:
-    """What held at an instant; None when nothing did yet."""
+def get_value_at(values: Iterable[Since], instant: datetime) -> str | None:
+    """The value at an instant; None before the first."""
     held = [each for each in values if each.effective_at <= instant]
     newest = max(held, key=lambda each: (each.effective_at, each.version), default=None)
     return newest.value if newest else None
 
 
-def counting(ledger: Ledger) -> Iterator[Order]:
+def find_counted_orders(ledger: Ledger) -> Iterator[Order]:
     """The orders that count."""
     for order in ledger.orders:
         if order.status == "confirmed" and order.ordered_at >= ledger.late_before:
             yield order
 
 
-def everything(ledger: Ledger, hour: datetime) -> Everything:
+def sum_everything(ledger: Ledger, hour: datetime) -> Everything:
     """All purchases of an hour."""
-    lines = [line for order in counting(ledger) if hour_of(order) == hour for line in order.lines]
+    lines = [
+        line
+        for order in find_counted_orders(ledger)
+        if get_hour(order) == hour
+        for line in order.lines
+    ]
     return Everything(
         purchases=len(lines),
         quantity=sum(line.quantity for line in lines),
@@ -111,20 +116,20 @@ def everything(ledger: Ledger, hour: datetime) -> Everything:
     )
 
 
-def hour_of(order: Order) -> datetime:
-    """An hour begins with the full one."""
+def get_hour(order: Order) -> datetime:
+    """The beginning of the order's hour."""
     return order.ordered_at.replace(minute=0, second=0, microsecond=0)
 
 
-def local_purchases(ledger: Ledger) -> Iterator[Purchase]:
+def find_local_purchases(ledger: Ledger) -> Iterator[Purchase]:
     """Every local purchase that counts."""
-    for order in counting(ledger):
-        address = as_of(ledger.addresses.get(order.user_id, ()), order.ordered_at)
+    for order in find_counted_orders(ledger):
+        address = get_value_at(ledger.addresses.get(order.user_id, ()), order.ordered_at)
         for line in order.lines:
-            origin = as_of(ledger.origins.get(line.item_id, ()), order.ordered_at)
+            origin = get_value_at(ledger.origins.get(line.item_id, ()), order.ordered_at)
             if address is not None and address == origin:
                 yield Purchase(
-                    hour=hour_of(order),
+                    hour=get_hour(order),
                     user=order.user_id,
                     item=line.item_id,
                     type=ledger.types[line.item_id],
@@ -135,7 +140,7 @@ def local_purchases(ledger: Ledger) -> Iterator[Purchase]:
                 )
 
 
-def totals_of(purchases: Sequence[Purchase]) -> Totals:
+def sum_totals(purchases: Sequence[Purchase]) -> Totals:
     return Totals(
         local_buyers=len({each.user for each in purchases}),
         purchases=len(purchases),
@@ -144,7 +149,7 @@ def totals_of(purchases: Sequence[Purchase]) -> Totals:
     )
 
 
-def split(purchases: Sequence[Purchase], by: By) -> dict[str, Totals]:
+def split_totals(purchases: Sequence[Purchase], by: By) -> dict[str, Totals]:
     """The totals of each value that has some."""
 
     def value(purchase: Purchase) -> str:
@@ -159,12 +164,12 @@ def split(purchases: Sequence[Purchase], by: By) -> dict[str, Totals]:
 
     values = {value(each) for each in purchases}
     return {
-        each: totals_of([purchase for purchase in purchases if value(purchase) == each])
+        each: sum_totals([purchase for purchase in purchases if value(purchase) == each])
         for each in values
     }
 
 
-def reserved_credit(ledger: Ledger) -> dict[str, Decimal]:
+def sum_reserved_credit(ledger: Ledger) -> dict[str, Decimal]:
     """For each user the sum of their open and confirmed orders, late ones among them."""
     reserved = dict.fromkeys(ledger.genders, Decimal(0))
     for order in ledger.orders:
@@ -173,15 +178,15 @@ def reserved_credit(ledger: Ledger) -> dict[str, Decimal]:
     return reserved
 
 
-def counted(ledger: Ledger) -> int:
-    """Orders that analytics took in, whether or not they were cancelled later."""
+def count_counted(ledger: Ledger) -> int:
+    """Orders that analytics counted, whether or not they were cancelled later."""
     return sum(
         order.was_confirmed and order.ordered_at >= ledger.late_before for order in ledger.orders
     )
 
 
-def late(ledger: Ledger) -> int:
-    """Orders that were confirmed and came too late."""
+def count_late(ledger: Ledger) -> int:
+    """Confirmed orders that were too late."""
     return sum(
         order.was_confirmed and order.ordered_at < ledger.late_before for order in ledger.orders
     )

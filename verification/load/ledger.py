@@ -1,4 +1,4 @@
-"""The answers of a run as a ledger, the orders with the status in which they ended."""
+"""The responses of a run as a ledger; orders have the status in which they ended."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -18,66 +18,66 @@ from verification.load.actions import (
 )
 from verification.load.driver import Run
 from verification.load.expected import Ledger, Line, Order, Since
-from verification.load.sender import Answer
+from verification.load.sender import Response
 
 VERSION_CANCELLED_CONFIRMED = 3
 """Placed, confirmed, cancelled; one that was not confirmed is cancelled in its second event."""
 
 
-def ledger_of(run: Run, ended: Mapping[str, Json], late_before: datetime) -> Ledger:
-    """`ended` has the orders as orders-svc lists them at the end, by their id."""
+def create_ledger(run: Run, ended: Mapping[str, Json], late_before: datetime) -> Ledger:
+    """`ended`: the orders as orders-svc lists them at the end, by id."""
     addresses: dict[str, list[Since]] = defaultdict(list)
     origins: dict[str, list[Since]] = defaultdict(list)
     genders, types = {}, {}
-    for action, answer in accepted(run):
-        body = answer.body
+    for action, response in find_accepted(run):
+        body = response.body
         match action:
             case RegisterUser() | MoveUser():
                 genders[body["user_id"]] = body["gender"]
-                addresses[body["user_id"]].append(since(action, action.address, answer))
+                addresses[body["user_id"]].append(create_since(action, action.address, response))
             case ListItem() | CorrectOrigin():
                 types[body["item_id"]] = body["type"]
-                origins[body["item_id"]].append(since(action, action.origin, answer))
+                origins[body["item_id"]].append(create_since(action, action.origin, response))
     return Ledger(
         addresses=addresses,
         genders=genders,
         origins=origins,
         types=types,
-        orders=orders_of(run, ended),
+        orders=create_orders(run, ended),
         late_before=late_before,
     )
 
 
-def accepted(run: Run) -> Iterator[tuple[Request, Answer]]:
-    """What was accepted, each once: a repeat changes nothing."""
+def find_accepted(run: Run) -> Iterator[tuple[Request, Response]]:
+    """Accepted requests with their responses, each once: a repeat changes nothing."""
     for outcome in run.outcomes:
-        action, answer = outcome.planned.action, outcome.answer
-        if isinstance(action, Request) and answer is not None and answer.is_accepted:
-            yield action, answer
+        action, response = outcome.planned.action, outcome.response
+        if isinstance(action, Request) and response is not None and response.is_accepted:
+            yield action, response
 
 
-def since(
-    action: RegisterUser | MoveUser | ListItem | CorrectOrigin, value: str, answer: Answer
+def create_since(
+    action: RegisterUser | MoveUser | ListItem | CorrectOrigin, value: str, response: Response
 ) -> Since:
-    assert answer.version is not None
-    return Since(effective_at=action.effective_at, version=answer.version, value=value)
+    assert response.version is not None
+    return Since(effective_at=action.effective_at, version=response.version, value=value)
 
 
-def orders_of(run: Run, ended: Mapping[str, Json]) -> list[Order]:
-    """A cancellation that was accepted is believed at once; the list may lag behind."""
+def create_orders(run: Run, ended: Mapping[str, Json]) -> list[Order]:
+    """An accepted cancellation counts at once; the list can lag behind."""
     cancelled = {
-        answer.body["order_id"]: answer.version
-        for action, answer in accepted(run)
+        response.body["order_id"]: response.version
+        for action, response in find_accepted(run)
         if isinstance(action, CancelOrder)
     }
     return [
-        order_of(action, answer.body, cancelled, ended)
-        for action, answer in accepted(run)
+        create_order(action, response.body, cancelled, ended)
+        for action, response in find_accepted(run)
         if isinstance(action, PlaceOrder)
     ]
 
 
-def order_of(
+def create_order(
     action: PlaceOrder,
     body: Json,
     cancelled: Mapping[str, int | None],
@@ -89,7 +89,7 @@ def order_of(
     return Order(
         order_id=order_id,
         user_id=body["user_id"],
-        lines=tuple(line_of(line) for line in body["lines"]),
+        lines=tuple(parse_line(line) for line in body["lines"]),
         ordered_at=action.ordered_at,
         status=status,
         was_confirmed=(
@@ -100,7 +100,7 @@ def order_of(
     )
 
 
-def line_of(line: Any) -> Line:
+def parse_line(line: Any) -> Line:
     return Line(
         item_id=line["item_id"],
         quantity=line["quantity"],

@@ -1,4 +1,4 @@
-"""A plan of actions, made from a seed alone: who does what, when it is due, and of what time."""
+"""A plan of actions, made from a seed alone: what is done, when it is due, its business time."""
 
 from bisect import bisect
 from collections.abc import Callable, Sequence
@@ -38,7 +38,7 @@ LINES_MAX = 3
 QUANTITY_MAX = 3
 PRICE_CENTS_MAX = 200_000
 CREDIT_CENTS = (500_000, 20_000_000)
-"""From and to: hot users spend more than that."""
+"""Lowest and highest limit: hot users order for more than that."""
 CANCELLED_AFTER_ORDERS = 15
 REPEATED_AFTER_ACTIONS = 10
 """On average."""
@@ -47,8 +47,8 @@ NUDGES = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """How much there is to do. `rate` is in actions a second; `late` counts orders that are placed
-    at the end, when they are too late."""
+    """The size of a plan. `rate` is in actions a second; `late` is the number of orders that are
+    placed at the end and are too late."""
 
     seed: int
     rate: int
@@ -60,16 +60,16 @@ class Scale:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """`actions` by their number, which is their order; `late` comes when they are all counted.
-    Before that any number of `nudges` may come, so nothing else is about the items they list."""
+    """`actions` in the order of their numbers; `late` is sent when all of them are counted. Before
+    that any number of `nudges` can be sent, so no other action refers to the items they list."""
 
     actions: Sequence[Planned]
     late: Sequence[Planned]
     nudges: Sequence[Planned]
 
 
-def plan_of(scale: Scale, window: Window) -> Plan:
-    """The same for the same scale and window. It begins with the users and items there are."""
+def create_plan(scale: Scale, window: Window) -> Plan:
+    """The same for the same scale and window. It begins by creating the users and items."""
     planner = Planner(scale.seed, window)
     makers: list[Callable[[float], Action]] = [planner.register_user] * scale.users
     makers += [planner.list_item] * scale.items
@@ -92,8 +92,8 @@ def plan_of(scale: Scale, window: Window) -> Plan:
 
 
 class Planner:
-    """The dice, and what there is so far. Low numbers are hot: every second user is half as busy
-    as the first, every third one a third."""
+    """The random generator, and what exists so far. Low numbers are hot: the second user is half as
+    busy as the first, the third a third as busy."""
 
     def __init__(self, seed: int, window: Window) -> None:
         self.actions: list[Action] = []
@@ -107,7 +107,7 @@ class Planner:
         self.actions.append(action)
 
     def any(self, progress: float) -> Action:
-        """Something that happens when `progress` of the run, from 0 to 1, has passed."""
+        """An action at `progress` of the run, from 0 to 1."""
         makers: dict[type[Action], Callable[[float], Action]] = {
             PlaceOrder: self.place_order,
             CancelOrder: self.cancel_order,
@@ -174,7 +174,7 @@ class Planner:
         )
 
     def place_late_order(self) -> PlaceOrder:
-        """By anybody: those who are hot have no credit left."""
+        """By any user with equal probability: hot users have no credit left."""
         self._orders += 1
         return PlaceOrder(
             order=self._orders - 1,
@@ -184,14 +184,14 @@ class Planner:
         )
 
     def cancel_order(self, progress: float) -> Action:
-        """One of the last orders, which may be pending still, or cancelled already."""
+        """One of the last orders, which can still be pending, or already cancelled."""
         if not self._orders:
             return self.place_order(progress)
         back = int(self._rng.expovariate(1 / CANCELLED_AFTER_ORDERS))
         return CancelOrder(order=max(0, self._orders - 1 - back))
 
     def repeat(self, progress: float) -> Repeat:
-        """One of the last actions; one that is a repeat itself is repeated again."""
+        """One of the last actions; a repeat is repeated again."""
         back = int(self._rng.expovariate(1 / REPEATED_AFTER_ACTIONS))
         number = max(0, len(self.actions) - 1 - back)
         action = self.actions[number]
@@ -205,11 +205,11 @@ class Planner:
 
 
 class Population:
-    """Numbers from 0 on, of which each is picked the less often the higher it is (Zipf's law)."""
+    """Numbers from 0 on; the higher a number, the less often it is picked (Zipf's law)."""
 
     def __init__(self) -> None:
         self._weights = [0.0]
-        """Summed up to each number, so that any of them is found by halving."""
+        """Cumulative, for a binary search."""
 
     def grow(self) -> int:
         number = len(self._weights) - 1

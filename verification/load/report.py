@@ -1,4 +1,4 @@
-"""What a run did, as a short table and as figures."""
+"""The results of a run, as a short table and as figures."""
 
 import math
 from collections import Counter
@@ -13,9 +13,9 @@ from verification.load.expected import Ledger
 
 NOTHING = "-"
 KEPT_PART = 0.99
-"""So many actions must begin when they are due, else this program did not keep the rate."""
+"""The share of actions that must begin when due; below it, this program did not keep the rate."""
 KEPT_UP_PART = 0.9
-"""So much of the rate must be answered, else the system did not keep it."""
+"""The share of the rate that must be answered; below it, the system did not keep the rate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,43 +27,43 @@ class Kind:
 
     @property
     def milliseconds(self) -> list[float]:
-        """From when each was due until it was answered; of those that were sent and answered."""
+        """From when each was due until it was answered, for those that were sent and answered."""
         return [
             1000 * each.answered_seconds
             for each in self.outcomes
-            if each.answer is not None and not is_skipped(each)
+            if each.response is not None and not is_skipped(each)
         ]
 
     @property
     def refused(self) -> int:
         return sum(
-            each.answer is not None and not each.answer.is_accepted and not is_skipped(each)
+            each.response is not None and not each.response.is_accepted and not is_skipped(each)
             for each in self.outcomes
         )
 
     @property
     def sent_again(self) -> int:
-        return sum(each.answer.attempts - 1 for each in self.outcomes if each.answer)
+        return sum(each.response.attempts - 1 for each in self.outcomes if each.response)
 
     @property
     def unanswered(self) -> int:
-        return sum(each.answer is None for each in self.outcomes)
+        return sum(each.response is None for each in self.outcomes)
 
 
 def is_skipped(outcome: Outcome) -> bool:
-    """A repeat of what was refused is not sent."""
+    """A repeat of a refused request is not sent."""
     return isinstance(outcome.planned.action, Repeat) and outcome.alike is None
 
 
-def kinds_of(outcomes: Sequence[Outcome]) -> list[Kind]:
+def group_by_kind(outcomes: Sequence[Outcome]) -> list[Kind]:
     kinds = [
-        Kind(name=name, outcomes=[each for each in outcomes if is_of(each, kind)])
+        Kind(name=name, outcomes=[each for each in outcomes if is_kind(each, kind)])
         for kind, name in NAMES.items()
     ]
     return [*kinds, Kind(name="all", outcomes=outcomes)]
 
 
-def is_of(outcome: Outcome, kind: type) -> bool:
+def is_kind(outcome: Outcome, kind: type) -> bool:
     return isinstance(outcome.planned.action, kind)
 
 
@@ -96,7 +96,7 @@ def milliseconds(kind: Kind, part: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How well the clock was kept; rates in actions a second, from the first one that was due."""
+    """How well the schedule was kept; rates in actions a second, from the first due action."""
 
     planned: float
     begun: float
@@ -106,12 +106,12 @@ class Pace:
 
     @property
     def was_kept(self) -> bool:
-        """By this program, and by the system."""
+        """Whether this program and the system kept the rate."""
         in_time = self.begun_late <= (1 - KEPT_PART) * self.count
         return in_time and self.answered >= KEPT_UP_PART * self.planned
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         rates = (
             f"{self.planned:.0f} a second planned, {self.begun:.1f} begun, {self.answered:.1f}"
             " answered"
@@ -122,35 +122,35 @@ class Pace:
         return f"THE RATE WAS NOT KEPT: {rates}; {late}"
 
 
-def pace_of(outcomes: Sequence[Outcome], rate: int) -> Pace:
+def measure_pace(outcomes: Sequence[Outcome], rate: int) -> Pace:
     begun = max(each.planned.due_seconds + each.begun_seconds for each in outcomes)
     answered = max(each.planned.due_seconds + each.answered_seconds for each in outcomes)
     return Pace(
         planned=rate,
-        begun=rate_of(len(outcomes), begun),
-        answered=rate_of(len(outcomes), answered),
+        begun=compute_rate(len(outcomes), begun),
+        answered=compute_rate(len(outcomes), answered),
         begun_late=sum(each.was_begun_late for each in outcomes),
         count=len(outcomes),
     )
 
 
-def rate_of(count: int, last_seconds: float) -> float:
+def compute_rate(count: int, last_seconds: float) -> float:
     """The first one was due at 0."""
     return (count - 1) / last_seconds if last_seconds > 0 else 0.0
 
 
-def endings(ledger: Ledger) -> Counter[str]:
+def count_endings(ledger: Ledger) -> Counter[str]:
     """Orders by the status in which they ended."""
     return Counter(order.status for order in ledger.orders)
 
 
-def repeats(outcomes: Sequence[Outcome]) -> tuple[int, int]:
+def count_repeats(outcomes: Sequence[Outcome]) -> tuple[int, int]:
     """How many were answered alike, and how many were sent."""
     sent = [each.alike for each in outcomes if each.alike is not None]
     return sum(sent), len(sent)
 
 
-def figures_of(kinds: Sequence[Kind], pace: Pace) -> Iterator[Figure]:
+def create_figures(kinds: Sequence[Kind], pace: Pace) -> Iterator[Figure]:
     yield Figure(name="rate planned", value=pace.planned, unit="1/s")
     for name, rate in {"rate begun": pace.begun, "rate answered": pace.answered}.items():
         ratio = round(rate / pace.planned, 3)

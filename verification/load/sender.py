@@ -1,4 +1,4 @@
-"""Sends a call until it is answered, with one Idempotency-Key: processes may die meanwhile."""
+"""Retries a call with one Idempotency-Key until it is answered: processes can die meanwhile."""
 
 import asyncio
 import time
@@ -11,23 +11,23 @@ import aiohttp
 
 from test_support.system.clients import Hometown, Json
 from verification.load.calls import Call
-from verification.load.names import Unanswered
+from verification.load.ids import Unanswered
 
 CONNECTIONS_MAX = 64
-"""To all processes together; who finds none free waits, which counts as latency."""
+"""To all processes together. A call that finds none free waits, which counts as latency."""
 ATTEMPT_SECONDS_MAX = 20
-"""For one answer, from the moment at which there is a connection."""
+"""For one response, from the moment at which there is a connection."""
 RETRY_SECONDS_MAX = 90
-"""A killed process is back long before; who waits longer is counted as unanswered."""
+"""A killed process restarts much sooner; a call that waits longer counts as unanswered."""
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.1, 1.6
 
 AGAIN = frozenset({"request-in-progress", "version-conflict"})
-"""Refusals of this moment: nothing was recorded, or the same request is being recorded."""
+"""Temporary refusals: nothing was recorded, or the same request is being recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """`version` is that of the resource, from its entity tag; None when it was refused."""
+class Response:
+    """`version` is the resource's, from its entity tag; None when the request was refused."""
 
     status: int
     body: Json
@@ -51,8 +51,8 @@ class Sender:
         self._session = session
         self._hometown = hometown
 
-    async def send(self, call: Call, key: str) -> Answer:
-        """The first answer that is not of this moment only.
+    async def send(self, call: Call, key: str) -> Response:
+        """The first response that is not temporary.
 
         Raises:
             Unanswered: there was none within RETRY_SECONDS_MAX.
@@ -62,23 +62,23 @@ class Sender:
         while True:
             attempts += 1
             answer = await self._attempt(call, key, attempts)
-            if answer is not None and not is_of_this_moment(answer):
+            if answer is not None and not is_temporary(answer):
                 return answer
             if time.monotonic() >= deadline:
                 raise Unanswered(f"{call.path}: {answer or 'no connection'}")
             await asyncio.sleep(pause)
             pause = min(2 * pause, PAUSE_SECONDS_MAX)
 
-    async def _attempt(self, call: Call, key: str, attempts: int) -> Answer | None:
-        """None when the process was not there, or went away before it answered."""
+    async def _attempt(self, call: Call, key: str, attempts: int) -> Response | None:
+        """None when the process was unavailable, or died before it answered."""
         url = self._hometown.addresses[call.process] + call.path
         headers = self._hometown.headers(call.process) | {"Idempotency-Key": key}
         try:
             async with self._session.post(url, json=call.body, headers=headers) as response:
-                return Answer(
+                return Response(
                     status=response.status,
                     body=await response.json(content_type=None),
-                    version=version_in(response.headers.get("ETag")),
+                    version=parse_version(response.headers.get("ETag")),
                     replayed="Idempotency-Replayed" in response.headers,
                     attempts=attempts,
                 )
@@ -86,12 +86,12 @@ class Sender:
             return None
 
 
-def version_in(entity_tag: str | None) -> int | None:
+def parse_version(entity_tag: str | None) -> int | None:
     return int(entity_tag.strip('"')) if entity_tag else None
 
 
-def is_of_this_moment(answer: Answer) -> bool:
-    """Whether the same request may be answered otherwise a moment later."""
+def is_temporary(answer: Response) -> bool:
+    """Whether the same request can be answered differently a moment later."""
     if answer.status == HTTPStatus.CONFLICT:
         return answer.code in AGAIN
     too_many = answer.status == HTTPStatus.TOO_MANY_REQUESTS

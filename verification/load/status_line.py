@@ -1,4 +1,4 @@
-"""Progress in one line: replaced on a terminal, now and then a new one in a log."""
+"""Progress in one line: replaced on a terminal, repeated every few seconds in a log."""
 
 import time
 
@@ -8,15 +8,15 @@ from shared.runtime.progress import tell_in_place
 LOG_SECONDS = 10.0
 
 
-class Line:
-    """What is under way, as often as somebody can read it."""
+class StatusLine:
+    """Shows progress, no more often than a reader can follow."""
 
     def __init__(self) -> None:
-        self._told_at = time.monotonic()
+        self._shown_at = time.monotonic()
 
-    def tell(self, text: str) -> None:
+    def show(self, text: str) -> None:
         if progress.is_terminal():
             tell_in_place(text)
-        elif time.monotonic() >= self._told_at + LOG_SECONDS:
-            self._told_at = time.monotonic()
+        elif time.monotonic() >= self._shown_at + LOG_SECONDS:
+            self._shown_at = time.monotonic()
             progress.tell(text)

@@ -24,7 +24,7 @@ from verification.saga.world import Services, open_services
 STEPS_MAX = 20
 PROGRESS_SECONDS = 10.0
 PAUSE_SECONDS = 0.001
-"""Before a lost race is run again; a service waits longer."""
+"""Before a lost race is retried; a service waits longer."""
 
 
 def play(
@@ -34,7 +34,7 @@ def play(
     number: int,
     phases: Sequence[Phase] = (Phase.generate, Phase.shrink),
 ) -> None:
-    """Play so many interleavings, the same ones for the same seed.
+    """Play `interleavings` random interleavings; `number` is their seed.
 
     Raises:
         AssertionError: the books do not balance; hypothesis has printed the steps.
@@ -58,7 +58,7 @@ def play_alone(
 ) -> None:
     """`play` as a process with a PostgreSQL of its own."""
     consumer.BACKOFF_SECONDS_FIRST = PAUSE_SECONDS
-    logging.getLogger("shared.inbox.consumer").setLevel(logging.ERROR)  # lost races are meant to be
+    logging.getLogger("shared.inbox.consumer").setLevel(logging.ERROR)  # lost races are intended
     Saga.counted = lambda: count(played)
     with (
         throwaway_postgres() as dsns,
@@ -84,9 +84,18 @@ def count(played: "Synchronized[int]") -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m verification.saga", description=__doc__)
-    parser.add_argument("--interleavings", type=int, default=20_000)
-    parser.add_argument("--processes", type=int, default=2, help="side by side")
-    parser.add_argument("--seed", type=int, default=1, help="of the first process")
+    parser.add_argument(
+        "--interleavings", type=int, default=20_000, help="in all; default: %(default)s"
+    )
+    parser.add_argument(
+        "--processes",
+        type=int,
+        default=2,
+        help="in parallel, each with its share; default: %(default)s",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=1, help="seed of the first process; each process adds one"
+    )
     arguments = parser.parse_args()
     played = multiprocessing.Value("i", 0)
     failed = multiprocessing.Value("i", 0)
@@ -103,13 +112,13 @@ def main() -> None:
     for process in processes:
         while process.is_alive():
             process.join(PROGRESS_SECONDS)
-            say(f"{played.value} of {arguments.interleavings}")
+            report(f"{played.value} of {arguments.interleavings}")
     seconds = time.monotonic() - began_at
     if failed.value or any(process.exitcode for process in processes):
-        sys.exit("hometown: an interleaving does not balance; its steps are above")
-    say(f"{played.value} interleavings in {seconds:.0f} s: all balance, to the cent")
+        sys.exit("hometown: an interleaving does not balance; its steps are printed above")
+    report(f"{played.value} interleavings in {seconds:.0f} s: all balance, to the cent")
 
 
-def say(text: str) -> None:
+def report(text: str) -> None:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from shared.runtime.failpoints import Failpoint
-from verification.saga.world import Reader, Services, World
+from verification.saga.world import DrivenWorker, Services, World
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ deaths = st.sampled_from(DEATHS)
 
 
 class Saga(RuleBasedStateMachine):
-    """Whoever runs it sets `services`, opened in `runner`."""
+    """The caller sets `services`, opened in `runner`, before a run."""
 
     services: ClassVar[Services]
     runner: ClassVar[asyncio.Runner]
@@ -57,9 +57,9 @@ class Saga(RuleBasedStateMachine):
     def user(self, number: int) -> UUID:
         return self.world.user_ids[number]
 
-    def reader(self, name: str) -> Reader:
-        reader: Reader = getattr(self.world, name)
-        return reader
+    def worker(self, name: str) -> DrivenWorker:
+        worker: DrivenWorker = getattr(self.world, name)
+        return worker
 
     @rule(user=users, amount=st.sampled_from(AMOUNTS))
     def place(self, user: int, amount: Decimal) -> None:
@@ -85,35 +85,35 @@ class Saga(RuleBasedStateMachine):
 
     @rule(worker=workers, count=counts)
     def deliver(self, worker: str, count: int) -> None:
-        self.do(self.delivered(worker, count, None))
+        self.do(self.deliver_to_all(worker, count, None))
 
     @rule(worker=workers, count=counts, dies_at=deaths)
-    def deliver_to_one_who_dies(self, worker: str, count: int, dies_at: Failpoint) -> None:
-        self.do(self.delivered(worker, count, dies_at))
+    def deliver_to_a_dying_worker(self, worker: str, count: int, dies_at: Failpoint) -> None:
+        self.do(self.deliver_to_all(worker, count, dies_at))
 
-    async def delivered(self, worker: str, count: int, dies_at: Failpoint | None) -> None:
+    async def deliver_to_all(self, worker: str, count: int, dies_at: Failpoint | None) -> None:
         await self.world.publish()
         for user_id in self.world.user_ids:
-            await self.world.deliver(self.reader(worker), user_id, count, dies_at)
+            await self.world.deliver(self.worker(worker), user_id, count, dies_at)
 
     @rule(worker=workers, again=counts, count=counts)
     def deliver_again(self, worker: str, again: int, count: int) -> None:
-        """The last messages come once more, all of them or some."""
+        """The last messages are delivered again, all of them or some."""
         for user_id in self.world.user_ids:
-            self.world.deliver_again(self.reader(worker), user_id, again)
-        self.do(self.delivered(worker, min(again, count), None))
+            self.world.deliver_again(self.worker(worker), user_id, again)
+        self.do(self.deliver_to_all(worker, min(again, count), None))
 
     @rule(worker=workers, user=users, count=counts)
     def publish_again(self, worker: str, user: int, count: int) -> None:
         self.do(self.world.publish())
-        self.world.publish_again(self.reader(worker).topic, self.user(user), count)
+        self.world.publish_again(self.worker(worker).topic, self.user(user), count)
 
     @rule(user=users, count=counts, order=orders)
     def deliver_while_an_order_is_cancelled(self, user: int, count: int, order: int) -> None:
-        """Both at once: one of them may lose the race for a stream, and decides again."""
-        self.do(self.at_once(user, count, order))
+        """Concurrently: one of them can lose the race for a stream, and decides again."""
+        self.do(self.run_concurrently(user, count, order))
 
-    async def at_once(self, user: int, count: int, order: int) -> None:
+    async def run_concurrently(self, user: int, count: int, order: int) -> None:
         await self.world.publish()
         placed, user_id = self.world.order_ids, self.user(user)
         work = [
@@ -130,7 +130,7 @@ class Saga(RuleBasedStateMachine):
         assert self.do(self.world.findings()) == []
 
     def teardown(self) -> None:
-        """In the end every order is decided, and only the confirmed ones hold credit."""
+        """At the end every order is decided, and only confirmed orders hold credit."""
         type(self).counted()
         self.do(self.end())
 

@@ -1,7 +1,7 @@
 """Both services over two real databases, and the topics between them as lists.
 
-What a test decides is what else is chance: which message is delivered when, how often, to whom, and
-where the process that takes it dies. Everything else is the services' own code.
+A test decides what is otherwise left to chance: which message is delivered when, how often, to
+which worker, and where that worker dies. Everything else is the services' own code.
 """
 
 import asyncio
@@ -51,12 +51,12 @@ NEWS = """
 
 
 class Killed(BaseException):
-    """The process is gone: no handler of an Exception sees it."""
+    """The process has died: no handler of Exception catches this."""
 
 
 @contextmanager
-def killed_at(deadly: Failpoint | None) -> Iterator[None]:
-    """The process that reaches that point inside dies there."""
+def kill_at(deadly: Failpoint | None) -> Iterator[None]:
+    """A process that reaches that failpoint inside the block dies there."""
 
     def hit(point: Failpoint) -> None:
         if point is deadly:
@@ -72,8 +72,8 @@ def killed_at(deadly: Failpoint | None) -> Iterator[None]:
 
 
 @dataclass(eq=False)
-class Reader:
-    """A worker and how far it came: the messages of one key arrive in their order, or again."""
+class DrivenWorker:
+    """A worker and its position per key: the messages of a key are delivered in order, or again."""
 
     consumer: Consumer
     topic: str
@@ -82,7 +82,7 @@ class Reader:
 
 @dataclass(eq=False)
 class Services:
-    """What is opened once; each world in it has users of its own."""
+    """Both services, opened once; each world has users of its own."""
 
     users: users_svc.bootstrap.Resources
     orders: orders_svc.bootstrap.Resources
@@ -90,12 +90,12 @@ class Services:
     orders_position: int = 0
 
 
-async def no_letters(letter: OutgoingRecord) -> None:
-    raise AssertionError(f"nothing is set aside here: {letter}")
+async def refuse_dead_letters(letter: OutgoingRecord) -> None:
+    raise AssertionError(f"no message is dead-lettered here: {letter}")
 
 
-async def forget_power_cuts(dsn: str) -> None:
-    """Nothing here turns the machine off, so nothing waits for the disk."""
+async def disable_synchronous_commit(dsn: str) -> None:
+    """No commit waits for the disk: the machine is not switched off here."""
     connection = await asyncpg.connect(dsn)
     database = await connection.fetchval("SELECT quote_ident(current_database())")
     await connection.execute(f"ALTER DATABASE {database} SET synchronous_commit = off")
@@ -107,7 +107,7 @@ async def open_services(users_dsn: str, orders_dsn: str) -> AsyncIterator[Servic
     """Both services over two empty databases."""
     await postgres.migrate(users_dsn, "shared", "users_svc")
     await postgres.migrate(orders_dsn, "shared", "orders_svc")
-    await asyncio.gather(*(forget_power_cuts(dsn) for dsn in (users_dsn, orders_dsn)))
+    await asyncio.gather(*(disable_synchronous_commit(dsn) for dsn in (users_dsn, orders_dsn)))
     async with AsyncExitStack() as stack:
         users = users_svc.bootstrap.open_resources(UsersSettings(database_url=users_dsn), "test")
         orders = orders_svc.bootstrap.open_resources(
@@ -120,7 +120,7 @@ async def open_services(users_dsn: str, orders_dsn: str) -> AsyncIterator[Servic
 
 
 class World:
-    """Some users, their orders, and all that is said about them."""
+    """Some users, their orders, and all messages about them."""
 
     def __init__(self, services: Services) -> None:
         self.services = services
@@ -128,11 +128,11 @@ class World:
         self.order_ids: list[UUID] = []
         self.taken: dict[UUID, int] = {}
         self.topics: defaultdict[tuple[str, UUID], list[IncomingRecord]] = defaultdict(list)
-        self.users_worker = Reader(
-            users_svc.worker.create_consumer(services.users, no_letters), "orders.v1"
+        self.users_worker = DrivenWorker(
+            users_svc.worker.create_consumer(services.users, refuse_dead_letters), "orders.v1"
         )
-        self.orders_worker = Reader(
-            orders_svc.worker.create_consumer(services.orders, no_letters), "users.v1"
+        self.orders_worker = DrivenWorker(
+            orders_svc.worker.create_consumer(services.orders, refuse_dead_letters), "users.v1"
         )
 
     async def register(self, limit: Decimal) -> UUID:
@@ -146,45 +146,49 @@ class World:
             effective_at=SINCE,
         )
         self.user_ids.append(user_id)
-        await self.ask_user(user_id, command)
+        await self.send_to_user(user_id, command)
         return user_id
 
     async def change_limit(self, user_id: UUID, limit: Decimal) -> None:
-        await self.ask_user(user_id, ChangeCreditLimit(credit_limit=limit))
+        await self.send_to_user(user_id, ChangeCreditLimit(credit_limit=limit))
 
     async def delete(self, user_id: UUID) -> None:
         known = await confirmed_orders.of_user(self.services.users.pool, user_id)
-        await self.ask_user(user_id, DeleteUser(confirmed_orders=known, effective_at=SINCE))
+        await self.send_to_user(user_id, DeleteUser(confirmed_orders=known, effective_at=SINCE))
 
     async def place(self, user_id: UUID, amount: Decimal) -> UUID:
         order_id = new_id()
         self.order_ids.append(order_id)
         line = OrderLine(item_id=ITEM, quantity=1, unit_price=amount)
         command = PlaceOrder(order_id=order_id, user_id=user_id, lines=(line,), ordered_at=SINCE)
-        await self.ask_order(order_id, command)
+        await self.send_to_order(order_id, command)
         return order_id
 
     async def cancel(self, order_id: UUID) -> None:
-        await self.ask_order(order_id, CancelOrder(reason="changed my mind"))
+        await self.send_to_order(order_id, CancelOrder(reason="changed my mind"))
 
     async def time_out(self, order_id: UUID) -> None:
-        await self.ask_order(order_id, RejectOrder(reason=TIMED_OUT))
+        await self.send_to_order(order_id, RejectOrder(reason=TIMED_OUT))
 
-    async def ask_user(self, user_id: UUID, command: UserCommand) -> None:
-        """A no is an answer as good as any."""
+    async def send_to_user(self, user_id: UUID, command: UserCommand) -> None:
+        """Handle a command; a refusal is a valid outcome."""
         try:
-            await handle(self.services.users.users, USER, user_id, command, metadata=cause())
+            await handle(
+                self.services.users.users, USER, user_id, command, metadata=create_metadata()
+            )
         except (Refused, NotFound):
             pass
 
-    async def ask_order(self, order_id: UUID, command: OrderCommand) -> None:
+    async def send_to_order(self, order_id: UUID, command: OrderCommand) -> None:
         try:
-            await handle(self.services.orders.orders, ORDER, order_id, command, metadata=cause())
+            await handle(
+                self.services.orders.orders, ORDER, order_id, command, metadata=create_metadata()
+            )
         except (Refused, NotFound):
             pass
 
     async def publish(self) -> None:
-        """What the relays send: all that was committed since the last time."""
+        """Send what the relays would: everything committed since the last call."""
         services = self.services
         services.users_position = await self._publish(services.users.pool, services.users_position)
         services.orders_position = await self._publish(
@@ -206,47 +210,47 @@ class World:
         return position
 
     def publish_again(self, topic: str, user_id: UUID, count: int) -> None:
-        """What a relay does that died before its checkpoint."""
+        """Send the last messages again, like a relay that died before its checkpoint."""
         records = self.topics[topic, user_id]
         records += records[-count:]
 
     async def deliver(
-        self, reader: Reader, user_id: UUID, count: int, dies_at: Failpoint | None = None
+        self, worker: DrivenWorker, user_id: UUID, count: int, dies_at: Failpoint | None = None
     ) -> None:
-        """Hand over the next messages of a user; who dies before the end gets them again."""
-        begin = reader.cursors[user_id]
-        batch = self.topics[reader.topic, user_id][begin : begin + count]
+        """Deliver the next messages of a user; a worker that dies gets them again."""
+        begin = worker.cursors[user_id]
+        batch = self.topics[worker.topic, user_id][begin : begin + count]
         if not batch:
             return
-        with killed_at(dies_at):
-            await reader.consumer.take(batch)
-            reader.cursors[user_id] = begin + len(batch)
+        with kill_at(dies_at):
+            await worker.consumer.take(batch)
+            worker.cursors[user_id] = begin + len(batch)
 
-    def deliver_again(self, reader: Reader, user_id: UUID, count: int) -> None:
-        """The last messages come once more, as after a lost acknowledgement."""
-        reader.cursors[user_id] = max(0, reader.cursors[user_id] - count)
+    def deliver_again(self, worker: DrivenWorker, user_id: UUID, count: int) -> None:
+        """Deliver the last messages again, as after a lost acknowledgement."""
+        worker.cursors[user_id] = max(0, worker.cursors[user_id] - count)
 
     async def settle(self) -> None:
-        """Deliver all that is on its way, until nothing more is said."""
+        """Deliver all messages, until no new one is published."""
         while True:
             await self.publish()
-            if not any([await self._deliver_rest(each) for each in self._readers]):
+            if not any([await self._deliver_rest(each) for each in self._workers]):
                 return
 
     @property
-    def _readers(self) -> Sequence[Reader]:
+    def _workers(self) -> Sequence[DrivenWorker]:
         return (self.users_worker, self.orders_worker)
 
-    async def _deliver_rest(self, reader: Reader) -> bool:
+    async def _deliver_rest(self, worker: DrivenWorker) -> bool:
         moved = False
         for user_id in self.user_ids:
-            rest = len(self.topics[reader.topic, user_id]) - reader.cursors[user_id]
-            await self.deliver(reader, user_id, rest)
+            rest = len(self.topics[worker.topic, user_id]) - worker.cursors[user_id]
+            await self.deliver(worker, user_id, rest)
             moved |= rest > 0
         return moved
 
     async def findings(self) -> list[str]:
-        """What `make audit` would find."""
+        """The findings of `make audit` for these users and orders."""
         async with (
             self.services.users.pool.acquire() as users,
             self.services.orders.pool.acquire() as orders,
@@ -254,7 +258,7 @@ class World:
             books = await read_books(
                 users, orders, only_users=self.user_ids, only_orders=self.order_ids
             )
-        # What was taken once is taken for good, whatever the workers remember.
+        # A consumed version stays consumed, even when the control test disables that bookkeeping.
         for order_id, version in books.taken.items():
             self.taken[order_id] = max(version, self.taken.get(order_id, 0))
         return list(findings(replace(books, taken=self.taken)))
@@ -268,5 +272,5 @@ class World:
         return state
 
 
-def cause() -> Metadata:
+def create_metadata() -> Metadata:
     return Metadata(correlation_id=new_id(), causation_id=new_id())

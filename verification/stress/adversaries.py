@@ -1,7 +1,7 @@
-"""Writers that do all that transactions may do and a relay could stumble over.
+"""Writers that do everything in transactions that could break a relay.
 
 They take their transaction ids early and commit late, roll back in whole and in part, append to
-several streams in one transaction, hold some open for long, and go away while they commit.
+several streams in one transaction, hold some open for long, and disconnect while they commit.
 """
 
 import asyncio
@@ -62,7 +62,7 @@ class Scene:
     slow_seconds: float
 
 
-def scene(
+def create_scene(
     pool: asyncpg.Pool,
     streams: Sequence[UUID],
     memory: Memory,
@@ -89,17 +89,17 @@ def scene(
 
 
 async def write(scene: Scene, chance: random.Random, until: float) -> None:
-    """One transaction after the other, until that time of the monotonic clock."""
+    """Write one transaction after another, until that time of the monotonic clock."""
     while time.monotonic() < until:
         async with scene.pool.acquire() as connection:
             await connection.execute(f"SET lock_timeout = {LOCK_TIMEOUT_MILLISECONDS}")
             is_connected = True
             while is_connected and time.monotonic() < until:
-                is_connected = await one_transaction(scene, connection, chance)
+                is_connected = await run_transaction(scene, connection, chance)
 
 
 async def hold_open(scene: Scene, chance: random.Random, until: float) -> None:
-    """The one long transaction of a run: it writes at its begin and commits at its end."""
+    """The one long transaction of a run: it writes at its start and commits at its end."""
     async with scene.pool.acquire() as connection:
         transaction = connection.transaction()
         await transaction.start()
@@ -108,12 +108,12 @@ async def hold_open(scene: Scene, chance: random.Random, until: float) -> None:
         await commit(scene, transaction, written)
 
 
-async def one_transaction(scene: Scene, connection: Connection, chance: random.Random) -> bool:
-    """Whether the connection is still there. After a lost race the next one tries another thing."""
+async def run_transaction(scene: Scene, connection: Connection, chance: random.Random) -> bool:
+    """Whether the connection is still open. A lost race is rolled back and not retried."""
     transaction = connection.transaction()
     await transaction.start()
     try:
-        written = await several_appends(scene, connection, chance)
+        written = await append_several(scene, connection, chance)
     except LOST_RACES:
         scene.memory.races_lost += 1
         await transaction.rollback()
@@ -131,10 +131,10 @@ async def one_transaction(scene: Scene, connection: Connection, chance: random.R
     return True
 
 
-async def several_appends(
+async def append_several(
     scene: Scene, connection: Connection, chance: random.Random
 ) -> list[Entry]:
-    """What the transaction will have written if it commits."""
+    """The entries that the transaction writes if it commits."""
     if chance.random() < EARLY_ID_SHARE:
         await connection.execute(WRITE_SOMETHING_ELSE, str(new_id()))
         await pause(chance, EARLY_SECONDS_MAX)
@@ -142,16 +142,16 @@ async def several_appends(
     for _ in range(chance.choice(APPENDS)):
         stream_id = chance.choice(scene.streams)
         if chance.random() < SAVEPOINT_SHARE:
-            written += await in_savepoint(scene, connection, chance, stream_id)
+            written += await append_in_savepoint(scene, connection, chance, stream_id)
         else:
             written += await append(scene, connection, chance, stream_id)
     return written
 
 
-async def in_savepoint(
+async def append_in_savepoint(
     scene: Scene, connection: Connection, chance: random.Random, stream_id: UUID
 ) -> list[Entry]:
-    """What remains of an append in a savepoint: nothing when it is rolled back or lost a race."""
+    """The entries of an append in a savepoint: none when it is rolled back or lost a race."""
     savepoint = connection.transaction()
     await savepoint.start()
     try:
@@ -170,7 +170,7 @@ async def in_savepoint(
 async def append(
     scene: Scene, connection: Connection, chance: random.Random, stream_id: UUID
 ) -> list[Entry]:
-    """Append to a stream as a service does: on the version that was read."""
+    """Append to a stream as a service does: at the version that was read."""
     head = await connection.fetchrow(HEAD, stream_id)
     version, last = (head["version"], digest(head["data"].encode())) if head else (0, "")
     await pause(chance, THINKING_SECONDS_MAX)
@@ -199,7 +199,7 @@ async def vanish(
     written: Sequence[Entry],
     chance: random.Random,
 ) -> None:
-    """Go away while COMMIT is under way, so that nobody knows whether it happened."""
+    """Disconnect during COMMIT, so that its outcome is unknown."""
     scene.memory.unsure.update(written)
     committing = asyncio.create_task(transaction.commit())
     await pause(chance, VANISH_SECONDS_MAX)

@@ -1,4 +1,4 @@
-"""Try to make the relay lose, invent or reorder events: see the README beside this file.
+"""Try to make the relay lose, invent or reorder events: see README.md.
 
 make stress
 """
@@ -34,14 +34,14 @@ LOG_LINES_SHOWN = 20
 
 
 def main() -> int:
-    """0 if every run was good and every control was bad, 1 otherwise."""
+    """The exit status: 0 if every run was good and every control showed its flaw, 1 otherwise."""
     arguments = parser().parse_args()
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # the broker is away on purpose
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # the broker is killed on purpose
     try:
         with throwaway_stack(StackSpec(processes=(POSTGRES, KAFKA))) as context:
             uvloop.run(topic.create_topic(context.address("kafka")))
-            outcomes = [run(each, context) for each in asked_for(arguments)]
-            controls = [run(each, context) for each in controls_of(arguments)]
+            outcomes = [run(each, context) for each in plan_trials(arguments)]
+            controls = [run(each, context) for each in plan_controls(arguments)]
     except Failure as failure:
         complain(str(failure))
         return 1
@@ -49,7 +49,7 @@ def main() -> int:
     folder.create()
     written = figures.write(folder, "stress", as_figures(outcomes, controls))
     tell(f"figures in {written}")
-    complaints = complaints_about(outcomes, controls)
+    complaints = find_complaints(outcomes, controls)
     for complaint in complaints:
         complain(complaint)
     return 1 if complaints else 0
@@ -57,7 +57,7 @@ def main() -> int:
 
 def parser() -> argparse.ArgumentParser:
     root = argparse.ArgumentParser(prog="python -m verification.stress", description=__doc__)
-    root.add_argument("--seeds", type=int, default=20, help="how many runs, one seed each")
+    root.add_argument("--seeds", type=int, default=20, help="number of runs, one seed each")
     root.add_argument("--first", type=int, default=1, help="the first seed, to repeat one run")
     root.add_argument("--seconds", type=float, default=30, help="how long each run writes")
     root.add_argument(
@@ -68,28 +68,29 @@ def parser() -> argparse.ArgumentParser:
         metavar=f"1..{WRITERS_MAX}",
         help="connections that write at once",
     )
-    root.add_argument("--streams", type=int, default=200, help="how many they write to")
+    root.add_argument(
+        "--streams", type=int, default=200, help="number of streams that they write to"
+    )
     root.add_argument(
         "--relay",
         choices=("ours", "position", "horizon"),
         default="ours",
-        help="which relay; the others are simpler designs",
+        help="which relay; position and horizon are simpler designs",
     )
     root.add_argument(
         "--calm",
         action="store_true",
-        help="kill and freeze nothing; so it is always with the simpler relays, whose losses are"
-        " their own",
+        help="kill and freeze nothing; always set for the simpler relays, which fail without it",
     )
     root.add_argument(
         "--no-controls",
         action="store_true",
-        help="leave out the runs of the simpler relays that follow those of ours",
+        help="omit the runs of the simpler relays",
     )
     return root
 
 
-def asked_for(arguments: argparse.Namespace) -> list[Trial]:
+def plan_trials(arguments: argparse.Namespace) -> list[Trial]:
     return [
         Trial(
             seed=seed,
@@ -103,8 +104,8 @@ def asked_for(arguments: argparse.Namespace) -> list[Trial]:
     ]
 
 
-def controls_of(arguments: argparse.Namespace) -> list[Trial]:
-    """One run of each simpler relay: a harness that sees no flaw in them is blind."""
+def plan_controls(arguments: argparse.Namespace) -> list[Trial]:
+    """One run of each simpler relay: a harness that finds no flaw in them proves nothing."""
     if arguments.no_controls or arguments.relay != "ours":
         return []
     return [
@@ -120,8 +121,8 @@ def controls_of(arguments: argparse.Namespace) -> list[Trial]:
     ]
 
 
-def complaints_about(outcomes: Sequence[Outcome], controls: Sequence[Outcome]) -> list[str]:
-    """Bad runs, and controls that are not bad in the way they should be."""
+def find_complaints(outcomes: Sequence[Outcome], controls: Sequence[Outcome]) -> list[str]:
+    """A line for each bad run, and for each control that did not show its flaw."""
     flaws = {"position": "lost", "horizon": "inversions"}
     bad = [
         f"seed {each.trial.seed} of relay {each.trial.relay} is bad"
@@ -137,11 +138,11 @@ def complaints_about(outcomes: Sequence[Outcome], controls: Sequence[Outcome]) -
 
 
 def run(trial: Trial, context: StackContext) -> Outcome:
-    """Run one trial in a database of its own, and tell of it in one line."""
+    """Run one trial in a database of its own, and report it in one line."""
     tell_in_place(f"{trial.relay:<8} seed {trial.seed}: {trial.seconds:.0f} s of writing")
     with new_database(dsn(context, "postgres")) as database:
         outcome = uvloop.run(trials.run(trial, context, database))
-    tell(line_of(outcome), Tone.GOOD if outcome.is_good else Tone.BAD)
+    tell(format_outcome(outcome), Tone.GOOD if outcome.is_good else Tone.BAD)
     if outcome.exit_codes:
         complain(f"relays ended with {outcome.exit_codes}:")
         for line in last_lines(context.folder.log_of("stress-relay"), LOG_LINES_SHOWN):
@@ -149,7 +150,7 @@ def run(trial: Trial, context: StackContext) -> Outcome:
     return outcome
 
 
-def line_of(outcome: Outcome) -> str:
+def format_outcome(outcome: Outcome) -> str:
     verdict, trial = outcome.verdict, outcome.trial
     return (
         f"{trial.relay:<8} seed {trial.seed}: {verdict.committed} committed,"
@@ -160,16 +161,16 @@ def line_of(outcome: Outcome) -> str:
         f" {verdict.duplicates_without_cause} without a cause;"
         f" delay p50 {milliseconds(outcome.delays, 0.5):.1f}"
         f" p99 {milliseconds(outcome.delays, 0.99):.1f}"
-        f" max {milliseconds(outcome.delays, 1):.1f} ms" + at_rest(outcome)
+        f" max {milliseconds(outcome.delays, 1):.1f} ms" + format_at_rest(outcome)
     )
 
 
-def at_rest(outcome: Outcome) -> str:
-    """Nothing when the run was too short to come to rest."""
+def format_at_rest(outcome: Outcome) -> str:
+    """Empty when the run was too short to come to rest."""
     if not outcome.delays_at_rest:
         return ""
     most = milliseconds(outcome.delays_at_rest, 1)
-    return f", at rest beside a long transaction max {most:.1f} ms"
+    return f", at rest with a long transaction open max {most:.1f} ms"
 
 
 def milliseconds(delays: Sequence[float], part: float) -> float:
@@ -182,13 +183,13 @@ def as_figures(outcomes: Sequence[Outcome], controls: Sequence[Outcome]) -> list
     return [
         figure
         for name in names
-        for figure in figures_of(
+        for figure in create_figures(
             name, [each for each in (*outcomes, *controls) if each.trial.relay == name]
         )
     ]
 
 
-def figures_of(relay: str, outcomes: Sequence[Outcome]) -> list[Figure]:
+def create_figures(relay: str, outcomes: Sequence[Outcome]) -> list[Figure]:
     counts = {
         "seeds": len(outcomes),
         "committed": sum(each.verdict.committed for each in outcomes),

@@ -1,4 +1,4 @@
-"""What is killed and frozen in a run: planned from the seed, struck while records flow."""
+"""What is killed and frozen in a run: planned from the seed, done while records flow."""
 
 import asyncio
 import random
@@ -18,16 +18,16 @@ from verification.stress.relays import Relays
 RELAY_KILLS = (2, 3)
 STANDBY_SHARE = 0.5
 FLOWING_SHARE = 0.8
-"""So many blows fall when records flow again; the others fall on what has not yet recovered."""
+"""The share of blows that wait until records flow again; the others hit a recovering system."""
 PAUSE_SECONDS_MAX = 1.5
 FREEZE_PARTS = (0.05, 0.3)
 FREEZE_SECONDS_MAX = 8.0
-"""Longer than a lease, so that a frozen relay may wake as one that has lost it."""
+"""Longer than a lease, so that a frozen relay can wake after it has lost its lease."""
 LAST_PART = 0.6
-"""At this part of a run, what has not fallen falls at once, so that a rest can follow."""
+"""At this part of a run all remaining blows are dealt at once, so that a rest can follow."""
 
 CHECKPOINTS = 3
-"""Records flow when the relay has stored its progress so often; one may have been on its way."""
+"""Records flow when the relay has stored this many checkpoints; the first can be an old one."""
 REST_SECONDS = 1.0
 POLL_SECONDS = 0.05
 
@@ -71,7 +71,7 @@ class Disturbed:
     at_rest_since: float = 0.0
 
 
-def plan(chance: random.Random, seconds: float) -> Plan:
+def create_plan(chance: random.Random, seconds: float) -> Plan:
     """Two or three killed relays, one frozen one, and one killed broker, in any order."""
     blows = [Blow.KILL_RELAY] * chance.choice(RELAY_KILLS) + [Blow.FREEZE_RELAY, Blow.KILL_BROKER]
     chance.shuffle(blows)
@@ -93,7 +93,7 @@ def plan(chance: random.Random, seconds: float) -> Plan:
 async def carry_out(
     plan: Plan, relays: Relays, folder: RunFolder, connection: Connection
 ) -> Disturbed:
-    """Take the steps one after the other, then wait until records flow and it is calm again."""
+    """Take the steps one after another, then wait until records flow again."""
     disturbed = Disturbed(at_rest_since=time.time())
     began = time.monotonic()
     last_at, end_at = began + LAST_PART * plan.seconds, began + plan.seconds
@@ -101,11 +101,11 @@ async def carry_out(
         await relays.start()
     for step in plan.steps:
         if step.when_flowing:
-            await flowing(connection, last_at)
+            await wait_until_flowing(connection, last_at)
         await asyncio.sleep(min(step.pause_seconds, max(0, last_at - time.monotonic())))
         await strike(step.blow, plan, relays, folder, disturbed)
     if plan.steps:
-        await flowing(connection, end_at)
+        await wait_until_flowing(connection, end_at)
         disturbed.at_rest_since = time.time() + REST_SECONDS
     return disturbed
 
@@ -113,7 +113,7 @@ async def carry_out(
 async def strike(
     blow: Blow, plan: Plan, relays: Relays, folder: RunFolder, disturbed: Disturbed
 ) -> None:
-    """Each time is noted just before: what follows from it follows at once."""
+    """Each time is noted just before the blow, since its effects follow at once."""
     disturbed.struck_at.append(time.time())
     match blow:
         case Blow.KILL_RELAY:
@@ -122,13 +122,13 @@ async def strike(
             frozen = await relays.freeze_active()
             await asyncio.sleep(plan.freeze_seconds)
             disturbed.struck_at.append(time.time())
-            frozen.send_signal(signal.SIGCONT)  # it may send what it held
+            frozen.send_signal(signal.SIGCONT)  # it can send what it held
         case Blow.KILL_BROKER:
             await asyncio.to_thread(kill_broker, folder)
 
 
-async def flowing(connection: Connection, deadline: float) -> None:
-    """Until the relay makes progress, or the monotonic clock says `deadline`."""
+async def wait_until_flowing(connection: Connection, deadline: float) -> None:
+    """Until the relay makes progress, or the monotonic clock reaches `deadline`."""
     seen = {tuple(await connection.fetchrow(PROGRESS) or ())}
     while len(seen) <= CHECKPOINTS and time.monotonic() < deadline:
         await asyncio.sleep(POLL_SECONDS)

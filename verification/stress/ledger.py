@@ -1,7 +1,7 @@
-"""What was committed beside what was delivered, and the verdict on the difference.
+"""Compares what was committed with what was delivered, and judges the difference.
 
-Every event carries the hash of its predecessor, so that each stream verifies itself: a chain that
-holds has no hole and no inversion, whoever kept the books.
+Every event carries the hash of its predecessor, so that each stream verifies itself: an unbroken
+chain has no hole and no inversion, whatever the writers remember.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from shared.messaging.messages import PublicEvent
 TOPIC = "users.v1"
 
 CAUSE_SECONDS = 1.0
-"""A disturbance may be noted this much before the last record that the disturbed relay sent."""
+"""A disturbance can be noted this long before the last record that the disturbed relay sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ def chain(stream_id: UUID, version: int, last: str, count: int) -> list[Linked]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One event as a book has it; the books agree where their entries are equal."""
+    """One event as the writers, the store or the consumer have it; equal entries agree."""
 
     stream_id: UUID
     version: int
@@ -60,12 +60,12 @@ class Entry:
 
 @dataclass(slots=True)
 class Memory:
-    """What the writers know of their own transactions, in seconds since 1970."""
+    """What the writers know about their own transactions; times in seconds since 1970."""
 
     committed_at: dict[Entry, float] = field(default_factory=dict)
-    """When COMMIT was sent, of all that were answered."""
+    """When COMMIT was sent, for each commit that was acknowledged."""
     unsure: set[Entry] = field(default_factory=set)
-    """The answer to COMMIT was lost: it may have happened or not."""
+    """The acknowledgement of COMMIT was lost: its outcome is unknown."""
     races_lost: int = 0
 
 
@@ -80,7 +80,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """All but the first three must be 0; `duplicates` may be more after a disturbance."""
+    """All but the first three must be 0; `duplicates` can be more after a disturbance."""
 
     committed: int
     delivered: int
@@ -89,9 +89,9 @@ class Verdict:
     lost: int
     phantom: int
     inversions: int
-    """First deliveries of a stream behind a later version."""
+    """First deliveries after a later version of the same stream."""
     broken_links: int
-    """Places where a stream's chain does not hold, in the event store or as first delivered."""
+    """Places where a stream's chain is broken, in the event store or as first delivered."""
     misremembered: int
     """Acknowledged commits that are not in the event store, and events that no writer knows."""
 
@@ -109,29 +109,29 @@ def judge(
     deliveries: Sequence[Delivery],
     disturbed_at: Sequence[float],
 ) -> Verdict:
-    """Compare the books.
+    """Compare the store, the writers' memory and the deliveries.
 
     `stored` are the entries of the event store with their predecessors, by stream and version;
     `disturbed_at` are the instants at which a relay or the broker was killed, frozen or woken.
     """
     committed = {entry for entry, _ in stored}
     remembered = memory.committed_at.keys()
-    first = first_deliveries(deliveries)
+    first = find_first_deliveries(deliveries)
     return Verdict(
         committed=len(committed),
         delivered=len(deliveries),
         duplicates=len(deliveries) - len(first),
-        duplicates_without_cause=without_cause(deliveries, first, disturbed_at),
+        duplicates_without_cause=count_without_cause(deliveries, first, disturbed_at),
         lost=len(committed - first.keys()),
         phantom=len(first.keys() - committed),
-        inversions=inversions(first),
-        broken_links=broken_links(stored)
-        + broken_links((entry, delivery.predecessor) for entry, delivery in first.items()),
+        inversions=count_inversions(first),
+        broken_links=count_broken_links(stored)
+        + count_broken_links((entry, delivery.predecessor) for entry, delivery in first.items()),
         misremembered=len(remembered - committed) + len(committed - remembered - memory.unsure),
     )
 
 
-def first_deliveries(deliveries: Iterable[Delivery]) -> dict[Entry, Delivery]:
+def find_first_deliveries(deliveries: Iterable[Delivery]) -> dict[Entry, Delivery]:
     """The first delivery of each entry, in the order of delivery."""
     first: dict[Entry, Delivery] = {}
     for delivery in deliveries:
@@ -139,7 +139,7 @@ def first_deliveries(deliveries: Iterable[Delivery]) -> dict[Entry, Delivery]:
     return first
 
 
-def without_cause(
+def count_without_cause(
     deliveries: Iterable[Delivery], first: Mapping[Entry, Delivery], disturbed_at: Sequence[float]
 ) -> int:
     """Repeated deliveries with no disturbance between the first one and the repetition."""
@@ -152,7 +152,7 @@ def without_cause(
     return sum(not has_cause(each) for each in repeated)
 
 
-def inversions(entries: Iterable[Entry]) -> int:
+def count_inversions(entries: Iterable[Entry]) -> int:
     """Entries that come after a later version of their stream."""
     newest: dict[UUID, int] = {}
     inverted = 0
@@ -162,7 +162,7 @@ def inversions(entries: Iterable[Entry]) -> int:
     return inverted
 
 
-def broken_links(entries: Iterable[tuple[Entry, str]]) -> int:
+def count_broken_links(entries: Iterable[tuple[Entry, str]]) -> int:
     """Entries whose predecessor is not the entry before them in their stream."""
     last: dict[UUID, str] = {}
     broken = 0
@@ -172,7 +172,7 @@ def broken_links(entries: Iterable[tuple[Entry, str]]) -> int:
     return broken
 
 
-def delays(memory: Memory, first: Mapping[Entry, Delivery]) -> dict[Entry, float]:
+def compute_delays(memory: Memory, first: Mapping[Entry, Delivery]) -> dict[Entry, float]:
     """Seconds from the sending of COMMIT to the broker's append, of what was delivered."""
     return {
         entry: first[entry].at - committed_at
@@ -188,7 +188,7 @@ def percentile(values: Sequence[float], part: float) -> float:
     return values[max(0, math.ceil(part * len(values)) - 1)]
 
 
-def most_within(instants: Iterable[float], seconds: float) -> int:
+def count_most_within(instants: Iterable[float], seconds: float) -> int:
     """How many instants fall into the fullest of all periods of this length."""
     most, period = 0, deque[float]()
     for instant in sorted(instants):

@@ -1,7 +1,7 @@
-"""Relays of simpler designs, as many projects have them; each with a flaw that stress shows.
+"""Relays of simpler, common designs, each with a flaw that the campaign shows.
 
-Both remember a point in an order of the rows, and publish what lies behind it. They have no lease
-and one process each, and store their point after every batch.
+Both store a cursor into an order of the rows, and publish what comes after it. They have no lease
+and one process each, and store their cursor after every batch.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ POSITION = f"""
     ORDER BY position
     LIMIT $3
 """
-"""Loses what commits late: its position is below the point already."""
+"""Loses late commits: their position is already below the cursor."""
 
 HORIZON = f"""
     SELECT {COLUMNS}, transaction_id::text AS transaction_id
@@ -33,8 +33,8 @@ HORIZON = f"""
     ORDER BY outbox.transaction_id, position
     LIMIT $3
 """
-"""Loses nothing, but who took its transaction id first comes first, whatever it wrote; and it
-waits for the oldest open transaction of the whole server."""
+"""Loses nothing, but orders rows by transaction id, whatever the streams' versions; and it waits
+for the oldest open transaction of the whole server."""
 
 PEERS = {"position": POSITION, "horizon": HORIZON}
 
@@ -46,7 +46,7 @@ STORE_POINT = "UPDATE peer_point SET transaction_id = $1, position = $2"
 
 
 async def run_peer(rows_behind: str, name: str, settings: Settings) -> None:
-    """Publish until SIGTERM or SIGINT, and then what is left."""
+    """Publish until SIGTERM or SIGINT, then publish the rest."""
     stopping = processes.stop_signal()
     connection = await asyncpg.connect(
         settings.database_dsn,

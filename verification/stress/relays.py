@@ -17,11 +17,11 @@ from shared.runtime.relay_notifier import RelayNotifier
 SCRIPT = Path(__file__).with_name("relay_script.py")
 STOP_SECONDS_MAX = 20
 EXITS_EXPECTED = (0, -signal.SIGKILL, EXIT_FENCED, -signal.SIGTERM)
-"""The last one is of a relay that was asked to stop before it was up."""
+"""The last one is of a relay that was stopped before it had started."""
 
 
 class Relays:
-    """The oldest process that runs is the active one, others stand by."""
+    """The oldest running process is the active relay, the others stand by."""
 
     def __init__(self, kind: str, database: str, servers: str, log: Path) -> None:
         self._kind = kind
@@ -55,24 +55,24 @@ class Relays:
         return [process for process in self._processes if process.returncode is None]
 
     async def kill_active(self) -> None:
-        """kill -9, and another one is started."""
+        """SIGKILL, and another one is started."""
         active = self._running[0]
         active.kill()
         await active.wait()
         await self.start()
 
     async def freeze_active(self) -> Process:
-        """SIGSTOP, and another one is started; give the frozen one."""
+        """SIGSTOP, and another one is started. Returns the frozen process."""
         active = self._running[0]
         active.send_signal(signal.SIGSTOP)
         await self.start()
         return active
 
     async def stop(self) -> list[int]:
-        """Ask all to stop, and wait; give the exit codes that should not be.
+        """Stop all by SIGTERM, and wait. Returns the unexpected exit codes.
 
         Raises:
-            TimeoutError: one goes on for STOP_SECONDS_MAX.
+            TimeoutError: one still runs after STOP_SECONDS_MAX.
         """
         for process in self._running:
             process.terminate()
@@ -80,8 +80,8 @@ class Relays:
             codes = [await process.wait() for process in self._processes]
         return [code for code in codes if code not in EXITS_EXPECTED]
 
-    async def end(self) -> None:
-        """Leave no process and no socket behind."""
+    async def close(self) -> None:
+        """Kill all processes that still run, and close the sockets."""
         for process in self._running:
             process.kill()
             await process.wait()
@@ -90,11 +90,11 @@ class Relays:
 
 
 @asynccontextmanager
-async def relays(kind: str, database: str, servers: str, log: Path) -> AsyncIterator[Relays]:
-    """One relay runs inside; none afterwards."""
+async def open_relays(kind: str, database: str, servers: str, log: Path) -> AsyncIterator[Relays]:
+    """One relay runs inside the block; none afterwards."""
     started = Relays(kind, database, servers, log)
     try:
         await started.start()
         yield started
     finally:
-        await started.end()
+        await started.close()

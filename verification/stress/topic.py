@@ -1,4 +1,4 @@
-"""The topic of a run: made so that the broker stamps its records, read by a consumer of its own."""
+"""The topic of a run: the broker stamps its records, and a consumer of its own reads them."""
 
 import time
 from collections.abc import AsyncIterator, Callable
@@ -15,7 +15,7 @@ POLL_MILLISECONDS = 200
 PARTITIONS = [TopicPartition(TOPIC, number) for number in range(TOPICS[TOPIC].partitions)]
 
 STAMPED_BY_BROKER = {"message.timestamp.type": "LogAppendTime"}
-"""The time of delivery is the broker's then, and no busy reader can make it look late."""
+"""The broker sets the time of delivery, so a busy reader cannot make it look late."""
 
 
 async def create_topic(servers: str) -> None:
@@ -29,7 +29,7 @@ async def create_topic(servers: str) -> None:
         await client.close()
 
 
-class Reader:
+class DeliveryReader:
     """Reads all that is written from now on; `deliveries` are in the order of each partition."""
 
     def __init__(self, consumer: AIOKafkaConsumer) -> None:
@@ -37,28 +37,28 @@ class Reader:
         self.deliveries: list[Delivery] = []
 
     async def read(self) -> bool:
-        """Read what is there now; False when there was nothing."""
+        """Read what has arrived; False when there was nothing."""
         batches = await self._consumer.getmany(timeout_ms=POLL_MILLISECONDS)
         for records in batches.values():
-            self.deliveries += map(delivery_of, records)
+            self.deliveries += map(to_delivery, records)
         return bool(batches)
 
     async def read_until(self, is_complete: Callable[[], bool], patience_seconds: float) -> None:
-        """Until all is there, or nothing new came for so long."""
+        """Read until all have arrived, or none arrived for `patience_seconds`."""
         last_at = time.monotonic()
         while not is_complete() and time.monotonic() - last_at < patience_seconds:
             if await self.read():
                 last_at = time.monotonic()
 
     async def read_to_end(self) -> None:
-        """Everything that the broker has."""
+        """Read everything that the broker has."""
         ends = await self._consumer.end_offsets(PARTITIONS)
         while any([await self._consumer.position(each) < ends[each] for each in PARTITIONS]):
             await self.read()
 
 
 @asynccontextmanager
-async def reader(servers: str) -> AsyncIterator[Reader]:
+async def open_reader(servers: str) -> AsyncIterator[DeliveryReader]:
     """A reader at the present end of the topic."""
     consumer = AIOKafkaConsumer(bootstrap_servers=servers, auto_offset_reset="none")
     await consumer.start()
@@ -66,12 +66,12 @@ async def reader(servers: str) -> AsyncIterator[Reader]:
         consumer.assign(PARTITIONS)
         for partition, end in (await consumer.end_offsets(PARTITIONS)).items():
             consumer.seek(partition, end)
-        yield Reader(consumer)
+        yield DeliveryReader(consumer)
     finally:
         await consumer.stop()
 
 
-def delivery_of(record: ConsumerRecord) -> Delivery:
+def to_delivery(record: ConsumerRecord) -> Delivery:
     event = CODEC.decode("linked", record.value, 1)
     entry = Entry(stream_id=event.stream_id, version=event.version, digest=digest(record.value))
     return Delivery(entry=entry, predecessor=event.predecessor, at=record.timestamp / 1000)

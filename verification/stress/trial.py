@@ -1,4 +1,4 @@
-"""One run under one seed: writers, relays and disturbances at once, then the books compared."""
+"""One run of one seed: writers, relays and disturbances at once, then the verdict."""
 
 import asyncio
 import random
@@ -16,7 +16,7 @@ from shared.runtime import postgres
 from verification.stress import adversaries, disturbances, ledger, topic
 from verification.stress.disturbances import Disturbed
 from verification.stress.ledger import Entry, Memory, Verdict
-from verification.stress.relays import Relays, relays
+from verification.stress.relays import Relays, open_relays
 
 SLOW_SECONDS = 3.0
 SLOW_PART = 0.1
@@ -25,7 +25,7 @@ RELAY_START_SECONDS_MAX = 30.0
 POLL_SECONDS = 0.05
 PATIENCE_SECONDS = 2.0
 PATIENCE_AFTER_BLOWS_SECONDS = 3 * LEASE_SECONDS
-"""How long nothing may arrive before the rest counts as lost; a broker may have to start first."""
+"""After this time without a record the rest counts as lost; the broker can be restarting."""
 SPARE_CONNECTIONS = 2
 
 RELAY_CONNECTED = """
@@ -46,12 +46,12 @@ class Trial:
     writers: int
     streams: int
     is_calm: bool
-    """Nothing is killed or frozen, so nothing may be delivered twice."""
+    """Nothing is killed or frozen, so any repeated delivery is a fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came of a trial; delays in seconds, sorted."""
+    """The result of a trial; delays in seconds, sorted."""
 
     trial: Trial
     verdict: Verdict
@@ -60,9 +60,9 @@ class Outcome:
     duplicates_bound: int
     delays: Sequence[float]
     delays_at_rest: Sequence[float]
-    """Of what was committed beside the long transaction and after all disturbances."""
+    """Of commits after all disturbances, while the long transaction was open."""
     exit_codes: Sequence[int]
-    """Of relays that ended otherwise than they should."""
+    """Unexpected exit codes of relays."""
 
     @property
     def is_good(self) -> bool:
@@ -71,17 +71,17 @@ class Outcome:
 
 
 async def run(trial: Trial, context: StackContext, database: str) -> Outcome:
-    """Run a trial on an empty database; the topic may hold what other trials left."""
+    """Run a trial on an empty database; the topic can hold records of other trials."""
     await postgres.migrate(database, "shared")
     servers, memory = context.address("kafka"), Memory()
     log = context.folder.log_of("stress-relay")
     async with (
-        topic.reader(servers) as reader,
-        relays(trial.relay, database, servers, log) as running,
+        topic.open_reader(servers) as reader,
+        open_relays(trial.relay, database, servers, log) as running,
     ):
-        await relay_is_up(database)
+        await wait_until_relay_is_up(database)
         disturbed = await write_and_disturb(trial, context, database, memory, running)
-        stored = await entries_of(database)
+        stored = await read_entries(database)
         outstanding = {entry for entry, _ in stored}
 
         def is_complete() -> bool:
@@ -93,9 +93,9 @@ async def run(trial: Trial, context: StackContext, database: str) -> Outcome:
         exit_codes = await running.stop()
         await reader.read_to_end()
 
-    first = ledger.first_deliveries(reader.deliveries)
-    delays = ledger.delays(memory, first)
-    peak = ledger.most_within((each.at for each in reader.deliveries), CHECKPOINT_SECONDS)
+    first = ledger.find_first_deliveries(reader.deliveries)
+    delays = ledger.compute_delays(memory, first)
+    peak = ledger.count_most_within((each.at for each in reader.deliveries), CHECKPOINT_SECONDS)
     return Outcome(
         trial=trial,
         verdict=ledger.judge(stored, memory, reader.deliveries, disturbed.struck_at),
@@ -112,7 +112,7 @@ async def run(trial: Trial, context: StackContext, database: str) -> Outcome:
     )
 
 
-async def relay_is_up(database: str) -> None:
+async def wait_until_relay_is_up(database: str) -> None:
     """Returns when the first relay has connected, so that its start delays nothing."""
     connection = await asyncpg.connect(database)
     try:
@@ -127,7 +127,7 @@ async def write_and_disturb(
     trial: Trial, context: StackContext, database: str, memory: Memory, running: Relays
 ) -> Disturbed:
     chance = random.Random(trial.seed)
-    plan = disturbances.CALM if trial.is_calm else disturbances.plan(chance, trial.seconds)
+    plan = disturbances.CALM if trial.is_calm else disturbances.create_plan(chance, trial.seconds)
     connections_max = trial.writers + SPARE_CONNECTIONS
     async with (
         postgres.open_pool(database, name="stress", connections_max=connections_max) as pool,
@@ -135,7 +135,7 @@ async def write_and_disturb(
     ):
         slow_seconds = min(SLOW_SECONDS, SLOW_PART * trial.seconds)
         streams = [UUID(int=chance.getrandbits(128)) for _ in range(trial.streams)]
-        scene = adversaries.scene(pool, streams, memory, running.notify, slow_seconds)
+        scene = adversaries.create_scene(pool, streams, memory, running.notify, slow_seconds)
         until = time.monotonic() + trial.seconds
         async with asyncio.TaskGroup() as tasks:
             disturbing = tasks.create_task(
@@ -148,8 +148,8 @@ async def write_and_disturb(
     return disturbing.result()
 
 
-async def entries_of(database: str) -> list[tuple[Entry, str]]:
-    """The event store's book: entries with their predecessors, by stream and version."""
+async def read_entries(database: str) -> list[tuple[Entry, str]]:
+    """The event store's entries with their predecessors, by stream and version."""
     connection = await asyncpg.connect(database)
     try:
         rows = await connection.fetch(

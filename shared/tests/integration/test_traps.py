@@ -39,8 +39,8 @@ from shared.runtime.identifiers import new_id
 from test_support.counter.counter import CODEC, TOPIC, Counted, counted, some_metadata, store_of
 from verification.stress import adversaries, ledger, topic
 from verification.stress.ledger import Linked, Memory, chain, digest
-from verification.stress.relays import relays
-from verification.stress.trial import relay_is_up
+from verification.stress.relays import open_relays
+from verification.stress.trial import wait_until_relay_is_up
 
 CHECKOUT = Path(__file__).parents[3]
 DEADLINE_SECONDS = 60
@@ -103,7 +103,7 @@ async def test_trap_t3_what_the_broker_refuses_stays_unpublished(
     limit = {"max.message.bytes": "200"}
     async with topic_with(kafka_servers, **limit) as name, asyncio.timeout(DEADLINE_SECONDS):
         await pool.execute(INSERT_OUTBOX, name, b"x" * 1_000)
-        async with relays("ours", database, kafka_servers, log):
+        async with open_relays("ours", database, kafka_servers, log):
             while "MessageSizeTooLarge" not in log.read_text():
                 await asyncio.sleep(POLL_SECONDS)
             assert await pool.fetchval(PUBLISHED) == "0"
@@ -304,8 +304,8 @@ async def stage(database: str, servers: str, log: Path) -> AsyncIterator[Stage]:
         partitions = [TopicPartition(TOPIC, number) for number in range(TOPICS[TOPIC].partitions)]
         consumer.assign(partitions)
         await consumer.seek_to_end(*partitions)
-        await stack.enter_async_context(relays("ours", database, servers, log))
-        await relay_is_up(database)
+        await stack.enter_async_context(open_relays("ours", database, servers, log))
+        await wait_until_relay_is_up(database)
         store = store_of(pool, publish=publish_most)
         yield Stage(store, connections, consumer)
 
@@ -362,11 +362,11 @@ async def skipped_by(relay: str, database: str, servers: str, log: Path) -> int:
     await postgres.migrate(database, "shared")
     async with (
         postgres.open_pool(database, name="test", connections_max=WRITERS) as pool,
-        topic.reader(servers) as reader,
-        relays(relay, database, servers, log) as running,
+        topic.open_reader(servers) as reader,
+        open_relays(relay, database, servers, log) as running,
     ):
-        await relay_is_up(database)
-        store = adversaries.scene(pool, [], Memory(), running.notify, 0).store
+        await wait_until_relay_is_up(database)
+        store = adversaries.create_scene(pool, [], Memory(), running.notify, 0).store
         streams = await asyncio.gather(
             *(
                 write_with_random_delays(store, pool, random.Random(number))

@@ -1,11 +1,11 @@
-"""A short `make fuzz`: APIs keep what their documents promise, and a false promise is seen."""
+"""A short `make fuzz`: APIs conform to their documents, and a wrong document is detected."""
 
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from test_support.system.clients import Hometown, Json
-from verification.fuzz.fuzzing import SERVICES, Round, play, stack_without_spark, tally_of
+from verification.fuzz.fuzzing import SERVICES, Round, create_tally, play, stack_without_spark
 
 EXAMPLES_MAX = 5
 CASES_MIN = 150
@@ -31,14 +31,14 @@ ALL_CHECKS = {
 
 @pytest.fixture(scope="module")
 def hometown() -> Iterator[Hometown]:
-    """One of these tests alone: what is sent here would not leave others' answers as they were."""
+    """A stack for these tests alone: their requests would change what other tests read."""
     with stack_without_spark() as hometown:
         yield hometown
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_an_api_keeps_what_its_document_promises(hometown: Hometown, service: str) -> None:
-    tally = tally_of(hometown, service)
+def test_an_api_conforms_to_its_document(hometown: Hometown, service: str) -> None:
+    tally = create_tally(hometown, service)
 
     play(hometown, Round(service=service, seed=SEED, examples_max=EXAMPLES_MAX), tally)
 
@@ -49,11 +49,11 @@ def test_an_api_keeps_what_its_document_promises(hometown: Hometown, service: st
     assert tally.checks.keys() >= ALL_CHECKS
 
 
-def forget_a_refusal(document: Json) -> None:
+def remove_a_refusal(document: Json) -> None:
     del document["paths"]["/v1/items/{item_id}"]["delete"]["responses"]["412"]
 
 
-def forget_a_code(document: Json) -> None:
+def remove_a_code(document: Json) -> None:
     answer = document["paths"]["/v1/items"]["get"]["responses"]["401"]
     answer["content"]["application/problem+json"]["schema"]["allOf"][1]["properties"]["code"] = {
         "enum": ["invalid-token"]
@@ -76,10 +76,10 @@ def promise_a_header(document: Json) -> None:
 
 @pytest.mark.parametrize(
     "falsify",
-    [forget_a_refusal, forget_a_code, allow_any_price, promise_a_number, promise_a_header],
+    [remove_a_refusal, remove_a_code, allow_any_price, promise_a_number, promise_a_header],
 )
-def test_a_false_promise_is_seen(hometown: Hometown, falsify: Callable[[Json], None]) -> None:
-    tally = tally_of(hometown, ORDERS)
+def test_a_wrong_document_is_detected(hometown: Hometown, falsify: Callable[[Json], None]) -> None:
+    tally = create_tally(hometown, ORDERS)
     keep_paths(tally.document, "/v1/items", "/v1/items/{item_id}")
     falsify(tally.document)
 
@@ -88,8 +88,8 @@ def test_a_false_promise_is_seen(hometown: Hometown, falsify: Callable[[Json], N
     assert tally.failures != []
 
 
-def test_an_operation_that_only_refuses_is_seen(hometown: Hometown) -> None:
-    tally = tally_of(hometown, ORDERS)
+def test_an_operation_that_only_refuses_is_detected(hometown: Hometown) -> None:
+    tally = create_tally(hometown, ORDERS)
     keep_paths(tally.document, "/v1/orders/{order_id}")
 
     play(hometown, Round(service=ORDERS, seed=SEED, examples_max=EXAMPLES_MAX), tally)

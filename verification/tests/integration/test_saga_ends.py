@@ -17,7 +17,7 @@ DEAR, CHEAP, BEYOND = Decimal("5388.88"), Decimal("4888.88"), Decimal("10000.01"
 NOTHING = Decimal("0.00")
 
 Story = Callable[[World, UUID], Awaitable[UUID]]
-"""What happens to an order of a user; gives the order."""
+"""What happens to an order of a user; returns the order's id."""
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ async def of_a_stranger(world: World, user: UUID) -> UUID:
 
 
 async def of_a_deleted_user(world: World, user: UUID) -> UUID:
-    """Placed before the deletion, but users-svc hears of it afterwards."""
+    """Placed before the deletion, but consumed by users-svc after it."""
     order = await world.place(user, DEAR)
     await world.delete(user)
     await world.settle()
@@ -59,7 +59,7 @@ async def of_a_deleted_user(world: World, user: UUID) -> UUID:
 
 
 async def never_answered(world: World, user: UUID) -> UUID:
-    """Trap T13: what has waited for too long is rejected, and an answer that comes later undone."""
+    """Trap T13: an overdue order is rejected, and a later reservation is released."""
     order = await world.place(user, DEAR)
     await world.time_out(order)
     await world.settle()
@@ -67,9 +67,9 @@ async def never_answered(world: World, user: UUID) -> UUID:
 
 
 async def answered_too_late(world: World, user: UUID) -> UUID:
-    """The credit is reserved, but the order times out before orders-svc hears of that."""
+    """The credit is reserved, but the order times out before orders-svc consumes that."""
     order = await world.place(user, DEAR)
-    await hear_of_the_order(world, user)
+    await consume_the_order(world, user)
     await world.time_out(order)
     await world.settle()
     return order
@@ -77,7 +77,7 @@ async def answered_too_late(world: World, user: UUID) -> UUID:
 
 async def cancelled_before_the_answer(world: World, user: UUID) -> UUID:
     order = await world.place(user, DEAR)
-    await hear_of_the_order(world, user)
+    await consume_the_order(world, user)
     await world.cancel(order)
     await world.settle()
     return order
@@ -99,7 +99,7 @@ async def cancelled_after_the_user_was_deleted(world: World, user: UUID) -> UUID
     return order
 
 
-async def hear_of_the_order(world: World, user: UUID) -> None:
+async def consume_the_order(world: World, user: UUID) -> None:
     await world.publish()
     await world.deliver(world.users_worker, user, 1)
 
@@ -136,14 +136,14 @@ async def test_trap_t12_each_end_of_an_order_reserves_what_it_must_and_no_cent_m
 
 
 @ends
-async def test_trap_t12_also_when_every_message_comes_again(
+async def test_trap_t12_also_when_every_message_is_delivered_again(
     world: World, story: Story, status: str, reason: str | None, reserved: Decimal
 ) -> None:
     user = await world.register(LIMIT)
     order = await story(world, user)
 
-    for reader in (world.users_worker, world.orders_worker):
-        world.deliver_again(reader, user, count=100)
+    for worker in (world.users_worker, world.orders_worker):
+        world.deliver_again(worker, user, count=100)
     await world.settle()
 
     assert (await world.order(order)).status == status
@@ -151,8 +151,8 @@ async def test_trap_t12_also_when_every_message_comes_again(
     assert await world.findings() == []
 
 
-async def test_trap_t13_no_order_waits_for_ever(world: World) -> None:
-    """Whether the late answer is a yes or a no, the time-out stands."""
+async def test_trap_t13_no_order_stays_pending(world: World) -> None:
+    """The time-out stands, whether the late decision grants or refuses the credit."""
     user = await world.register(LIMIT)
     orders = [await world.place(user, amount) for amount in (DEAR, BEYOND)]
 
@@ -173,8 +173,8 @@ async def test_trap_t15_a_failure_after_the_reservation_ends_in_a_release(
 
     order = await story(world, user)
 
-    told = [dict(record.headers)["ce_type"].decode() for record in world.topics["users.v1", user]]
-    assert told == ["user-registered", "credit-reserved", "credit-released"]
+    types = [dict(record.headers)["ce_type"].decode() for record in world.topics["users.v1", user]]
+    assert types == ["user-registered", "credit-reserved", "credit-released"]
     assert order not in (await world.user(user)).reserved
 
 

@@ -38,7 +38,7 @@ def services(postgres_dsn: str, runner: asyncio.Runner) -> Iterator[Services]:
         runner.run(opening.__aexit__(None, None, None))
 
 
-def test_credit_balances_to_the_cent_however_messages_come(
+def test_credit_balances_to_the_cent_in_every_interleaving(
     services: Services, runner: asyncio.Runner
 ) -> None:
     play(services, runner, INTERLEAVINGS, number=1)
@@ -54,8 +54,8 @@ def test_without_the_version_guard_it_does_not(
         play(services, runner, CONTROL_INTERLEAVINGS, number=1, phases=[Phase.generate])
 
 
-def test_the_campaign_tells_how_many_it_played() -> None:
-    """`make saga`, as short as it can be."""
+def test_the_campaign_reports_how_many_it_played() -> None:
+    """A short `make saga`."""
     run = subprocess.run(
         [
             sys.executable,

@@ -1,4 +1,4 @@
-"""A short `make stress`: ours stands it, and the harness sees the flaws of simpler relays."""
+"""A short `make stress`: our relay passes, and the harness detects the flaws of simpler relays."""
 
 import json
 import os
@@ -17,7 +17,7 @@ Figures = Mapping[str, float]
 
 @pytest.fixture(scope="module")
 def figures(tmp_path_factory: pytest.TempPathFactory) -> Figures:
-    """What a seed and both controls came to; the command must have ended well."""
+    """The figures of one seed and both controls; the command must have succeeded."""
     folder = tmp_path_factory.mktemp("stress")
     ended = subprocess.run(
         [sys.executable, "-m", PROGRAM, *OPTIONS],
@@ -44,11 +44,11 @@ def figures(tmp_path_factory: pytest.TempPathFactory) -> Figures:
         "duplicates without a cause",
     ],
 )
-def test_killed_relays_and_brokers_leave_nothing(figures: Figures, wrong: str) -> None:
+def test_killed_relays_and_brokers_leave_no_fault(figures: Figures, wrong: str) -> None:
     assert figures[f"ours {wrong}"] == 0
 
 
-def test_the_run_was_no_walk_in_the_park(figures: Figures) -> None:
+def test_the_run_was_hostile(figures: Figures) -> None:
     assert figures["ours committed"] > 0
     assert figures["ours races lost"] > 0
     assert figures["ours blows"] >= 4

@@ -1,4 +1,4 @@
-"""The verdict of a stress run sees every single thing that can go wrong, and says so."""
+"""The verdict of a stress run detects and reports each possible fault."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from verification.stress import ledger
-from verification.stress.campaign import complaints_about
+from verification.stress.campaign import find_complaints
 from verification.stress.ledger import CODEC, Delivery, Entry, Memory, Verdict, chain, digest
 from verification.stress.trial import Outcome, Trial
 
@@ -155,24 +155,24 @@ INVERTING = outcome("horizon", verdict([DELIVERIES[1], DELIVERIES[0], *DELIVERIE
 
 
 def test_good_runs_and_flawed_controls_are_no_complaint() -> None:
-    assert complaints_about([GOOD], [LOSING, INVERTING]) == []
+    assert find_complaints([GOOD], [LOSING, INVERTING]) == []
 
 
 def test_a_bad_run_is_named_by_its_seed() -> None:
-    assert complaints_about([GOOD, LOSING], []) == ["seed 7 of relay position is bad"]
+    assert find_complaints([GOOD, LOSING], []) == ["seed 7 of relay position is bad"]
 
 
 def test_a_relay_that_ended_by_itself_is_bad() -> None:
-    assert complaints_about([outcome("ours", verdict(), 1)], []) == ["seed 7 of relay ours is bad"]
+    assert find_complaints([outcome("ours", verdict(), 1)], []) == ["seed 7 of relay ours is bad"]
 
 
 @pytest.mark.parametrize("relay", ["position", "horizon"])
 def test_a_control_without_its_flaw_makes_the_runs_worthless(relay: str) -> None:
-    [complaint] = complaints_about([GOOD], [outcome(relay, verdict())])
+    [complaint] = find_complaints([GOOD], [outcome(relay, verdict())])
 
     assert f"relay {relay} shows no flaw" in complaint
 
 
 def test_the_fullest_period_may_begin_at_any_instant() -> None:
-    assert ledger.most_within([0.75, 3.0, 1.25, 1.5, 1.75], 1.0) == 3
-    assert ledger.most_within([], 1.0) == 0
+    assert ledger.count_most_within([0.75, 3.0, 1.25, 1.5, 1.75], 1.0) == 3
+    assert ledger.count_most_within([], 1.0) == 0

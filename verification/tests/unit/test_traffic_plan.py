@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from verification.load.actions import NAMES, CancelOrder, ListItem, PlaceOrder, Repeat
-from verification.load.plan import Plan, Scale, plan_of
-from verification.load.window import HOUR, NoWindow, Window, window_after
+from verification.load.plan import Plan, Scale, create_plan
+from verification.load.window import HOUR, NoWindow, Window, find_window
 
 LATENESS = timedelta(hours=2)
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -18,7 +18,7 @@ SCALE = Scale(seed=7, rate=100, seconds=30, users=50, items=20, late=10)
 
 @pytest.fixture(scope="module")
 def plan() -> Plan:
-    return plan_of(SCALE, WINDOW)
+    return create_plan(SCALE, WINDOW)
 
 
 def orders(plan: Plan) -> list[PlaceOrder]:
@@ -26,13 +26,13 @@ def orders(plan: Plan) -> list[PlaceOrder]:
 
 
 def test_equal_seeds_make_equal_plans(plan: Plan) -> None:
-    assert plan_of(SCALE, WINDOW) == plan
+    assert create_plan(SCALE, WINDOW) == plan
 
 
 def test_another_seed_makes_another_plan(plan: Plan) -> None:
     other = Scale(seed=8, rate=100, seconds=30, users=50, items=20, late=10)
 
-    assert plan_of(other, WINDOW) != plan
+    assert create_plan(other, WINDOW) != plan
 
 
 def test_actions_are_due_at_the_rate_one_after_the_other(plan: Plan) -> None:
@@ -95,25 +95,25 @@ def test_late_orders_are_late_once_the_others_are_counted(plan: Plan) -> None:
 
 
 def test_the_first_window_is_on_the_day_after_the_demonstration() -> None:
-    window = window_after(None, LATENESS, NOW)
+    window = find_window(None, LATENESS, NOW)
 
     assert window.gap == datetime(2016, 11, 12, tzinfo=UTC)
 
 
 def test_a_window_begins_with_an_hour_that_nobody_has_used() -> None:
-    assert window_after(NEWEST, LATENESS, NOW) == WINDOW
+    assert find_window(NEWEST, LATENESS, NOW) == WINDOW
     assert WINDOW.hours[0] > NEWEST
     assert WINDOW.hours[-1] <= WINDOW.ends_at
 
 
 def test_after_an_order_of_today_there_is_no_window() -> None:
     with pytest.raises(NoWindow, match="make clean"):
-        window_after(NOW, LATENESS, NOW)
+        find_window(NOW, LATENESS, NOW)
 
 
 def test_a_lateness_that_leaves_no_room_is_refused() -> None:
     with pytest.raises(NoWindow, match="too short"):
-        window_after(None, timedelta(minutes=10), NOW)
+        find_window(None, timedelta(minutes=10), NOW)
 
 
 def test_what_may_be_left_out_is_needed_by_nobody(plan: Plan) -> None:
