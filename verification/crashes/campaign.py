@@ -30,10 +30,9 @@ from local_stack.figures import Figure
 from local_stack.kafka import KAFKA
 from local_stack.postgres import POSTGRES, dsn
 from local_stack.progress import Tone, complain, duration, tell
-from local_stack.pytest_plugin import new_database
 from local_stack.run_folder import RunFolder
 from local_stack.stack_spec import StackContext, StackSpec
-from local_stack.testing import throwaway_stack
+from local_stack.testing import new_database, throwaway_stack
 from shared.messaging import topics
 from shared.runtime import postgres
 from shared.runtime.brokers import Brokers

@@ -23,9 +23,8 @@ from fetching.settings import Settings
 from local_stack import figures
 from local_stack.figures import Figure
 from local_stack.progress import Tone, complain, duration, tell
-from local_stack.pytest_plugin import new_database
 from local_stack.run_folder import RunFolder
-from local_stack.testing import throwaway_kafka, throwaway_postgres
+from local_stack.testing import new_database, throwaway_kafka, throwaway_postgres
 from shared.messaging import topics
 from shared.runtime import postgres
 from shared.runtime.brokers import Brokers

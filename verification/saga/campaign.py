@@ -15,8 +15,7 @@ from multiprocessing.sharedctypes import Synchronized
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from local_stack.pytest_plugin import new_database
-from local_stack.testing import throwaway_postgres
+from local_stack.testing import new_database, throwaway_postgres
 from shared.inbox import consumer
 from verification.saga.machine import Saga
 from verification.saga.world import Services, open_services

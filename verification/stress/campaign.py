@@ -17,11 +17,10 @@ from local_stack.figures import Figure
 from local_stack.kafka import KAFKA
 from local_stack.postgres import POSTGRES, dsn
 from local_stack.progress import Tone, complain, tell
-from local_stack.pytest_plugin import new_database
 from local_stack.readiness import last_lines
 from local_stack.run_folder import RunFolder
 from local_stack.stack_spec import StackContext, StackSpec
-from local_stack.testing import throwaway_stack
+from local_stack.testing import new_database, throwaway_stack
 from shared.runtime.progress import tell_in_place
 from verification.stress import topic
 from verification.stress import trial as trials

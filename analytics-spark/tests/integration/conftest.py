@@ -11,15 +11,15 @@ from pyspark.sql import SparkSession
 from analytics_spark.settings import JobSettings
 from fetching import class_archive, jars
 from fetching.settings import Settings
-from shared.runtime import postgres
+from local_stack.testing import Databases
 from test_support.analytics.running_job import RunningJob, empty_topics
 
 
 @pytest.fixture
-def tables(database: str) -> str:
+def tables(databases: Databases) -> Iterator[str]:
     """The DSN of a database with the empty tables of analytics."""
-    asyncio.run(postgres.migrate(database, "analytics_spark"))
-    return database
+    with databases.create("analytics_spark") as dsn:
+        yield dsn
 
 
 @pytest.fixture

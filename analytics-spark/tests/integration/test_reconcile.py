@@ -7,7 +7,7 @@ import pytest
 
 from analytics_spark.reconciliation import reconcile
 from analytics_spark.reconciliation.reconcile import NotComparable, Reconciliation
-from local_stack.pytest_plugin import new_database
+from local_stack.testing import Databases
 from test_support.analytics.histories import (
     HOUR,
     at,
@@ -22,8 +22,8 @@ from test_support.analytics.reconciled_world import World
 
 
 @pytest.fixture
-def world(postgres_dsn: str, tables: str) -> Iterator[World]:
-    with new_database(postgres_dsn) as users, new_database(postgres_dsn) as orders:
+def world(databases: Databases, tables: str) -> Iterator[World]:
+    with databases.create("shared") as users, databases.create("shared", "orders_svc") as orders:
         yield World.of_new(users, orders, tables)
 
 

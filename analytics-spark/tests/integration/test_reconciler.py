@@ -16,9 +16,8 @@ from analytics_spark.serving.bootstrap import Resources
 from analytics_spark.serving.stream import Feed
 from analytics_spark.serving.topic_ends import TopicEnds
 from analytics_spark.settings import ReconcileSettings
-from local_stack.pytest_plugin import new_database
 from local_stack.run_folder import RunFolder
-from local_stack.testing import bearer
+from local_stack.testing import Databases, bearer
 from shared.runtime import postgres
 from shared.runtime.brokers import Brokers
 from shared.web.auth import RequestAuthenticator
@@ -27,8 +26,8 @@ from test_support.analytics.reconciled_world import World
 
 
 @pytest.fixture
-def world(postgres_dsn: str, tables: str) -> Iterator[World]:
-    with new_database(postgres_dsn) as users, new_database(postgres_dsn) as orders:
+def world(databases: Databases, tables: str) -> Iterator[World]:
+    with databases.create("shared") as users, databases.create("shared", "orders_svc") as orders:
         yield World.of_new(users, orders, tables).batch(*sample()).finish()
 
 

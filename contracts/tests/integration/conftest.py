@@ -11,26 +11,29 @@ import orders_svc.api
 import orders_svc.bootstrap
 import users_svc.api
 import users_svc.bootstrap
-from local_stack.pytest_plugin import new_database
 from local_stack.run_folder import RunFolder
-from local_stack.testing import bearer
+from local_stack.testing import Databases, bearer
 from orders_svc.service_clients import open_neighbours
 from orders_svc.settings import OrdersSettings
-from shared.runtime import postgres
 from shared.web.auth import RequestAuthenticator
 from users_svc.personal_data import KEY_BYTES, Vault
 from users_svc.settings import UsersSettings
 
 
 @pytest.fixture
-def other_database(postgres_dsn: str) -> Iterator[str]:
-    with new_database(postgres_dsn) as dsn:
+def database(databases: Databases) -> Iterator[str]:
+    with databases.create("shared", "users_svc") as dsn:
+        yield dsn
+
+
+@pytest.fixture
+def other_database(databases: Databases) -> Iterator[str]:
+    with databases.create("shared", "orders_svc") as dsn:
         yield dsn
 
 
 @pytest.fixture
 async def users(database: str) -> AsyncIterator[users_svc.bootstrap.Resources]:
-    await postgres.migrate(database, "shared", "users_svc")
     settings = UsersSettings(database_url=database)
     async with users_svc.bootstrap.open_resources(settings, "test") as resources:
         yield resources
@@ -38,7 +41,6 @@ async def users(database: str) -> AsyncIterator[users_svc.bootstrap.Resources]:
 
 @pytest.fixture
 async def orders(other_database: str) -> AsyncIterator[orders_svc.bootstrap.Resources]:
-    await postgres.migrate(other_database, "shared", "orders_svc")
     settings = OrdersSettings(database_url=other_database)
     async with orders_svc.bootstrap.open_resources(settings, "test") as resources:
         yield resources

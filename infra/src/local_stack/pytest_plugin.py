@@ -7,12 +7,9 @@ whole stack or a Spark, stay with one worker.
 import asyncio
 import os
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
-import asyncpg
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -25,7 +22,7 @@ from fetching.errors import Failure
 from fetching.settings import Settings
 from local_stack import issuer
 from local_stack.run_folder import RunFolder
-from local_stack.testing import throwaway_kafka, throwaway_postgres
+from local_stack.testing import Databases, throwaway_kafka, throwaway_postgres
 from shared.messaging import topics
 from shared.runtime import telemetry
 from shared.runtime.brokers import Brokers
@@ -36,8 +33,6 @@ from shared.web.signing_keys import SigningKeys
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser
-
-DROPS_MAX = 6
 
 BROWSER_ARGUMENTS = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
@@ -86,39 +81,22 @@ def postgres_dsn() -> Iterator[str]:
         yield dsns["postgres"]
 
 
+@pytest.fixture(scope="session")
+def databases(postgres_dsn: str) -> Databases:
+    return Databases(postgres_dsn)
+
+
 @pytest.fixture
-def database(postgres_dsn: str) -> Iterator[str]:
+def empty_database(databases: Databases) -> Iterator[str]:
     """The DSN of an empty database of this test alone."""
-    with new_database(postgres_dsn) as dsn:
+    with databases.create() as dsn:
         yield dsn
 
 
-@contextmanager
-def new_database(postgres_dsn: str) -> Iterator[str]:
-    name = f"test_{uuid4().hex}"
-    asyncio.run(execute(postgres_dsn, f'CREATE DATABASE "{name}"'))
-    try:
-        yield f"{postgres_dsn.rpartition('/')[0]}/{name}"
-    finally:
-        asyncio.run(drop_database(postgres_dsn, name))
-
-
-async def drop_database(dsn: str, name: str) -> None:
-    """Those who use it are ended first: on a busy machine, not within the server's five seconds."""
-    for attempt in range(DROPS_MAX, 0, -1):
-        try:
-            return await execute(dsn, f'DROP DATABASE "{name}" WITH (FORCE)')
-        except asyncpg.ObjectInUseError:
-            if attempt == 1:
-                raise
-
-
-async def execute(dsn: str, sql: str) -> None:
-    connection = await asyncpg.connect(dsn)
-    try:
-        await connection.execute(sql)
-    finally:
-        await connection.close()
+@pytest.fixture
+def database(empty_database: str) -> str:
+    """The database of a test. A package's conftest overrides it with one that has its tables."""
+    return empty_database
 
 
 @pytest.fixture(scope="session")

@@ -1,23 +1,28 @@
 """orders-svc over a database of its own, without a network."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import httpx
 import pytest
 
 from local_stack.run_folder import RunFolder
-from local_stack.testing import bearer
+from local_stack.testing import Databases, bearer
 from orders_svc import api
 from orders_svc.bootstrap import Resources, open_resources
 from orders_svc.service_clients import open_neighbours
 from orders_svc.settings import OrdersSettings
-from shared.runtime import postgres
 from shared.web.auth import RequestAuthenticator
 
 
 @pytest.fixture
+def database(databases: Databases) -> Iterator[str]:
+    """The DSN of a database of this test alone, with the tables of the service."""
+    with databases.create("shared", "orders_svc") as dsn:
+        yield dsn
+
+
+@pytest.fixture
 async def resources(database: str) -> AsyncIterator[Resources]:
-    await postgres.migrate(database, "shared", "orders_svc")
     async with open_resources(OrdersSettings(database_url=database), "test") as resources:
         yield resources
 

@@ -45,7 +45,7 @@ async def test_without_the_look_at_its_version_the_old_price_would_be_taken(
     append = EventStore.append
 
     async def trusting(store: EventStore[Any], *values: Any, **named: Any) -> int:
-        return await append(store, *values, **named | {"others": None})
+        return await append(store, *values, **named | {"read_versions": None})
 
     await reprice(client, ordered)
     monkeypatch.setattr(EventStore, "append", trusting)

@@ -1,10 +1,11 @@
 """A store of counters in a database of its own, and a consumer of their messages."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import asyncpg
 import pytest
 
+from local_stack.testing import Databases
 from shared.eventsourcing.event_store import EventStore
 from shared.inbox import consumer as consumer_room
 from shared.runtime import postgres
@@ -14,15 +15,20 @@ from test_support.counter.desk import Desk
 
 
 @pytest.fixture
+def database(databases: Databases) -> Iterator[str]:
+    """The DSN of a database of this test alone, with the tables of an event store."""
+    with databases.create("shared") as dsn:
+        yield dsn
+
+
+@pytest.fixture
 async def pool(database: str) -> AsyncIterator[asyncpg.Pool]:
-    await postgres.migrate(database, "shared")
     async with postgres.open_pool(database, name="test", connections_max=10) as pool:
         yield pool
 
 
 @pytest.fixture
 async def connection(database: str) -> AsyncIterator[asyncpg.Connection]:
-    await postgres.migrate(database, "shared")
     connection = await asyncpg.connect(database)
     yield connection
     await connection.close()

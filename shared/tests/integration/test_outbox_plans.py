@@ -11,7 +11,7 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from local_stack.pytest_plugin import execute, new_database
+from local_stack.testing import execute, new_database
 from shared.outbox import outbox
 from shared.outbox.relay import ROWS_MAX
 from shared.runtime import postgres

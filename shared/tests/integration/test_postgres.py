@@ -16,39 +16,39 @@ NAMES = [FIRST, "shared/0002_relay.sql", "shared/0003_consumers.sql"]
 TAMPER = "UPDATE migrations SET sha256 = 'another' WHERE name = $1"
 
 
-async def test_migrations_are_applied_once(database: str) -> None:
-    assert await postgres.migrate(database, "shared") == NAMES
-    assert await postgres.migrate(database, "shared") == []
+async def test_migrations_are_applied_once(empty_database: str) -> None:
+    assert await postgres.migrate(empty_database, "shared") == NAMES
+    assert await postgres.migrate(empty_database, "shared") == []
 
 
-async def test_two_migrators_at_once_do_no_harm(database: str) -> None:
-    applied = await asyncio.gather(*(postgres.migrate(database, "shared") for _ in range(3)))
+async def test_two_migrators_at_once_do_no_harm(empty_database: str) -> None:
+    applied = await asyncio.gather(*(postgres.migrate(empty_database, "shared") for _ in range(3)))
 
     assert sorted(map(len, applied)) == [0, 0, len(NAMES)]
 
 
-async def test_a_migration_that_was_changed_afterwards_is_refused(database: str) -> None:
-    await postgres.migrate(database, "shared")
-    connection = await asyncpg.connect(database)
+async def test_a_migration_that_was_changed_afterwards_is_refused(empty_database: str) -> None:
+    await postgres.migrate(empty_database, "shared")
+    connection = await asyncpg.connect(empty_database)
     await connection.execute(TAMPER, FIRST)
     await connection.close()
 
     with pytest.raises(ChangedMigration, match=f"{FIRST} was changed after it was applied"):
-        await postgres.migrate(database, "shared")
+        await postgres.migrate(empty_database, "shared")
 
 
-async def test_a_database_that_kept_no_hashes_counts_as_changed(database: str) -> None:
-    connection = await asyncpg.connect(database)
+async def test_a_database_that_kept_no_hashes_counts_as_changed(empty_database: str) -> None:
+    connection = await asyncpg.connect(empty_database)
     await connection.execute("CREATE TABLE migrations (name text PRIMARY KEY)")
     await connection.execute("INSERT INTO migrations VALUES ($1)", FIRST)
     await connection.close()
 
     with pytest.raises(ChangedMigration, match="start anew"):
-        await postgres.migrate(database, "shared")
+        await postgres.migrate(empty_database, "shared")
 
 
-async def test_a_migration_that_fails_leaves_nothing(database: str) -> None:
-    connection = await asyncpg.connect(database)
+async def test_a_migration_that_fails_leaves_nothing(empty_database: str) -> None:
+    connection = await asyncpg.connect(empty_database)
     await connection.execute(postgres.CREATE_MIGRATIONS)
     failing = Migration(name="test/0001.sql", sql="CREATE TABLE half (); SELECT 1 / 0")
 
@@ -60,13 +60,13 @@ async def test_a_migration_that_fails_leaves_nothing(database: str) -> None:
     await connection.close()
 
 
-async def test_a_service_role_that_does_not_exist_is_refused(database: str) -> None:
+async def test_a_service_role_that_does_not_exist_is_refused(empty_database: str) -> None:
     with pytest.raises(NoSuchRole, match="nobody_knows_me"):
-        await postgres.migrate(database, "shared", service_role="nobody_knows_me")
+        await postgres.migrate(empty_database, "shared", service_role="nobody_knows_me")
 
 
-async def test_a_transaction_left_open_does_not_meet_the_next_user(database: str) -> None:
-    async with postgres.open_pool(database, name="test", connections_max=1) as pool:
+async def test_a_transaction_left_open_does_not_meet_the_next_user(empty_database: str) -> None:
+    async with postgres.open_pool(empty_database, name="test", connections_max=1) as pool:
         async with pool.acquire() as connection:
             await connection.execute("BEGIN")
         async with pool.acquire() as connection:

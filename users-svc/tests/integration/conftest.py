@@ -1,14 +1,13 @@
 """users-svc over a database of its own, without a network."""
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import httpx
 import pytest
 
 from local_stack.run_folder import RunFolder
-from local_stack.testing import bearer
-from shared.runtime import postgres
+from local_stack.testing import Databases, bearer
 from shared.web.auth import RequestAuthenticator
 from users_svc import api
 from users_svc.bootstrap import Resources, open_resources
@@ -17,8 +16,14 @@ from users_svc.settings import UsersSettings
 
 
 @pytest.fixture
+def database(databases: Databases) -> Iterator[str]:
+    """The DSN of a database of this test alone, with the tables of the service."""
+    with databases.create("shared", "users_svc") as dsn:
+        yield dsn
+
+
+@pytest.fixture
 async def resources(database: str) -> AsyncIterator[Resources]:
-    await postgres.migrate(database, "shared", "users_svc")
     async with open_resources(UsersSettings(database_url=database), "test") as resources:
         yield resources
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from local_stack.pytest_plugin import new_database
+from local_stack.testing import Databases
 from shared.runtime.failpoints import Failpoint
 from shared.runtime.identifiers import new_id
 from verification.saga.world import World, open_services
@@ -21,8 +21,8 @@ Story = Callable[[World, UUID], Awaitable[UUID]]
 
 
 @pytest.fixture
-async def world(postgres_dsn: str) -> AsyncIterator[World]:
-    creating = [new_database(postgres_dsn) for _ in range(2)]
+async def world(databases: Databases) -> AsyncIterator[World]:
+    creating = [databases.create("shared", package) for package in ("users_svc", "orders_svc")]
     users, orders = [await asyncio.to_thread(each.__enter__) for each in creating]
     async with open_services(users, orders) as services:
         yield World(services)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import Phase
 
-from local_stack.pytest_plugin import new_database
+from local_stack.testing import new_database
 from shared.inbox import consumer
 from shared.inbox.inbox import Inbox, Next
 from verification.saga.campaign import play
