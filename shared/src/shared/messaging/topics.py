@@ -1,20 +1,19 @@
-"""The topics: declared in one file, created by one command that is safe to repeat.
+"""The topics that the services declare, created by one command that is safe to repeat.
 
 python -m shared.messaging.topics
 """
 
 import asyncio
 import sys
-import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
-from typing import Any
 
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import for_code
 from pydantic import Field
 
 from shared.runtime.brokers import Brokers
+from shared.runtime.declarations import Declarations, load_declarations
 from shared.runtime.processes import read_settings
 from shared.runtime.settings import KafkaSettings
 
@@ -28,10 +27,10 @@ DOMAIN_TOPIC = {"retention.ms": "-1", "cleanup.policy": "delete"}
 # A dead letter is a record and the reason for it: the largest record must still fit.
 DEAD_LETTER_TOPIC = DOMAIN_TOPIC | {"max.message.bytes": str(2 * 1024 * 1024)}
 
-# The last value of each key is the table; what came before it is nobody's history.
+# The last value of each key is the table; earlier values are not needed.
 CHANGELOG_TOPIC = {"cleanup.policy": "compact"}
 
-# Read once, at once. A week is for a program that stands still over a long weekend.
+# Read once, at once. A week covers a program that is stopped over a long weekend.
 PASSING_TOPIC = {"retention.ms": str(7 * 24 * 60 * 60 * 1000), "cleanup.policy": "delete"}
 
 
@@ -50,7 +49,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InternalTopic:
-    """A topic between the steps of one program; it promises nothing to others."""
+    """A topic between the steps of one program; no other program relies on it."""
 
     name: str
     partitions: int
@@ -61,33 +60,29 @@ class InternalTopic:
         return CHANGELOG_TOPIC if self.compacted else PASSING_TOPIC
 
 
-def content() -> dict[str, Any]:
-    return tomllib.loads(resources.files("shared.messaging").joinpath("topics.toml").read_text())
-
-
-def declared(content: dict[str, Any]) -> dict[str, Topic]:
-    """Topics by name."""
+def declared_topics(declarations: Declarations) -> Mapping[str, Topic]:
+    """Topics by name, each with the processes that read it."""
     return {
         name: Topic(
             name=name,
-            partitions=entry["partitions"],
-            readers=tuple(entry["readers"]),
-            types=tuple(entry["types"]),
+            partitions=topic.partitions,
+            readers=declarations.readers(name),
+            types=topic.types,
         )
-        for name, entry in content["topics"].items()
+        for name, topic in declarations.topics.items()
     }
 
 
-def declared_internal(content: dict[str, Any]) -> dict[str, InternalTopic]:
+def declared_internal_topics(declarations: Declarations) -> Mapping[str, InternalTopic]:
     """Internal topics by name."""
     return {
-        name: InternalTopic(name=name, partitions=entry["partitions"], compacted=entry["compacted"])
-        for name, entry in content["internal"].items()
+        name: InternalTopic(name=name, partitions=topic.partitions, compacted=topic.compacted)
+        for name, topic in declarations.internal_topics.items()
     }
 
 
-TOPICS = declared(content())
-INTERNAL_TOPICS = declared_internal(content())
+TOPICS = declared_topics(load_declarations())
+INTERNAL_TOPICS = declared_internal_topics(load_declarations())
 
 
 class TopicSettings(KafkaSettings):
@@ -114,7 +109,7 @@ def wanted(replication_factor: int) -> list[NewTopic]:
 
 
 async def create(brokers: Brokers, replication_factor: int = 1) -> list[str]:
-    """Create the topics that are missing; give their names.
+    """Create the topics that are missing; return their names.
 
     Raises:
         aiokafka.errors.KafkaError: no broker, or it refused for another reason than "exists".
