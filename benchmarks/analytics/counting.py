@@ -18,7 +18,7 @@ from benchmarks.servers import Running
 from fetching import class_archive
 from fetching.errors import Failure
 from fetching.jars import SPARK_JARS, fetch
-from local_stack.hometown import spark_variables
+from local_stack.needs import spark_variables
 from local_stack.stack_spec import StackContext
 from shared.runtime.progress import tell_in_place
 

@@ -1,6 +1,6 @@
-"""Who may do what in Kafka: a password for each process, and rights on what it works with alone.
+"""Users of Kafka: a password for each process, and rights on what it declares.
 
-What is nobody's is refused by the brokers. The rights follow from the topics' declarations.
+Brokers refuse what no right allows.
 """
 
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -22,25 +22,17 @@ from confluent_kafka.admin import (
 )
 
 from fetching.errors import Failure
-from shared.messaging.topics import INTERNAL_TOPICS, TOPICS
+from shared.messaging.topics import TOPICS
+from shared.runtime.declarations import Process, Service, load_declarations
 
 REQUEST_SECONDS_MAX = 30
 ITERATIONS = 4_096
 """Of SCRAM: the least that brokers take. Guessing random passwords is hopeless with any number."""
 
-WRITERS = {"users-relay": ["users.v1"], "orders-relay": ["items.v1", "orders.v1"]}
-GROUPED = ("users-worker", "orders-worker", "analytics-faust")
-"""Who reads as the consumer group of its own name."""
-SPARK = "analytics-job"
+SPARK = "spark"
+"""The need of a process whose consumer groups Spark names."""
 SPARKS_GROUPS = "spark-kafka-"
 """How the names of the groups begin that Spark makes for itself."""
-
-TOOLS = {
-    "users-tool": ("users-relay", "users-worker"),
-    "orders-tool": ("orders-relay", "orders-worker"),
-    "analytics-tool": (SPARK,),
-}
-"""The commands of a service may do what its processes may do."""
 
 CREATOR = "topics"
 VISITOR = "visitor"
@@ -69,15 +61,20 @@ class Right:
 
 
 def rights() -> Mapping[str, Sequence[Right]]:
-    """The rights of each user, by its name."""
-    processes = {
-        **{name: [Right("topic", topic, "write") for topic in WRITERS[name]] for name in WRITERS},
-        **{name: [Right("group", name, "read"), *rights_of_reader(name)] for name in GROUPED},
-        SPARK: [
-            Right("group", SPARKS_GROUPS, "read", is_prefix=True),
-            *rights_of_reader(SPARK),
-        ],
-        "analytics-api": [Right("topic", topic, "describe") for topic in read_by(SPARK)],
+    """The rights of each user, by its name: processes, tools, and two that no service declares."""
+    services = load_declarations().services
+    return {
+        **{
+            process.name: held
+            for service in services
+            for process in service.processes.values()
+            if (held := rights_of_process(service, process))
+        },
+        **{
+            f"{service.name}-tool": rights_of_tool(service)
+            for service in services
+            if service.database
+        },
         CREATOR: [Right("topic", EVERY, "create"), Right("topic", EVERY, "describe")],
         VISITOR: [
             Right("topic", EVERY, "read"),
@@ -85,27 +82,45 @@ def rights() -> Mapping[str, Sequence[Right]]:
             Right("group", VISITOR, "read", is_prefix=True),
         ],
     }
-    processes["analytics-faust"] += [
-        Right("topic", topic.name, operation)
-        for topic in INTERNAL_TOPICS.values()
-        for operation in ("read", "write")
-    ]
-    tools = {
-        tool: sorted({right for name in names for right in processes[name]})
-        for tool, names in TOOLS.items()
-    }
-    return processes | tools
 
 
-def read_by(reader: str) -> list[str]:
-    return [topic.name for topic in TOPICS.values() if reader in topic.readers]
+def rights_of_process(service: Service, process: Process) -> list[Right]:
+    """None for a process that declares nothing of Kafka."""
+    rights = [Right("topic", topic, "write") for topic in process.writes]
+    rights += [Right("topic", topic, "describe") for topic in process.describes]
+    if process.reads:
+        rights += [group_of(process), *rights_of_reader(process)]
+        rights += [
+            Right("topic", topic, operation)
+            for topic in service.internal_topics
+            for operation in ("read", "write")
+        ]
+    return rights
 
 
-def rights_of_reader(reader: str) -> Iterator[Right]:
+def group_of(process: Process) -> Right:
+    if SPARK in process.needs:
+        return Right("group", SPARKS_GROUPS, "read", is_prefix=True)
+    return Right("group", process.name, "read")
+
+
+def rights_of_reader(process: Process) -> Iterator[Right]:
     """Its topics, and those of its dead letters."""
-    for name in read_by(reader):
-        yield Right("topic", name, "read")
-        yield Right("topic", TOPICS[name].dead_letters_of(reader), "write")
+    for topic in process.reads:
+        yield Right("topic", topic, "read")
+        yield Right("topic", TOPICS[topic].dead_letters_of(process.name), "write")
+
+
+def rights_of_tool(service: Service) -> list[Right]:
+    """The commands of a service can do what its relay and its readers can do."""
+    return sorted(
+        {
+            right
+            for process in service.processes.values()
+            if process.writes or process.reads
+            for right in rights_of_process(service, process)
+        }
+    )
 
 
 def grant(servers: str, folder: Path, passwords: Mapping[str, str]) -> None:

@@ -14,13 +14,18 @@ from fetching.settings import CHECKOUT, Settings
 from local_stack import ports
 from local_stack.hometown import HOMETOWN
 from local_stack.stack_spec import Port
+from shared.runtime.declarations import load_declarations
 
-PROFILES = {"analytics-faust": "compare"}
+PROFILES = {
+    process.name: process.profile
+    for process in load_declarations().processes
+    if process.profile is not None
+}
 """The profile of each process that starts when it is asked for."""
 
 OUTSIDE = (
     *("postgres", "kafka", "jaeger"),
-    *("users-api", "orders-api", "analytics-api", "analytics-faust"),
+    *(process.name for process in load_declarations().processes if process.public),
 )
 """What people reach; everything else is only for the other containers."""
 

@@ -5,7 +5,7 @@ A container sees the folder of its process alone. What is in it has the names of
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from containers import access, certificates
@@ -20,15 +20,17 @@ from local_stack.postgres import (
     url,
 )
 from local_stack.run_folder import RunFolder, load_passwords, personal_data_key, write_atomically
+from shared.runtime.declarations import load_declarations
 
 POSTGRES = "postgres:5432"
-APIS = {f"{name}-api": f"http://{name}-api:8000" for name in DATABASES}
+APIS = {
+    process.name: f"http://{process.name}:8000"
+    for process in load_declarations().processes
+    if process.public and process.profile is None
+}
 """Where callers inside find them."""
 BROKER_HOSTS = ("kafka", "kafka-2", "kafka-3", "localhost", "127.0.0.1")
 """Under these names brokers are called, from inside and from outside."""
-
-STORES = READ_BY_RECONCILER
-"""Databases with an event store, and so with a relay and a worker."""
 
 READABLE = 0o444
 """The processes of other images read their folders as other users."""
@@ -66,26 +68,40 @@ def folders(kept: RunFolder, passwords: Mapping[str, str]) -> dict[str, dict[str
     administrator = certificates.vouched(kept.path, "admin").read_text()
     issuer_key = issuer.private_key(kept)
     public_keys = {"jwks.json": issuer.public_keys(kept).read_text()}
-    stores = {
-        f"{name}_store_url": url(POSTGRES, passwords, RECONCILER, name)
-        for name in READ_BY_RECONCILER
+    needed = {
+        "personal-data-key": {"personal_data_key": personal_data_key(kept)},
+        "event-stores": {
+            f"{name}_store_url": url(POSTGRES, passwords, RECONCILER, name)
+            for name in READ_BY_RECONCILER
+        },
     }
+
+    def of_needs(words: Iterable[str]) -> dict[str, str]:
+        return {name: text for word in words for name, text in needed.get(word, {}).items()}
+
+    services = load_declarations().services
     folders: dict[str, dict[str, str]] = {
         SUPERUSER: {"password": passwords[SUPERUSER]},
         **{f"{name}-migrate": database(owner(name)) for name in DATABASES},
-        **{f"{name}-tool": database(owner(name)) for name in DATABASES},
-        **{f"{name}-api": database(name) | public_keys for name in DATABASES},
-        **{f"{name}-{role}": database(name) for name in STORES for role in ("relay", "worker")},
-        "analytics-job": database("analytics"),
-        "analytics-reconciler": database("analytics") | stores,
-        "analytics-faust": public_keys,
+        **{
+            f"{service.name}-tool": database(owner(service.name)) | of_needs(service.tool.needs)
+            for service in services
+            if service.database
+        },
+        **{
+            process.name: {
+                **(database(service.name) if service.database else {}),
+                **(public_keys if process.public else {}),
+                **of_needs(process.needs),
+            }
+            for service in services
+            for process in service.processes.values()
+        },
         "load": {"addresses.json": json.dumps(APIS), issuer_key.name: issuer_key.read_text()},
         **{name: {} for name in (access.CREATOR, access.VISITOR)},
         "kafka": {"authority.pem": authority, "broker.pem": broker},
         "administrator": {"authority.pem": authority, "admin.pem": administrator},
     }
-    folders["users-api"]["personal_data_key"] = personal_data_key(kept)
-    folders["analytics-tool"] |= stores
     for name in access.rights():
         folders[name] |= {"kafka_password": passwords[name], "authority.pem": authority}
     return folders

@@ -6,8 +6,9 @@ from contextlib import contextmanager
 from containers.compose import Project
 from fetching.errors import Failure
 from local_stack.run_folder import RunFolder
+from shared.runtime.declarations import load_declarations
 
-TOOLS = ("users", "orders", "analytics")
+TOOLS = load_declarations().databases
 
 
 def run(

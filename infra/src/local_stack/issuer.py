@@ -19,6 +19,7 @@ from jwt.algorithms import OKPAlgorithm
 
 from fetching.errors import Failure
 from local_stack.run_folder import RunFolder, write_atomically, write_json
+from shared.runtime.declarations import ALL, Declarations, load_declarations
 from shared.runtime.settings import DEVELOPMENT_ISSUER
 
 AUDIENCE = "hometown"
@@ -26,17 +27,24 @@ ALGORITHM = "EdDSA"
 HOURS_DEFAULT = 12.0
 HOURS_MAX = 24 * 365.0
 
-ROLES: Mapping[str, Sequence[str]] = {
-    "user": ("users:read", "users:write", "items:read", "orders:read", "orders:write"),
-    "clerk": (
-        *("users:read", "users:write", "items:read", "items:write"),
-        *("orders:read", "orders:write", "all"),
-    ),
-    "analyst": ("hours:read", "items:read", "orders:read", "users:read", "all"),
-}
-"""What each may do; without `all`, only with what is their own."""
 PERSONAL = "user"
-"""The role whose subject is somebody's id."""
+"""The role whose subject is the id of a user; it is limited to what belongs to that user."""
+
+
+def declared_roles(declarations: Declarations) -> Mapping[str, Sequence[str]]:
+    """The scopes of each role; all but the personal one have ALL as well."""
+    scopes = declarations.scopes.values()
+    roles = dict.fromkeys(role for scope in scopes for role in scope.roles)
+    return {
+        role: (
+            *(scope.name for scope in scopes if role in scope.roles),
+            *(() if role == PERSONAL else (ALL,)),
+        )
+        for role in roles
+    }
+
+
+ROLES = declared_roles(load_declarations())
 
 
 def private_key(folder: RunFolder) -> Path:

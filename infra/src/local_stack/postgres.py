@@ -18,13 +18,18 @@ import asyncpg
 
 from fetching.errors import Failure
 from local_stack.stack_spec import HOST, Port, Process, StackContext, Tier
+from shared.runtime.declarations import load_declarations
 
-DATABASES = ("users", "orders", "analytics")
+DATABASES = load_declarations().databases
 SUPERUSER = "postgres"
 OWNER_SUFFIX = "_owner"
-TEMPORARY_TABLES = ("analytics",)
-"""Databases whose service makes temporary tables; the others have functions that run as the owner,
-which would find a table of the service's making before their own."""
+TEMPORARY_TABLES = tuple(
+    service.name
+    for service in load_declarations().services
+    if service.database and service.database.temporary_tables
+)
+"""Databases whose service creates temporary tables; the others have functions that run as the
+owner, which would find such a table before their own."""
 
 
 def owner(database: str) -> str:
@@ -34,7 +39,7 @@ def owner(database: str) -> str:
 
 RECONCILER = "reconciler"
 """Reads the facts of other services, to compare analytics with them."""
-READ_BY_RECONCILER = ("users", "orders")
+READ_BY_RECONCILER = load_declarations().event_stores
 
 ROLES = (SUPERUSER, *DATABASES, *map(owner, DATABASES), RECONCILER)
 

@@ -9,6 +9,10 @@ from local_stack.run_folder import RunFolder
 
 HOST = "127.0.0.1"
 
+READY_SECONDS_MAX = 60.0
+STOP_SECONDS_MAX = 15
+"""Of a process that sets no other limits."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackContext:
@@ -86,9 +90,9 @@ class Process:
     once_ready: Callable[[StackContext], Awaitable[None]] = nothing_more
     tier: Tier = Tier.SERVICE
     user: str | None = None
-    ready_seconds_max: float = 60
+    ready_seconds_max: float = READY_SECONDS_MAX
     stop_signal: str = "TERM"
-    stop_seconds_max: int = 15
+    stop_seconds_max: int = STOP_SECONDS_MAX
     stop_as_group: bool = False
     required: bool = True
     on_request: bool = False

@@ -56,6 +56,47 @@ def test_no_user_writes_to_every_topic() -> None:
     assert "write" not in {operation for _, operation in everywhere}
 
 
+USERS, ITEMS, ORDERS = "users.v1", "items.v1", "orders.v1"
+STEPS = (
+    "analytics-faust-users-changelog",
+    "analytics-faust.lines-by-item",
+    "analytics-faust-items-changelog",
+    "analytics-faust.purchases-by-hour",
+    "analytics-faust-buyers-changelog",
+)
+
+
+def of_reader(name: str, *topics: str, group: str | None = None) -> set[str]:
+    rights = {f"{topic} read" for topic in topics}
+    return rights | {f"{topic}.{name}.dlq write" for topic in topics} | {f"{group or name} read"}
+
+
+def test_the_rights_follow_from_the_declarations() -> None:
+    users_worker = of_reader("users-worker", USERS, ORDERS)
+    orders_worker = of_reader("orders-worker", USERS, ITEMS, ORDERS)
+    job = of_reader("analytics-job", USERS, ITEMS, ORDERS, group="spark-kafka-*")
+    found = {
+        user: {f"{each.name}{'*' * each.is_prefix} {each.operation}" for each in held}
+        for user, held in rights().items()
+    }
+
+    assert found == {
+        "users-relay": {"users.v1 write"},
+        "users-worker": users_worker,
+        "users-tool": users_worker | {"users.v1 write"},
+        "orders-relay": {"items.v1 write", "orders.v1 write"},
+        "orders-worker": orders_worker,
+        "orders-tool": orders_worker | {"items.v1 write", "orders.v1 write"},
+        "analytics-job": job,
+        "analytics-tool": job,
+        "analytics-api": {f"{topic} describe" for topic in (USERS, ITEMS, ORDERS)},
+        "analytics-faust": of_reader("analytics-faust", USERS, ITEMS, ORDERS)
+        | {f"{topic} {operation}" for topic in STEPS for operation in ("read", "write")},
+        "topics": {"* create", "* describe"},
+        "visitor": {"* read", "* describe_configs", "visitor* read"},
+    }
+
+
 def test_a_right_is_for_one_user_from_anywhere() -> None:
     acl = binding("users-relay", Right("topic", "users.v1", "write"))
 

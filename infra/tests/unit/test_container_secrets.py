@@ -24,6 +24,44 @@ def test_existing_secrets_are_kept(tmp_path: Path) -> None:
     assert contents(tmp_path) == before
 
 
+DATABASE, KAFKA = {"database_url"}, {"kafka_password", "authority.pem"}
+KEYS, STORES = {"jwks.json"}, {"users_store_url", "orders_store_url"}
+
+
+def test_each_process_has_the_files_that_follow_from_its_declaration(tmp_path: Path) -> None:
+    secrets.write(tmp_path)
+    folders = contents(tmp_path)
+    del folders["keys"]
+
+    assert {name: {*files} for name, files in folders.items()} == {
+        "users-migrate": DATABASE,
+        "users-api": DATABASE | KEYS | {"personal_data_key"},
+        "users-relay": DATABASE | KAFKA,
+        "users-worker": DATABASE | KAFKA,
+        "users-tool": DATABASE | KAFKA,
+        "orders-migrate": DATABASE,
+        "orders-api": DATABASE | KEYS,
+        "orders-relay": DATABASE | KAFKA,
+        "orders-worker": DATABASE | KAFKA,
+        "orders-tool": DATABASE | KAFKA,
+        "analytics-migrate": DATABASE,
+        "analytics-api": DATABASE | KEYS | KAFKA,
+        "analytics-reconciler": DATABASE | STORES,
+        "analytics-job": DATABASE | KAFKA,
+        "analytics-tool": DATABASE | KAFKA | STORES,
+        "analytics-faust": KEYS | KAFKA,
+        "postgres": {"password"},
+        "load": {"addresses.json", "issuer-key.pem"},
+        "topics": KAFKA,
+        "visitor": KAFKA,
+        "kafka": {"authority.pem", "broker.pem"},
+        "administrator": {"authority.pem", "admin.pem"},
+    }
+    assert json.loads(folders["load"]["addresses.json"]) == {
+        name: f"http://{name}:8000" for name in ("users-api", "orders-api", "analytics-api")
+    }
+
+
 def test_no_process_has_a_password_of_another_role(tmp_path: Path) -> None:
     secrets.write(tmp_path)
     folders = contents(tmp_path)

@@ -1,15 +1,52 @@
 """The process table holds what people and tools rely on."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
 from fetching.settings import CHECKOUT, Settings
-from local_stack.hometown import ANALYTICS_FAUST, HOMETOWN
+from local_stack.hometown import HOMETOWN, build_spec
 from local_stack.postgres import DATABASES
 from local_stack.stack_spec import Process, StackContext
+from shared.runtime.declarations import DeclarationError, load_declarations
 
 SERVICES = [process for process in HOMETOWN.processes if process.tier.value == "service"]
+[ANALYTICS_FAUST] = [process for process in SERVICES if process.name == "analytics-faust"]
+
+SPARK = {
+    "CHECKPOINT_DIR",
+    "JAVA_HOME",
+    "SPARK_CLASS_ARCHIVE",
+    "SPARK_JARS_DIR",
+    "SPARK_LOCAL_DIRS",
+    "TMPDIR",
+}
+STORES = {"USERS_STORE_URL", "ORDERS_STORE_URL"}
+OWN_VARIABLES: dict[str, set[str]] = {
+    "users_svc api": {"PERSONAL_DATA_KEY", "RELAY_ADDRESS"},
+    "users_svc relay": set(),
+    "users_svc worker": {"RELAY_ADDRESS"},
+    "orders_svc api": {"ANALYTICS_URL", "RELAY_ADDRESS", "USERS_URL"},
+    "orders_svc relay": set(),
+    "orders_svc worker": {"RELAY_ADDRESS"},
+    "analytics_spark api": {"JAEGER_UI_URL"},
+    "analytics_spark reconciler": STORES,
+    "analytics_spark job": SPARK,
+    "analytics_faust worker": {"ANALYTICS_URL", "FAUST_DIR"},
+}
+"""What each command gets besides what every process gets."""
+EVERY_PROCESS = {
+    "AUTH_AUDIENCE",
+    "AUTH_ISSUER",
+    "AUTH_JWKS_URL",
+    "DATABASE_URL",
+    "ENVIRONMENT",
+    "HTTP_HOST",
+    "HTTP_PORT",
+    "KAFKA_BOOTSTRAP_SERVERS",
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+}
 
 
 @pytest.fixture
@@ -68,6 +105,34 @@ def test_a_service_has_the_role_of_its_own_database(
     role = process.name.partition("-")[0]
     password = whole_site.passwords[role]
     assert variables["DATABASE_URL"] == f"postgresql://{role}:{password}@127.0.0.1:15432/{role}"
+
+
+def test_the_declared_processes_run_these_commands_with_these_variables(
+    whole_site: StackContext,
+) -> None:
+    found = {
+        " ".join(process.command(whole_site)[2:]): {*environment(process, whole_site)}
+        for process in SERVICES
+    }
+
+    assert {name: found[name] - EVERY_PROCESS for name in found} == OWN_VARIABLES
+
+
+def test_a_process_that_needs_something_unknown_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes-svc").mkdir()
+    (tmp_path / "notes-svc/service.toml").write_text(
+        'name = "notes"\npackage = "notes_svc"\n[processes.api]\nport = 1\nneeds = ["luck"]\n'
+    )
+
+    with pytest.raises(DeclarationError, match="needs: luck is unknown; known are personal-data"):
+        build_spec(load_declarations(tmp_path))
+
+
+def test_only_spark_takes_longer_to_start_and_to_stop() -> None:
+    limits = {each.name: (each.ready_seconds_max, each.stop_seconds_max) for each in SERVICES}
+
+    assert limits.pop("analytics-job") == (120, 30)
+    assert set(limits.values()) == {(60, 15)}
 
 
 def test_no_process_waits_for_the_one_that_is_only_compared(whole_site: StackContext) -> None:

@@ -61,6 +61,16 @@ def test_a_token_has_the_scopes_of_its_role(established: RunFolder, role: str) -
     assert claims["scope"] == " ".join(issuer.ROLES[role])
 
 
+def test_the_roles_have_the_scopes_that_services_declare_for_them() -> None:
+    reading = {"users:read", "items:read", "orders:read"}
+
+    assert {role: set(scopes) for role, scopes in issuer.ROLES.items()} == {
+        "user": reading | {"users:write", "orders:write"},
+        "clerk": reading | {"users:write", "items:write", "orders:write", "all"},
+        "analyst": reading | {"hours:read", "all"},
+    }
+
+
 def test_nothing_but_the_token_is_on_standard_output(
     established: RunFolder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

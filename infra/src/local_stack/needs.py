@@ -1,0 +1,105 @@
+"""What only some processes and tools get, by the words of `needs` in `service.toml`."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from fetching import class_archive
+from fetching.jars import SPARK_JARS, fetch
+from fetching.java import find_java, home_of
+from local_stack.postgres import READ_BY_RECONCILER, RECONCILER, dsn
+from local_stack.run_folder import personal_data_key
+from local_stack.stack_spec import (
+    READY_SECONDS_MAX,
+    STOP_SECONDS_MAX,
+    StackContext,
+    no_files,
+    no_variables,
+)
+from shared.runtime.declarations import DeclarationError
+from shared.runtime.progress import tell_in_place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """Variables of the environment, files on disk, and the time that they take to be used."""
+
+    variables: Callable[[StackContext], Mapping[str, str]] = no_variables
+    prepare: Callable[[StackContext], None] = no_files
+    ready_seconds_max: float = READY_SECONDS_MAX
+    stop_seconds_max: int = STOP_SECONDS_MAX
+
+
+def find_needs(words: Iterable[str]) -> tuple[Need, ...]:
+    """Raises DeclarationError for an unknown word."""
+    try:
+        return tuple(NEEDS[word] for word in words)
+    except KeyError as error:
+        raise DeclarationError(
+            f"needs: {error.args[0]} is unknown; known are {', '.join(NEEDS)}"
+        ) from None
+
+
+def personal_data_variables(context: StackContext) -> Mapping[str, str]:
+    """The key that opens personal data."""
+    return {"PERSONAL_DATA_KEY": personal_data_key(context.folder)}
+
+
+def jaeger_ui_variables(context: StackContext) -> Mapping[str, str]:
+    """Where links to traces lead; nowhere in a stack without Jaeger."""
+    if "jaeger" not in context.ports:
+        return {}
+    return {"JAEGER_UI_URL": f"http://{context.address('jaeger')}"}
+
+
+def event_store_variables(context: StackContext) -> Mapping[str, str]:
+    """Every event store, with the role that only reads there."""
+    return {
+        f"{database.upper()}_STORE_URL": dsn(context, RECONCILER, database)
+        for database in READ_BY_RECONCILER
+    }
+
+
+def spark_files(context: StackContext) -> None:
+    """The connector jars, and the folder that Spark writes to.
+
+    Raises:
+        Failure: the jars cannot be downloaded.
+    """
+    fetch(SPARK_JARS, context.settings, tell_in_place)
+    (context.folder / "spark" / "tmp").mkdir(parents=True, exist_ok=True)
+
+
+def spark_variables(context: StackContext) -> Mapping[str, str]:
+    java = find_java()
+    return {
+        "CHECKPOINT_DIR": str(context.folder / "spark" / "checkpoint"),
+        "SPARK_LOCAL_DIRS": str(context.folder / "spark" / "local"),
+        "TMPDIR": str(context.folder / "spark" / "tmp"),
+        "SPARK_JARS_DIR": str(SPARK_JARS.folder(context.settings)),
+        "SPARK_CLASS_ARCHIVE": str(class_archive.file_of(java, context.settings)),
+        "JAVA_HOME": str(home_of(java)),
+    }
+
+
+def faust_variables(context: StackContext) -> Mapping[str, str]:
+    """Where the tables of Faust lie."""
+    return {"FAUST_DIR": str(context.folder / "faust")}
+
+
+def export_variables(context: StackContext) -> Mapping[str, str]:
+    return {"EXPORT_DIR": str(context.folder / "export")}
+
+
+NEEDS = {
+    "personal-data-key": Need(variables=personal_data_variables),
+    "jaeger-ui": Need(variables=jaeger_ui_variables),
+    "event-stores": Need(variables=event_store_variables),
+    "spark": Need(
+        variables=spark_variables,
+        prepare=spark_files,
+        ready_seconds_max=120,
+        stop_seconds_max=30,  # a stop during the start waits for Spark, and then for its batch
+    ),
+    "faust-dir": Need(variables=faust_variables),
+    "export-dir": Need(variables=export_variables),
+}
