@@ -15,7 +15,7 @@ from local_stack import issuer
 from local_stack.run_folder import RunFolder
 from shared.runtime.settings import DEVELOPMENT_ISSUER
 from shared.web.auth import REMEMBERED_MAX, Caller, Verifier, require_scope, token_in
-from shared.web.http import OpenRoute, demand_scopes
+from shared.web.http import OpenRoute, UndeclaredScope, demand_scopes
 from shared.web.problems import HttpProblem
 from shared.web.signing_keys import SigningKeys, usable_keys
 
@@ -205,4 +205,15 @@ def late_router() -> APIRouter:
 @pytest.mark.parametrize("router", [open_router(), late_router()])
 def test_a_route_without_a_scope_is_found(router: APIRouter) -> None:
     with pytest.raises(OpenRoute, match="/secrets"):
+        demand_scopes(router)
+
+
+@pytest.mark.parametrize("scope", ["users:raed", "all"])
+def test_a_scope_that_no_service_declares_is_refused(scope: str) -> None:
+    router = APIRouter()
+
+    @router.get("/secrets")
+    async def secrets(caller: Annotated[Caller, require_scope(scope)]) -> None: ...
+
+    with pytest.raises(UndeclaredScope, match=f"/secrets needs {scope}, which no service declares"):
         demand_scopes(router)

@@ -4,7 +4,7 @@ import hashlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 from uuid import UUID
 
 import jwt
@@ -12,22 +12,12 @@ from fastapi import Depends, Request
 from fastapi.openapi.models import HTTPBearer as BearerModel
 from fastapi.security.base import SecurityBase
 
+from shared.runtime.declarations import ALL
 from shared.web.limits import Rates
 from shared.web.problems import HttpProblem
 from shared.web.signing_keys import KeysUnavailable, SigningKeys
 
-Scope = Literal[
-    "users:read",
-    "users:write",
-    "items:read",
-    "items:write",
-    "orders:read",
-    "orders:write",
-    "hours:read",
-]
 NOT_YOURS = "not-yours"
-ALL = "all"
-"""The scope of those who are not limited to what is their own."""
 
 REQUIRED_CLAIMS = ["exp", "iat", "sub", "aud", "iss"]
 LEEWAY_SECONDS = 30
@@ -207,7 +197,7 @@ class RequestAuthenticator:
 class RequireScope(SecurityBase):
     """A dependency: lets a caller with this scope pass, and gives the caller."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: str) -> None:
         self.scope = scope
         self.model = BearerModel(bearerFormat="JWT")
         self.scheme_name = "token"
@@ -225,6 +215,9 @@ def caller_of(request: Request) -> Caller:
     return caller
 
 
-def require_scope(scope: Scope) -> Any:
-    """`caller: Annotated[Caller, require_scope("orders:read")]`, before all other dependencies."""
+def require_scope(scope: str) -> Any:
+    """`caller: Annotated[Caller, require_scope("notes:read")]`, before all other dependencies.
+
+    A service declares the scope in its `service.toml`; `http.create_app` checks that.
+    """
     return Depends(RequireScope(scope))

@@ -18,6 +18,7 @@ from starlette.types import Scope as AsgiScope
 
 from shared.eventsourcing.errors import Gone, NotFound, Refused, VersionConflict
 from shared.messaging.messages import StoredResponse
+from shared.runtime.declarations import load_declarations
 from shared.web.auth import CALLER, RequestAuthenticator, RequireScope
 from shared.web.health import Check, database_check, health_routes
 from shared.web.idempotency import Replay
@@ -44,7 +45,11 @@ REPLAYED = "Idempotency-Replayed"
 
 
 class OpenRoute(Exception):
-    """A route that anybody could call."""
+    """A route that any caller could use."""
+
+
+class UndeclaredScope(Exception):
+    """A route needs a scope that no service declares, so no token could have it."""
 
 
 def create_app(
@@ -66,7 +71,8 @@ def create_app(
     `open_routes` have it.
 
     Raises:
-        OpenRoute: a route does not say first which scope it needs.
+        OpenRoute: the first dependency of a route is not the scope that it needs.
+        UndeclaredScope: no `service.toml` has that scope.
     """
     app = FastAPIOffline(
         title=title,
@@ -95,11 +101,20 @@ def create_app(
 
 
 def demand_scopes(router: APIRouter) -> None:
-    """Raises OpenRoute unless the first thing that each route depends on is a scope."""
+    """See that the first thing that each route depends on is a declared scope.
+
+    Raises:
+        OpenRoute, UndeclaredScope: with the path of the route.
+    """
+    declared = load_declarations().scopes
     for route in router.routes:
+        path = getattr(route, "path", route)
         first = route.dependant.dependencies[:1] if isinstance(route, APIRoute) else []
-        if not first or not isinstance(first[0].call, RequireScope):
-            raise OpenRoute(getattr(route, "path", route))
+        required = first[0].call if first else None
+        if not isinstance(required, RequireScope):
+            raise OpenRoute(path)
+        if required.scope not in declared:
+            raise UndeclaredScope(f"{path} needs {required.scope}, which no service declares")
 
 
 class Authentication:

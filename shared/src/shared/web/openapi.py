@@ -9,6 +9,7 @@ from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
+from shared.runtime.declarations import load_declarations
 from shared.web.auth import RequireScope
 from shared.web.problems import PROBLEM, Problem, details
 
@@ -174,7 +175,8 @@ def complete(operation: Json, route: APIRoute) -> None:
     scope = route.dependant.dependencies[0].call
     assert isinstance(scope, RequireScope)
     operation["operationId"] = route.name
-    operation["description"] += f"\n\nScope: `{scope.scope}`."
+    allows = load_declarations().scopes[scope.scope].allows
+    operation["description"] += f"\n\nScope: `{scope.scope}` ({allows})."
     operation["security"] = [{scope.scheme_name: [scope.scope]}]
     for parameter in operation.get("parameters", []):
         parameter["schema"] = without_null(parameter["schema"])
