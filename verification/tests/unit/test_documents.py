@@ -1,10 +1,14 @@
 """Indexes in the documents are complete: a page that is missing or was renamed shows here."""
 
+import ast
 import re
 from pathlib import Path
 
+import pytest
+
 CHECKOUT = Path(__file__).parents[3]
 DECISIONS = CHECKOUT / "docs/adr"
+GLOSSARY = CHECKOUT / "docs/glossary.md"
 
 RECORD = re.compile(
     r"# (?P<number>\d+)\. (?P<title>.+)\n\n"
@@ -45,3 +49,35 @@ def test_a_decision_is_in_a_file_of_its_title() -> None:
     pages = sorted(DECISIONS.glob("0*.md"))
 
     assert [page.name for page in pages] == [file_name(page) for page in pages]
+
+
+def defined_in(path: Path) -> set[str]:
+    """The classes, functions and constants of a Python module, or the tables of a SQL file."""
+    text = path.read_text()
+    if path.suffix == ".sql":
+        return set(re.findall(r"^CREATE TABLE (\w+)", text, re.MULTILINE))
+    names = set()
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign):
+            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            names.add(node.target.id)
+    return names
+
+
+TERMS = re.findall(r"^\| ([^|]+) \|.*\| ([^|]+) \|$", GLOSSARY.read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("term", "where"), [(term, where) for term, where in TERMS if term not in ("term", "---")]
+)
+def test_a_term_of_the_glossary_is_defined_in_the_file_it_names(term: str, where: str) -> None:
+    match = re.fullmatch(r"\[[\w.]+\]\(([^)]+)\)(?:: (`\w+`(?:, `\w+`)*))?", where)
+    assert match, f"{term}: a link to a file, and names that the file defines"
+
+    path = GLOSSARY.parent / match[1]
+
+    assert path.is_file()
+    assert set(re.findall(r"`(\w+)`", match[2] or "")) <= defined_in(path)
