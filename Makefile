@@ -26,74 +26,74 @@ TEST_WORKERS ?= 3
 	test check fmt lint types imports unit integration e2e e2e-compose e2e-cluster
 
 help: ## list the verbs
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 setup: ## install uv and all packages into this checkout
 	@$(PYTHON) scripts/setup.py
 
-fetch: setup ## download and build all that is ever needed, and make starts of Spark quicker
+fetch: setup ## download and build everything that is ever needed; Spark starts faster afterwards
 	@$(LOCAL_STACK) fetch --browser --jaeger
 
-up: setup ## start everything, and wait until it is ready
+up: setup ## start everything and wait until it is ready
 	@$(STACK) up
 
-compare: setup ## count the hours as Kafka Streams does, too, on port 8004
+compare: setup ## also count the hours as Kafka Streams does, on port 8004
 	@$(STACK) up --with analytics-faust
 
 down: setup ## stop everything
 	@$(STACK) down
 
-status: setup ## what runs, where, and why not
+status: setup ## what runs, on which address, and reasons of failures
 	@$(STACK) status
 
-logs: setup ## the last log lines; of one process with name=users-api
+logs: setup ## recent log lines; of one process with name=users-api
 	@$(STACK) logs $(name)
 
-# Nothing but the token goes to standard output, not even that something was installed.
-token: ## a token for calls: as=clerk, as=analyst, or as=user user=ID
+# Standard output is the token only; messages of the installation go to standard error.
+token: ## a bearer token: as=clerk, as=analyst, or as=user user=ID
 	@$(PYTHON) scripts/setup.py >&2
 	@$(STACK) token '$(as)' $(if $(user),--subject '$(user)')
 
 clean: setup ## stop everything and remove its data
 	@$(STACK) clean
 
-footprint: setup ## resident memory per process and in all
+footprint: setup ## resident memory per process and in total
 	@$(STACK) footprint
 
 demo: setup ## start everything, load the sample, show the answer
 	@HOMETOWN_JAEGER_WAIT_SECONDS=$(DEMO_JAEGER_WAIT_SECONDS) $(STACK) up
 	@$(VENV_PYTHON) -m scripts.demo
 
-load: setup ## realistic load with all totals checked: rate=50 seconds=60 users=200 items=40 seed=1
+load: setup ## realistic load with verified totals: rate=50 seconds=60 users=200 items=40 seed=1
 	@$(VENV_PYTHON) -m verification.load $(foreach option,seed rate seconds users items late gap, \
 		$(if $($(option)),--$(option) $($(option)))) $(args)
 
-rebuild-check: setup ## compare the read models with what the events make them
+rebuild-check: setup ## compare the read models with the events
 	@failed=0; for service in users orders; do \
 		$(STACK) run $$service rebuild --check || failed=1; done; exit $$failed
 
-rebuild: setup ## make the read models of a service anew from its events: name=users
+rebuild: setup ## rebuild the read models of a service from its events: name=users
 	@$(STACK) run $(or $(name),$(error name=users, or name=orders)) rebuild
 
-replay: setup ## publish a service's events anew, after its topics were lost: name=users
+replay: setup ## publish a service's events again after its topics were lost: name=users
 	@$(STACK) run --without $(or $(name),$(error name=users, or name=orders))-relay $(name) replay
 
-reprocess: setup ## make all cells anew beside the live ones, and compare; args=--switch, --roll-back, --drop
+reprocess: setup ## recompute all cells and compare with the live ones; args=--switch, --roll-back, --drop
 	@$(STACK) run analytics reprocess $(args)
 
-export: setup ## write final hours to Parquet files, those that changed; args="--to FOLDER"
+export: setup ## write changed final hours to Parquet files; args="--to FOLDER"
 	@$(STACK) run analytics export $(args)
 
-reconcile: setup ## are the final hours what the event stores say? args="--hours 24"
+reconcile: setup ## compare final hours with the event stores; args="--hours 24"
 	@$(STACK) run analytics reconcile $(args)
 
-rescale: setup ## split the state of the job into other shuffle partitions: partitions=4
+rescale: setup ## repartition the state of the job: partitions=4
 	@$(STACK) run --without analytics-job analytics rescale $(or $(partitions),$(error partitions=4))
 
-audit: setup ## does all reserved credit match the orders, to the cent?
+audit: setup ## verify that all reserved credit belongs to orders, to the cent
 	@$(VENV_PYTHON) -m verification.audit
 
-check-cells: setup ## do the hours match a plain query over all records of the topics?
+check-cells: setup ## compare the hours with a plain query over all records of the topics
 	@$(VENV_PYTHON) -m verification.differential.check_cells
 
 saga: setup ## 20,000 random interleavings of the credit saga; args="--interleavings 500"
@@ -102,61 +102,61 @@ saga: setup ## 20,000 random interleavings of the credit saga; args="--interleav
 differential: setup ## random histories through Spark, compared with a plain query; args="--seeds 3"
 	@$(VENV_PYTHON) -m verification.differential $(args)
 
-crashes: setup ## kill -9 around the commits of Spark: are the cells right? args="--seeds 3"
+crashes: setup ## kill -9 around the commits of Spark, then verify the cells; args="--seeds 3"
 	@$(VENV_PYTHON) -m verification.crashes $(args)
 
 stress: setup ## try to make the relay lose or reorder events; args="--seeds 3"
 	@$(VENV_PYTHON) -m verification.stress $(args)
 
-fuzz: setup ## call the APIs as their documents allow, and as they do not, 10 000 times; args="--seed 2"
+fuzz: setup ## 10,000 valid and invalid API calls, derived from the OpenAPI documents; args="--seed 2"
 	@$(VENV_PYTHON) -m verification.fuzz $(args)
 
-bench: setup ## measure delivery next to its limits and peers, 50 minutes; args="--quick"
+bench: setup ## measure next to limits and peers, 50 minutes; args="--quick"
 	@$(VENV_PYTHON) -m benchmarks delivery $(args)
 
-bench-analytics: setup ## measure analytics next to Kafka Streams, 30 minutes; args="--quick"
+bench-analytics: setup ## orders to cells, compared with Kafka Streams, 30 minutes; args="--quick"
 	@$(VENV_PYTHON) -m benchmarks analytics $(args)
 
-fmt: setup ## format the code, and repair what lint can repair
+fmt: setup ## format the code, and apply the fixes of lint
 	@$(VENV_PYTHON) -m ruff format .
 	@$(VENV_PYTHON) -m ruff check --fix .
 
-lint: setup ## format and lint, without changing anything
+lint: setup ## check format and lint without changing anything
 	@$(VENV_PYTHON) -m ruff format --check .
 	@$(VENV_PYTHON) -m ruff check .
 
 types: setup ## mypy, strict
 	@for part in $(PARTS); do $(VENV_PYTHON) -m mypy $$part || exit 1; done
 
-imports: setup ## which room may import which
+imports: setup ## check the direction of imports
 	@.venv/bin/lint-imports
 
-contracts: setup ## write the schemas and the AsyncAPI document of what the code says
+contracts: setup ## generate the schemas and the AsyncAPI document from the code
 	@$(VENV_PYTHON) -m contracts write
 
-contracts-check: setup ## does the code keep what was promised, and do the files say it?
+contracts-check: setup ## check compatibility with the last release, and that generated files are current
 	@$(VENV_PYTHON) -m contracts check
 
-contracts-release: setup ## promise what the code says from now on
+contracts-release: setup ## make the current contracts the promise of a release
 	@$(VENV_PYTHON) -m contracts release
 
-unit: setup ## tests that need no server
+unit: setup ## tests without servers
 	@$(VENV_PYTHON) -m pytest $(wildcard */tests/unit)
 
-integration: setup ## tests on a real PostgreSQL and a real Kafka of their own
+integration: setup ## tests on a PostgreSQL and a Kafka that they start
 	@$(VENV_PYTHON) -m pytest $(wildcard */tests/integration)
 
-e2e: setup ## tests on a whole stack of their own
+e2e: setup ## tests on a whole stack that they start
 	@$(VENV_PYTHON) -m pytest $(wildcard e2e-tests/test_*.py)
 
-e2e-compose: setup ## the same tests on a stack in containers, and those of containers alone
+e2e-compose: setup ## the same tests on a stack in containers, and those of containers only
 	@HOMETOWN_TEST_IN=containers $(VENV_PYTHON) -m pytest $(wildcard e2e-tests/test_*.py) \
 		e2e-tests/in_containers
 
 e2e-cluster: setup ## brokers and Spark's machines die in a cluster of containers
 	@HOMETOWN_TEST_IN=cluster $(VENV_PYTHON) -m pytest e2e-tests/in_cluster e2e-tests/test_hours.py
 
-check: lint types imports contracts-check unit ## all that takes less than a minute
+check: lint types imports contracts-check unit ## everything that takes less than a minute
 
 test: lint types imports contracts-check ## everything
 	@$(VENV_PYTHON) -m pytest -n $(TEST_WORKERS) --no-loadscope-reorder
