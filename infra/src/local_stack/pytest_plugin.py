@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -42,6 +43,10 @@ BROWSER_ARGUMENTS = (
 
 SHARED_BY = ("e2e-tests", "analytics-spark/tests/integration")
 """Folders whose tests share what is too large to have twice. They take longest and come first."""
+
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
+# No test fails because the machine was busy.
 
 REQUESTS_PER_SECOND_MAX = 1_000_000
 """More than a test can ask for."""
