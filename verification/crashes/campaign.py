@@ -22,6 +22,7 @@ import psutil
 import psycopg
 import pyarrow as pa
 
+from analytics_spark.job.failpoints import JobFailpoint
 from fetching import class_archive, jars
 from fetching.errors import Failure
 from fetching.settings import Settings
@@ -36,7 +37,6 @@ from local_stack.testing import new_database, throwaway_stack
 from shared.messaging import topics
 from shared.runtime import postgres
 from shared.runtime.brokers import Brokers
-from shared.runtime.failpoints import Failpoint
 from shared.runtime.progress import tell_in_place
 from test_support.analytics.running_job import empty_topics
 from verification.differential.history_trial import Outcome, compared, publish
@@ -59,9 +59,9 @@ READ_ORDER = "SELECT batch_id FROM batches ORDER BY committed_at, batch_id"
 
 
 class Blow(StrEnum):
-    JOB_BEFORE = Failpoint.BATCH_RECEIVED
-    JOB_INSIDE = Failpoint.CELLS_WRITTEN
-    JOB_AFTER = Failpoint.CELLS_COMMITTED
+    JOB_BEFORE = JobFailpoint.BATCH_RECEIVED
+    JOB_INSIDE = JobFailpoint.CELLS_WRITTEN
+    JOB_AFTER = JobFailpoint.CELLS_COMMITTED
     POSTGRES = "postgres"
     KAFKA = "kafka"
 

@@ -6,17 +6,18 @@ python mortal_job.py [STEP TIMES] [--without-epoch]
 import argparse
 import os
 import signal
+from enum import StrEnum
 
 from analytics_spark import __main__ as process
 from analytics_spark.job import sink
+from analytics_spark.job.failpoints import JobFailpoint
 from shared.runtime import failpoints, processes
-from shared.runtime.failpoints import Failpoint
 
 
-def die_at(step: Failpoint, times: int) -> None:
+def die_at(step: JobFailpoint, times: int) -> None:
     left = times
 
-    def hit(point: Failpoint) -> None:
+    def hit(point: StrEnum) -> None:
         nonlocal left
         left -= point is step
         if left == 0:
@@ -33,7 +34,7 @@ def forget_epochs() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("step", type=Failpoint, nargs="?")
+    parser.add_argument("step", type=JobFailpoint, nargs="?")
     parser.add_argument("times", type=int, nargs="?", default=1)
     parser.add_argument("--without-epoch", action="store_true")
     arguments = parser.parse_args()

@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from enum import StrEnum
 from uuid import UUID
 
 import asyncpg
@@ -58,7 +59,7 @@ class Killed(BaseException):
 def kill_at(deadly: Failpoint | None) -> Iterator[None]:
     """A process that reaches that failpoint inside the block dies there."""
 
-    def hit(point: Failpoint) -> None:
+    def hit(point: StrEnum) -> None:
         if point is deadly:
             raise Killed
 

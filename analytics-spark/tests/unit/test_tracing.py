@@ -42,9 +42,9 @@ def test_a_counted_order_is_a_span_in_its_own_trace(spans: InMemorySpanExporter)
     assert order.parent.span_id == 1
     assert [link.context.trace_id for link in order.links] == [batch.context.trace_id]
     assert order.attributes == {
-        telemetry.ORDER_ID: "order 1",
-        telemetry.CELL: "2016-11-11T00:00:00Z",
-        telemetry.BATCH_ID: 7,
+        tracing.ORDER_ID: "order 1",
+        tracing.CELL: "2016-11-11T00:00:00Z",
+        tracing.BATCH_ID: 7,
     }
 
 

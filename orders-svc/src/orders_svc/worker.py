@@ -14,10 +14,10 @@ from orders_svc.order import contract, publications, summaries
 from orders_svc.order.commands import ConfirmOrder, OrderCommand, RejectOrder
 from orders_svc.order.order import ORDER, TIMED_OUT
 from orders_svc.read_models import READ_MODELS
+from orders_svc.tracing import ORDER_ID
 from shared.eventsourcing.handler import handle, react
 from shared.inbox.consumer import TRANSIENT, Consumer, DeadLetterWriter, Reactions, reactions_of
 from shared.messaging.messages import Message, Metadata
-from shared.runtime import telemetry
 from shared.runtime.identifiers import new_id
 from shared.runtime.postgres import Connection
 
@@ -34,7 +34,7 @@ def create_consumer(resources: Resources, write_dead_letter: DeadLetterWriter) -
 
     async def decide_on_credit(connection: Connection, message: Message) -> None:
         answer = user_messages.CODEC.read(message)
-        trace.get_current_span().set_attribute(telemetry.ORDER_ID, str(answer.order_id))
+        trace.get_current_span().set_attribute(ORDER_ID, str(answer.order_id))
         command: OrderCommand
         match answer:
             case user_messages.CreditReserved():

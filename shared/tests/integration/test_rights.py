@@ -18,7 +18,7 @@ from shared.outbox import lease, outbox
 from shared.outbox.outbox import Snapshot
 from shared.projections import rebuild
 from shared.projections.read_models import ReadModel
-from shared.runtime import postgres
+from shared.runtime import postgres, rights
 from shared.runtime.identifiers import new_id
 from shared.runtime.postgres import Connection
 from shared.runtime.relay_notifier import RelayNotifier
@@ -165,6 +165,15 @@ async def test_a_reader_of_facts_reads_them_and_nothing_else(
     for statement in NOT_FOR_A_READER:
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
             await reader.execute(statement)
+
+
+async def test_rights_on_a_table_that_is_not_there_are_refused(own: Own) -> None:
+    """A misspelt name would leave the table with the usual rights."""
+    connection = await asyncpg.connect(own.owner)
+    for grant in (rights.grant, rights.grant_reading):
+        with pytest.raises(rights.UnknownTable, match="for evnets: no such table"):
+            await grant(connection, own.name, {"evnets": "SELECT"})
+    await connection.close()
 
 
 async def test_another_service_s_database_is_closed(own: Own) -> None:

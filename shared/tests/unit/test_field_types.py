@@ -3,16 +3,13 @@
 from typing import Annotated, Any
 from uuid import UUID
 
-import jsonschema_rs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import AwareDatetime, StringConstraints, TypeAdapter, ValidationError
+from pydantic import AwareDatetime, StringConstraints
 
-from shared.web.field_types import Hour, Id, Instant, Label, Money, PastInstant, PlaceName
-
-NEIGHBOURS = "0123456789abcfTtZz:.+-_ {}\n\t\x00\x85\u2003\u3000\u0661ß"
-"""Characters that libraries take for others, or leave out."""
+from shared.web.field_types import Id, Instant, Label, Money, PastInstant, PlaceName
+from test_support.field_types import accepts, says, values_near
 
 FORMS = {
     "money": (Money, "5388.88"),
@@ -21,31 +18,7 @@ FORMS = {
     "id": (Id, "01936f2a-7b00-7000-8000-000000000001"),
     "instant": (Instant, "2016-02-28T23:59:59.999+08:00"),
     "past instant": (PastInstant, "2016-11-11T00:00:00Z"),
-    "hour": (Hour, "2016-11-11T00:00:00Z"),
 }
-
-
-@st.composite
-def near(draw: st.DrawFn, text: str) -> str:
-    """A text that is some characters away from another one."""
-    for _ in range(draw(st.integers(0, 3))):
-        at = draw(st.integers(0, len(text)))
-        kept = at + draw(st.integers(0, 2))
-        text = text[:at] + draw(st.text(NEIGHBOURS, max_size=2)) + text[kept:]
-    return text
-
-
-def accepts(form: Any, value: object) -> bool:
-    try:
-        TypeAdapter(form).validate_python(value)
-    except ValidationError:
-        return False
-    return True
-
-
-def says(form: Any, value: object) -> bool:
-    schema = TypeAdapter(form).json_schema()
-    return jsonschema_rs.Draft202012Validator(schema, validate_formats=True).is_valid(value)
 
 
 # JSON Schema has no word for "not in the future"; the description says it.
@@ -53,7 +26,7 @@ def says(form: Any, value: object) -> bool:
 @given(data=st.data())
 def test_a_form_accepts_what_its_schema_says(name: str, data: st.DataObject) -> None:
     form, text = FORMS[name]
-    value = data.draw(near(text) | st.text(max_size=40) | st.integers() | st.floats() | st.none())
+    value = data.draw(values_near(text))
 
     assert accepts(form, value) == says(form, value)
 

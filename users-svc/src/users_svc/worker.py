@@ -7,7 +7,6 @@ from opentelemetry import trace
 from shared.eventsourcing.handler import react
 from shared.inbox.consumer import Consumer, DeadLetterWriter, Reactions, reactions_of
 from shared.messaging.messages import Message
-from shared.runtime import telemetry
 from shared.runtime.postgres import Connection
 from users_svc import confirmed_orders, order_credit, order_messages
 from users_svc.bootstrap import Resources
@@ -17,13 +16,16 @@ from users_svc.user import USER
 
 NAME = order_credit.CONSUMER
 
+ORDER_ID = "app.order.id"
+"""The attribute of a span that shows which order it is about."""
+
 
 def create_consumer(resources: Resources, write_dead_letter: DeadLetterWriter) -> Consumer:
     """The reactions of users-svc, by topic and message type."""
 
     async def reserve(connection: Connection, message: Message) -> None:
         order = order_messages.PLACED.read(message)
-        trace.get_current_span().set_attribute(telemetry.ORDER_ID, str(order.order_id))
+        trace.get_current_span().set_attribute(ORDER_ID, str(order.order_id))
         command = ReserveCredit(user_id=order.user_id, order_id=order.order_id, amount=order.amount)
         await take_effect(connection, order.user_id, command, message)
 
@@ -33,7 +35,7 @@ def create_consumer(resources: Resources, write_dead_letter: DeadLetterWriter) -
 
     async def release(connection: Connection, message: Message) -> None:
         order = order_messages.DECIDED.read(message)
-        trace.get_current_span().set_attribute(telemetry.ORDER_ID, str(order.order_id))
+        trace.get_current_span().set_attribute(ORDER_ID, str(order.order_id))
         await confirmed_orders.remove(connection, order.user_id, order.order_id)
         command = ReleaseCredit(order_id=order.order_id)
         await take_effect(connection, order.user_id, command, message)

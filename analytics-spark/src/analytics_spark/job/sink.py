@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame
 from analytics_spark.job import generations, tracing
 from analytics_spark.job.batch import EPOCH, Batch, batch_of
 from analytics_spark.job.checkpoint import Checkpoint
+from analytics_spark.job.failpoints import JobFailpoint
 from analytics_spark.job.generations import FIRST, Generation
 from shared.runtime import failpoints, telemetry
-from shared.runtime.failpoints import Failpoint
 
 BATCHES_KEPT_MAX = 100_000
 """Rows of history for each query: half a day of batches without a pause."""
@@ -108,7 +108,7 @@ def sink_into(
         began_at = time.time_ns()
         # One action only: a second one would run the operator again, on its state of before.
         batch = batch_of(frame.collect(), batch_id, checkpoint, buckets)
-        failpoints.hit(Failpoint.BATCH_RECEIVED)
+        failpoints.hit(JobFailpoint.BATCH_RECEIVED)
         if batch.bad_records.num_rows:
             write_dead_letter(batch.bad_records)
         merge(connection, batch, began_at, generation)
@@ -164,8 +164,8 @@ def apply(
             add_deltas(cursor, batch.deltas)
         cursor.execute(FORGET_BATCHES, values)
         cursor.execute(INSERT_BATCH, values | {"milliseconds": milliseconds_since(began_at)})
-        failpoints.hit(Failpoint.CELLS_WRITTEN)
-    failpoints.hit(Failpoint.CELLS_COMMITTED)
+        failpoints.hit(JobFailpoint.CELLS_WRITTEN)
+    failpoints.hit(JobFailpoint.CELLS_COMMITTED)
     return True
 
 

@@ -11,6 +11,10 @@ from opentelemetry.trace import Link, Span, SpanKind
 
 from shared.runtime import telemetry
 
+BATCH_ID = "app.spark.batch_id"
+CELL = "app.cell"
+ORDER_ID = "app.order.id"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampledOrder:
@@ -37,7 +41,7 @@ def batch_span(
         start_time=began_at,
         links=[telemetry.link_to(order.traceparent) for order in orders[: telemetry.LINKS_MAX]],
         attributes={
-            telemetry.BATCH_ID: batch_id,
+            BATCH_ID: batch_id,
             telemetry.MESSAGING_SYSTEM: "kafka",
             telemetry.MESSAGING_OPERATION_TYPE: "process",
         },
@@ -59,8 +63,8 @@ def record_counted(batch_id: int, orders: Sequence[SampledOrder], batch: Span) -
             kind=SpanKind.CONSUMER,
             links=[Link(batch.get_span_context())],
             attributes={
-                telemetry.ORDER_ID: order.order_id,
-                telemetry.CELL: order.hour.strftime("%Y-%m-%dT%H:%M:%SZ"),
-                telemetry.BATCH_ID: batch_id,
+                ORDER_ID: order.order_id,
+                CELL: order.hour.strftime("%Y-%m-%dT%H:%M:%SZ"),
+                BATCH_ID: batch_id,
             },
         ).end()

@@ -117,7 +117,8 @@ async def grant(settings: JobSettings) -> None:
         return
     connection = await asyncpg.connect(settings.database_dsn)
     try:
-        await rights.grant(connection, settings.database_service_role)
+        declared = rights.load_rights(["analytics_spark"])
+        await rights.grant(connection, settings.database_service_role, declared.service)
     finally:
         await connection.close()
 

@@ -34,6 +34,7 @@ from analytics_spark.serving.chart import (
     written,
 )
 from analytics_spark.serving.dependencies import FeedSlot, ResourcesDep
+from analytics_spark.serving.field_types import Hour
 from analytics_spark.serving.hour_queries import (
     HOUR,
     Epoch,
@@ -43,7 +44,6 @@ from analytics_spark.serving.hour_queries import (
     lag,
 )
 from shared.runtime.postgres import Connection
-from shared.web.field_types import Hour
 from shared.web.limits import Rates
 
 HOURS_SHOWN_MIN = 12

@@ -34,12 +34,12 @@ from orders_svc.order.schemas import (
     order_response,
 )
 from orders_svc.service_clients import ServiceClients
+from orders_svc.tracing import ORDER_ID
 from shared.eventsourcing import event_log
 from shared.eventsourcing.errors import NotFound, StaleRead
 from shared.eventsourcing.event_log import EventPage
 from shared.eventsourcing.handler import ATTEMPTS_MAX, Outcome, load
 from shared.messaging.messages import StoredResponse
-from shared.runtime import telemetry
 from shared.runtime.identifiers import new_id
 from shared.web.auth import NOT_YOURS, Caller, require_scope
 from shared.web.field_types import Id, Version
@@ -85,7 +85,7 @@ async def place_order(caller: Writer, body: PlaceOrderRequest, request: Request)
     # Called here: to find them for us takes the framework a twentieth of this request's time.
     service, call = await resources_of(request), await read_write_request(request)
     order_id = new_id()
-    trace.get_current_span().set_attribute(telemetry.ORDER_ID, str(order_id))
+    trace.get_current_span().set_attribute(ORDER_ID, str(order_id))
     wanted = {line.item_id for line in body.lines}
 
     def placed(outcome: Outcome[Order | None]) -> StoredResponse:
@@ -210,7 +210,7 @@ async def cancel_order(
     service: ResourcesDep,
 ) -> Response:
     """Cancel an order: it counts no more, and the credit it reserved is released."""
-    trace.get_current_span().set_attribute(telemetry.ORDER_ID, str(order_id))
+    trace.get_current_span().set_attribute(ORDER_ID, str(order_id))
     if caller.is_limited:
         await own_order(service, caller, order_id)
 

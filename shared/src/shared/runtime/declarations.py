@@ -51,7 +51,7 @@ class Process:
     notifies: bool = False
     """Whether its commits notify the relay of its service (RELAY_ADDRESS)."""
     calls: tuple[str, ...] = ()
-    """Services whose API it calls (for example USERS_URL for `users`)."""
+    """Services whose API it calls; it gets the address of `notes` as NOTES_URL."""
     needs: tuple[str, ...] = ()
     """What only some processes get; `local_stack.needs` has all words."""
     settings: tuple[str, ...] = ()

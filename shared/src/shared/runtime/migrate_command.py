@@ -4,7 +4,7 @@ import sys
 
 from shared.runtime import postgres
 from shared.runtime.postgres import ChangedMigration
-from shared.runtime.rights import NoSuchRole
+from shared.runtime.rights import NoSuchRole, UnknownTable
 from shared.runtime.settings import Settings
 
 
@@ -21,6 +21,6 @@ async def run(settings: Settings, *packages: str) -> None:
             service_role=settings.database_service_role,
             reader_role=settings.database_reader_role,
         )
-    except (ChangedMigration, NoSuchRole) as error:
+    except (ChangedMigration, NoSuchRole, UnknownTable) as error:
         sys.exit(f"hometown: {error}")
     sys.stdout.write("".join(f"applied {name}\n" for name in applied))

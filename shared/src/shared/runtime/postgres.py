@@ -133,7 +133,7 @@ async def migrate(
     service_role: str | None = None,
     reader_role: str | None = None,
 ) -> list[str]:
-    """Apply what is missing of the packages' `migrations/*.sql`, in order; give the names applied.
+    """Apply what is missing of the packages' `migrations/*.sql`, in order; return their names.
 
     `dsn` is the owner's. `service_role` gets its rights on all tables then, and `reader_role` the
     right to read facts, see `rights`. Safe to repeat and to run twice at once. Each file is one
@@ -141,9 +141,10 @@ async def migrate(
 
     Raises:
         ChangedMigration: a file is not what was applied before; nothing was done.
-        rights.NoSuchRole: there is no such role.
+        rights.NoSuchRole, rights.UnknownTable: no rights were granted.
     """
     migrations = [each for package in packages for each in migrations_of(package)]
+    table_rights = rights.load_rights(packages)
     connection = await asyncpg.connect(dsn, timeout=CONNECT_TIMEOUT_SECONDS)
     try:
         await connection.execute(f"SET lock_timeout = '{MIGRATION_LOCK_TIMEOUT_SECONDS}s'")
@@ -152,9 +153,9 @@ async def migrate(
         for migration in missing:
             await apply(connection, migration)
         if service_role is not None:
-            await rights.grant(connection, service_role)
+            await rights.grant(connection, service_role, table_rights.service)
         if reader_role is not None:
-            await rights.grant_reading(connection, reader_role)
+            await rights.grant_reading(connection, reader_role, table_rights.reader)
     finally:
         await connection.close()
     return [migration.name for migration in missing]

@@ -26,12 +26,9 @@ MESSAGING_KEY = "messaging.kafka.message.key"
 MESSAGING_OFFSET = "messaging.kafka.offset"
 MESSAGING_MESSAGE_ID = "messaging.message.id"
 MESSAGING_BATCH_COUNT = "messaging.batch.message_count"
-ORDER_ID = "app.order.id"
 EVENT_TYPE = "app.event.type"
 STREAM_ID = "app.stream.id"
 STREAM_VERSION = "app.stream.version"
-CELL = "app.cell"
-BATCH_ID = "app.spark.batch_id"
 
 LINKS_MAX = 64
 """Links on one batch span; the SDK itself would keep 128."""
@@ -50,7 +47,7 @@ def configure(service_name: str, otlp_endpoint: str | None) -> TracerProvider:
     """Set the tracer provider of this process.
 
     Args:
-        service_name: the name that Jaeger shows, e.g. `orders-api`.
+        service_name: the name that Jaeger shows, e.g. `notes-api`.
         otlp_endpoint: base address of an OTLP/HTTP receiver. With None no trace is recorded, and
             trace context still travels. With one, OTEL_TRACES_SAMPLER says which are.
 

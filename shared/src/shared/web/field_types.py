@@ -36,7 +36,6 @@ OFFSET_FORM = r"(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
 INSTANT_FORM = (
     rf"{DATE_FORM}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{{1,9}})?{OFFSET_FORM}"
 )
-HOUR_FORM = rf"{DATE_FORM}T([01][0-9]|2[0-3]):00:00(\.0{{1,9}})?(Z|[+-]([01][0-9]|2[0-3]):00)"
 
 ID_FORM = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
@@ -141,11 +140,6 @@ PastInstant = Annotated[
         INSTANT_FORM,
         f"From 1970 on; at most {FUTURE_MAX.seconds // 60} minutes ahead of the service's clock.",
     ),
-]
-Hour = Annotated[
-    Instant,
-    BeforeValidator(written_as(HOUR_FORM, "2016-11-11T00:00:00Z")),
-    instant_schema(HOUR_FORM, "The beginning of an hour, in the years 1970 to 2199."),
 ]
 Version = Annotated[int, Field(ge=0, le=VERSION_MAX)]
 """The version of a stream; 0 before its first event."""

@@ -1,0 +1,3 @@
+"""Attributes of spans that only this service sets."""
+
+ORDER_ID = "app.order.id"
