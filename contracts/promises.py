@@ -1,24 +1,15 @@
-"""What each service says on its topics, and what each reader reads there: the one list of both."""
+"""What each service publishes on its topics and what each reader reads there, as declared."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
-import orders_svc.item.contract
-import orders_svc.item.events
-import orders_svc.order.contract
-import orders_svc.order.events
-import orders_svc.read_models
-import orders_svc.user_messages
-import orders_svc.worker
-import users_svc.contract
-import users_svc.events
-import users_svc.order_messages
-import users_svc.read_models
-import users_svc.worker
-from analytics_faust import messages as by_arrival
 from analytics_spark.job import topics as analytics
 from shared.eventsourcing.codec import Codec
 from shared.projections.read_models import ReadModel
+from shared.runtime.declarations import Declarations, Service, load_declarations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,29 +33,22 @@ class View:
     codec: Codec[Any]
 
 
-CONTRACTS = (
-    Contract(
-        service="users-svc",
-        topic=users_svc.contract.TOPIC,
-        key="user_id",
-        public=users_svc.contract.CODEC,
-        private=users_svc.events.CODEC,
-    ),
-    Contract(
-        service="orders-svc",
-        topic=orders_svc.item.contract.TOPIC,
-        key="item_id",
-        public=orders_svc.item.contract.CODEC,
-        private=orders_svc.item.events.CODEC,
-    ),
-    Contract(
-        service="orders-svc",
-        topic=orders_svc.order.contract.TOPIC,
-        key="user_id",
-        public=orders_svc.order.contract.CODEC,
-        private=orders_svc.order.events.CODEC,
-    ),
-)
+def declared_contracts(declarations: Declarations) -> tuple[Contract, ...]:
+    """One for each topic: the classes of its module, and those of the `events` next to it."""
+    return tuple(
+        Contract(
+            service=service.folder,
+            topic=topic.name,
+            key=topic.key,
+            public=import_module(topic.contract).CODEC,
+            private=import_module(f"{topic.contract.rpartition('.')[0]}.events").CODEC,
+        )
+        for service in declarations.services
+        for topic in service.topics.values()
+    )
+
+
+CONTRACTS = declared_contracts(load_declarations())
 
 CONTRACT_ON = {contract.topic: contract for contract in CONTRACTS}
 
@@ -80,18 +64,28 @@ def own_view(reader: str, model: ReadModel) -> View:
     return View(reader=reader, topic=model.topic, types=model.types, codec=codec)
 
 
-USERS_WORKER, ORDERS_WORKER = users_svc.worker.NAME, orders_svc.worker.NAME
-FAUST_READER = "analytics-faust"
+def declared_views(declarations: Declarations) -> Iterator[View]:
+    """The views of other services' topics (`VIEWS` of the declared modules)."""
+    for process in declarations.processes:
+        for module in process.views:
+            for topic, codec in import_module(module).VIEWS:
+                yield view(process.name, topic, codec)
+
+
+def views_of_read_models(service: Service) -> Iterator[View]:
+    """What the read models of a service follow; the process that reads the topic fills them."""
+    module = f"{service.package}.read_models"
+    if find_spec(module) is None:
+        return
+    for process in service.processes.values():
+        for model in import_module(module).READ_MODELS:
+            if model.topic in process.reads:
+                yield own_view(process.name, model)
+
 
 VIEWS = (
-    view(USERS_WORKER, users_svc.order_messages.TOPIC, users_svc.order_messages.PLACED),
-    view(USERS_WORKER, users_svc.order_messages.TOPIC, users_svc.order_messages.DECIDED),
-    view(ORDERS_WORKER, orders_svc.user_messages.TOPIC, orders_svc.user_messages.CODEC),
-    view(FAUST_READER, by_arrival.USERS, by_arrival.USER_FACTS),
-    view(FAUST_READER, by_arrival.ITEMS, by_arrival.ITEM_FACTS),
-    view(FAUST_READER, by_arrival.ORDERS, by_arrival.ORDER_FACTS),
-    *(own_view(USERS_WORKER, model) for model in users_svc.read_models.READ_MODELS),
-    *(own_view(ORDERS_WORKER, model) for model in orders_svc.read_models.READ_MODELS),
+    *declared_views(load_declarations()),
+    *(each for service in load_declarations().services for each in views_of_read_models(service)),
 )
 
 SPARK_READER = "analytics-job"

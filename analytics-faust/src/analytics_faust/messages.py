@@ -67,3 +67,5 @@ ITEM_FACTS: Codec[ItemComes] = Codec({"item-listed": ItemComes, "item-origin-cor
 ORDER_FACTS: Codec[Order] = Codec(
     {"order-confirmed": OrderConfirmed, "order-cancelled": OrderCancelled}
 )
+
+VIEWS = ((USERS, USER_FACTS), (ITEMS, ITEM_FACTS), (ORDERS, ORDER_FACTS))

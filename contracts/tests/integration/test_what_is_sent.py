@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator, FormatChecker, ValidationError
 import orders_svc.worker
 import users_svc.worker
 from contracts.contract_files import ROOT
-from contracts.promises import CONTRACT_ON, CONTRACTS, ORDERS_WORKER, USERS_WORKER, types_read
+from contracts.promises import CONTRACT_ON, CONTRACTS, types_read
 from orders_svc.bootstrap import Resources as Orders
 from shared.inbox.consumer import Consumer
 from shared.messaging.records import IncomingRecord
@@ -135,8 +135,8 @@ async def test_the_views_are_all_that_the_workers_react_to(users: Users, orders:
     read = types_read()
 
     for worker, name in (
-        (users_worker(users), USERS_WORKER),
-        (orders_worker(orders), ORDERS_WORKER),
+        (users_worker(users), users_svc.worker.NAME),
+        (orders_worker(orders), orders_svc.worker.NAME),
     ):
         assert worker.name == name
         assert {(name, topic): frozenset(types) for topic, types in worker.wanted.items()} == {

@@ -10,10 +10,12 @@ import pytest
 
 from analytics_spark.job.topics import USERS
 from contracts import views
-from contracts.promises import ORDERS_WORKER, SPARK_READER, VIEWS, types_read, view
+from contracts.promises import SPARK_READER, VIEWS, types_read, view
 from contracts.views import misread_by, misread_by_spark, misreadings
 from shared.eventsourcing.codec import Codec
 from shared.messaging.topics import TOPICS
+
+ORDERS_WORKER = "orders-worker"
 
 
 def test_every_reader_asks_for_what_the_contract_has() -> None:

@@ -24,3 +24,5 @@ CreditAnswer = CreditReserved | CreditRefused
 CODEC: Codec[CreditAnswer] = Codec(
     {"credit-reserved": CreditReserved, "credit-refused": CreditRefused}
 )
+
+VIEWS = ((TOPIC, CODEC),)

@@ -29,6 +29,7 @@ event_store = true
 
 [topics."notes.v1"]
 partitions = 2
+key = "note_id"
 contract = "notes_svc.contract"
 types = ["note-written"]
 

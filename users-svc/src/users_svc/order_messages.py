@@ -32,3 +32,5 @@ DECIDED: Codec[OrderDecided] = Codec(
         "order-cancelled": OrderDecided,
     }
 )
+
+VIEWS = ((TOPIC, PLACED), (TOPIC, DECIDED))

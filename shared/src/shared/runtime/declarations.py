@@ -59,6 +59,8 @@ class Process:
     writes: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
     """Topics; each that it reads has a dead letter topic for it."""
+    views: tuple[str, ...] = ()
+    """Modules whose VIEWS are pairs: a topic of another service, and the codec that reads it."""
     describes: tuple[str, ...] = ()
     """Topics of which it asks for the ends and nothing else."""
 
@@ -93,8 +95,10 @@ class Topic:
     name: str
     partitions: int = Field(ge=1)
     types: tuple[str, ...]
+    key: str
+    """The field of each event that is the key of its record."""
     contract: str
-    """The module with the classes of these types."""
+    """The module whose CODEC has the classes of these types; next to it is the module `events`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
