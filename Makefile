@@ -13,8 +13,9 @@ STACK := $(VENV_PYTHON) -m $(patsubst processes,local_stack,$(in:cluster=contain
 ifeq ($(in),cluster)
 export COMPOSE_FILE := docker-compose.cluster.yml
 endif
-PARTS := shared users-svc orders-svc analytics-spark analytics-faust infra contracts benchmarks \
-	verification test_support e2e-tests scripts
+# Folders with a package of their own, and the packages at the top.
+PARTS := $(patsubst %/pyproject.toml,%,$(wildcard */pyproject.toml)) \
+	$(patsubst %/__init__.py,%,$(wildcard */__init__.py)) e2e-tests
 DEMO_JAEGER_WAIT_SECONDS ?= 60
 TEST_WORKERS ?= 3
 
@@ -69,14 +70,14 @@ load: setup ## realistic load with verified totals: rate=50 seconds=60 users=200
 		$(if $($(option)),--$(option) $($(option)))) $(args)
 
 rebuild-check: setup ## compare the read models with the events
-	@failed=0; for service in users orders; do \
+	@failed=0; for service in $$($(VENV_PYTHON) -m shared.runtime.declarations); do \
 		$(STACK) run $$service rebuild --check || failed=1; done; exit $$failed
 
 rebuild: setup ## rebuild the read models of a service from its events: name=users
-	@$(STACK) run $(or $(name),$(error name=users, or name=orders)) rebuild
+	@$(STACK) run $(or $(name),$(error name=SERVICE is missing, such as name=users)) rebuild
 
 replay: setup ## publish a service's events again after its topics were lost: name=users
-	@$(STACK) run --without $(or $(name),$(error name=users, or name=orders))-relay $(name) replay
+	@$(STACK) run --without $(or $(name),$(error name=SERVICE is missing, such as name=users))-relay $(name) replay
 
 reprocess: setup ## recompute all cells and compare with the live ones; args=--switch, --roll-back, --drop
 	@$(STACK) run analytics reprocess $(args)
@@ -129,7 +130,7 @@ types: setup ## mypy, strict
 	@for part in $(PARTS); do $(VENV_PYTHON) -m mypy $$part || exit 1; done
 
 imports: setup ## check the direction of imports
-	@.venv/bin/lint-imports
+	@$(VENV_PYTHON) -m scripts.check_imports
 
 contracts: setup ## generate the schemas and the AsyncAPI document from the code
 	@$(VENV_PYTHON) -m contracts write

@@ -20,7 +20,9 @@ DEADLINE_SECONDS = 60
 
 def read_layers() -> list[list[str]]:
     """The rooms of each layer, the highest layer first."""
-    settings = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    settings = tomllib.loads((CHECKOUT / "shared/pyproject.toml").read_text())["tool"][
+        "importlinter"
+    ]
     [contract] = [each for each in settings["contracts"] if each["name"] == CONTRACT]
     return [layer.split(" | ") for layer in contract["layers"]]
 
@@ -93,7 +95,7 @@ def test_the_card_of_a_room_names_files_that_exist(room: str) -> None:
 def test_an_import_upwards_is_refused(tmp_path: Path, module: str, offence: str) -> None:
     """The negative control; between rooms of one layer as well, and so is a room without place."""
     shutil.copytree(CHECKOUT / "shared/src", tmp_path / "src")
-    shutil.copy(CHECKOUT / "pyproject.toml", tmp_path)
+    shutil.copy(CHECKOUT / "shared/pyproject.toml", tmp_path)
     with (tmp_path / "src/shared" / module).open("a") as file:
         file.write(f"\n{offence}\n")
 

@@ -1,9 +1,11 @@
 """What the services declare, each in its `service.toml`: processes, topics, database, scopes.
 
 All that lists services, topics or scopes reads it from here.
+`python -m shared.runtime.declarations` prints the names of the services with an event store.
 """
 
 import os
+import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -298,3 +300,7 @@ def dangling(declarations: Declarations, service: Service, process: Process) -> 
             yield f"{process.name} calls {name}, and no service of that name has a process {API}"
     if process.notifies and RELAY not in service.processes:
         yield f"{process.name} notifies a relay, and its service has no process {RELAY}"
+
+
+if __name__ == "__main__":
+    sys.stdout.write("".join(f"{name}\n" for name in load_declarations().event_stores))

@@ -1,0 +1,67 @@
+"""`make imports`: which package can import which, and which module of a package.
+
+Rules between the services follow from their declarations. Rules within a folder are in its own
+pyproject.toml, under `[tool.importlinter]`.
+"""
+
+import json
+import pathlib
+import sys
+import tempfile
+import tomllib
+from collections.abc import Sequence
+
+from importlinter.cli import lint_imports
+
+from shared.runtime.declarations import load_declarations
+
+CHECKOUT = pathlib.Path(__file__).resolve().parents[1]
+
+
+def main() -> int:
+    """0 if every import is allowed, 1 if not; import-linter prints which one is forbidden."""
+    services = [service.package for service in load_declarations().services]
+    with tempfile.TemporaryDirectory() as folder:
+        rules = pathlib.Path(folder, "importlinter.toml")
+        rules.write_text(rules_between(services, stack_packages()))
+        configs = [rules, *sorted(filter(has_rules, CHECKOUT.glob("*/pyproject.toml")))]
+        failed = [config for config in configs if lint_imports(str(config), no_logo=True)]
+    return 1 if failed else 0
+
+
+def stack_packages() -> list[str]:
+    infra = tomllib.loads((CHECKOUT / "infra/pyproject.toml").read_text())
+    return list(infra["tool"]["uv"]["build-backend"]["module-name"])
+
+
+def has_rules(path: pathlib.Path) -> bool:
+    return "importlinter" in tomllib.loads(path.read_text()).get("tool", {})
+
+
+def rules_between(services: Sequence[str], stack: Sequence[str]) -> str:
+    """The configuration of import-linter for the rules between packages."""
+    return f"""
+[tool.importlinter]
+root_packages = {json.dumps(["shared", *services, *stack])}
+
+[[tool.importlinter.contracts]]
+name = "No service knows another one"
+type = "independence"
+modules = {json.dumps(services)}
+
+[[tool.importlinter.contracts]]
+name = "What is shared knows no service"
+type = "forbidden"
+source_modules = ["shared"]
+forbidden_modules = {json.dumps([*services, *stack])}
+
+[[tool.importlinter.contracts]]
+name = "The stack runs services, it does not import them"
+type = "forbidden"
+source_modules = {json.dumps(stack)}
+forbidden_modules = {json.dumps(services)}
+"""
+
+
+if __name__ == "__main__":
+    sys.exit(main())
