@@ -8,7 +8,8 @@ import pytest
 
 from shared.eventsourcing.decider import Decider
 from shared.eventsourcing.errors import VersionConflict
-from shared.eventsourcing.handler import handle
+from shared.eventsourcing.handler import Outcome, handle, handle_request
+from shared.messaging.messages import IdempotencyKey, StoredResponse
 from shared.runtime.identifiers import new_id
 from test_support.counter.counter import Counted, counted, some_metadata, store_of
 
@@ -59,3 +60,24 @@ async def test_a_stream_wrongly_called_new_at_version_0_is_a_conflict(pool: asyn
         )
 
     assert [each.event.number for each in await store.read(counter)] == [7]
+
+
+async def test_the_response_to_a_request_is_made_once_and_stored_as_it_is_returned(
+    pool: asyncpg.Pool,
+) -> None:
+    store, counter = store_of(pool), new_id()
+    made: list[StoredResponse] = []
+
+    def make_response(outcome: Outcome[int]) -> StoredResponse:
+        made.append(StoredResponse(status=201, headers={}, body=b"%d" % outcome.state))
+        return made[-1]
+
+    for key in (None, IdempotencyKey(scope="test", key="k", fingerprint=b"f")):
+        response = await handle_request(
+            store, COUNTER, counter, counter, make_response, metadata=some_metadata(), key=key
+        )
+        assert response is made[-1]
+
+    assert [response.body for response in made] == [b"1", b"2"]
+    stored = await pool.fetch("SELECT body FROM idempotency_keys")
+    assert [row["body"] for row in stored] == [b"2"]

@@ -1,6 +1,6 @@
-"""From a command to recorded events: load, decide, append; decide again if somebody was first."""
+"""From a command to recorded events: load, decide, append; again after a lost race."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 from uuid import UUID
@@ -13,6 +13,7 @@ from shared.messaging.messages import IdempotencyKey, Metadata, StoredResponse
 C = TypeVar("C")
 S = TypeVar("S")
 E = TypeVar("E")
+R = TypeVar("R")
 
 ATTEMPTS_MAX = 5
 """Decisions on one command before a conflict is given up; each lost race means another one won."""
@@ -24,14 +25,6 @@ class Outcome(Generic[S]):
 
     state: S
     version: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RepeatableAnswer(Generic[S]):
-    """The answer to store under an idempotency key, made of the outcome."""
-
-    key: IdempotencyKey
-    make: Callable[[Outcome[S]], StoredResponse]
 
 
 async def load(store: EventStore[E], decider: Decider[C, S, E], stream_id: UUID) -> Outcome[S]:
@@ -54,45 +47,87 @@ async def handle(
     *,
     metadata: Metadata,
     expected_version: int | None = None,
-    answer: RepeatableAnswer[S] | None = None,
     is_new: bool = False,
-    read_versions: Mapping[UUID, int] | None = None,
 ) -> Outcome[S]:
     """Decide a command on the current state and record what follows.
 
     Without `expected_version` a lost race is decided again, at most ATTEMPTS_MAX times. A stream
-    that `is_new`, because its id was just made, is not looked for first: the append would see.
-    `read_versions` are the versions of other streams that the command was made of.
+    that `is_new`, because its id was just made, is not read first: the append checks it.
 
     Raises:
         Refused, NotFound: what `decide` raises; nothing was recorded.
         VersionConflict: the stream is not at `expected_version`, or too many races were lost.
-        StaleRead: one of `read_versions` has another version.
-        KeyUsed: a request under this idempotency key was answered before.
     """
-    for attempt in range(1, ATTEMPTS_MAX + 1):
-        guessed = is_new and attempt == 1
-        before = initial_outcome(decider) if guessed else await load(store, decider, stream_id)
-        if expected_version not in (None, before.version):
-            raise VersionConflict(stream_id, before.version)
+
+    async def decide_and_append(before: Outcome[S]) -> Outcome[S]:
         events, after = decided(decider, command, before)
-        if not events and answer is None:
-            return after
-        try:
+        if events:
+            await store.append(stream_id, before.version, events, metadata=metadata)
+        return after
+
+    return await attempt(store, decider, stream_id, decide_and_append, expected_version, is_new)
+
+
+async def handle_request(
+    store: EventStore[E],
+    decider: Decider[C, S, E],
+    stream_id: UUID,
+    command: C,
+    make_response: Callable[[Outcome[S]], StoredResponse],
+    *,
+    metadata: Metadata,
+    key: IdempotencyKey | None = None,
+    expected_version: int | None = None,
+    is_new: bool = False,
+    read_versions: Mapping[UUID, int] | None = None,
+) -> StoredResponse:
+    """`handle` for a request: its response, which is stored with the events under `key`, if any.
+
+    `read_versions` are the versions of other streams that the command was made of.
+
+    Raises:
+        Refused, NotFound, VersionConflict: as `handle`.
+        StaleRead: one of `read_versions` has another version.
+        KeyUsed: a request with this idempotency key was recorded before.
+    """
+
+    async def decide_and_append(before: Outcome[S]) -> StoredResponse:
+        events, after = decided(decider, command, before)
+        response = make_response(after)
+        if events or key:
             await store.append(
                 stream_id,
                 before.version,
                 events,
                 metadata=metadata,
-                key=answer.key if answer else None,
-                answer=answer.make(after) if answer else None,
+                key=key,
+                answer=response,
                 read_versions=read_versions,
             )
+        return response
+
+    return await attempt(store, decider, stream_id, decide_and_append, expected_version, is_new)
+
+
+async def attempt(
+    store: EventStore[E],
+    decider: Decider[C, S, E],
+    stream_id: UUID,
+    decide_and_append: Callable[[Outcome[S]], Awaitable[R]],
+    expected_version: int | None,
+    is_new: bool,
+) -> R:
+    """Decide on the current state of a stream, and again when another writer was first."""
+    for number in range(1, ATTEMPTS_MAX + 1):
+        guessed = is_new and number == 1
+        before = initial_outcome(decider) if guessed else await load(store, decider, stream_id)
+        if expected_version not in (None, before.version):
+            raise VersionConflict(stream_id, before.version)
+        try:
+            return await decide_and_append(before)
         except VersionConflict:
-            if expected_version is not None or attempt == ATTEMPTS_MAX:
+            if expected_version is not None or number == ATTEMPTS_MAX:
                 raise
-        else:
-            return after
     raise AssertionError("the last attempt returns or raises")
 
 

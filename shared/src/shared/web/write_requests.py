@@ -13,7 +13,7 @@ from fastapi import Depends, Request, Response
 
 from shared.eventsourcing.decider import Decider
 from shared.eventsourcing.event_store import EventStore, KeyUsed
-from shared.eventsourcing.handler import Outcome, RepeatableAnswer, handle
+from shared.eventsourcing.handler import Outcome, handle_request
 from shared.messaging.messages import IdempotencyKey, Metadata, StoredResponse
 from shared.runtime.identifiers import new_id
 from shared.web.auth import caller_of
@@ -47,23 +47,26 @@ class WriteRequest:
         is_new: bool = False,
         read_versions: Mapping[UUID, int] | None = None,
     ) -> Response:
-        """Decide and record a command; the answer is stored with it when a key was given.
+        """Decide a command, record its events, and return the response that was made of them.
 
-        A stream whose id was just made `is_new`; `read_versions` are the versions of other
-        streams that the command was made of.
+        With an idempotency key the response is stored in the transaction of the events. `is_new`
+        and `read_versions` are those of `handle_request`.
 
         Raises:
+            Replay: the same request was recorded at the same time.
             StaleRead: one of `read_versions` has another version.
+            HttpProblem: another transaction is writing the same resource, or the same key.
         """
         try:
-            outcome = await handle(
+            stored = await handle_request(
                 store,
                 decider,
                 stream_id,
                 command,
+                make_response,
                 metadata=self.metadata,
+                key=self.key,
                 expected_version=self.expected_version,
-                answer=RepeatableAnswer(key=self.key, make=make_response) if self.key else None,
                 is_new=is_new,
                 read_versions=read_versions,
             )
@@ -80,7 +83,7 @@ class WriteRequest:
             raise HttpProblem(
                 409, "request-in-progress", "an earlier request is still being recorded"
             ) from None
-        return response(make_response(outcome))
+        return response(stored)
 
 
 async def read_write_request(request: Request) -> WriteRequest:
