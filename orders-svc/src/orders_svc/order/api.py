@@ -1,20 +1,17 @@
 """HTTP of orders: requests become commands, states become answers."""
 
 import asyncio
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from decimal import Decimal
 from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from opentelemetry import trace
 
-from orders_svc.dependencies import PAGE_MAX, ResourcesDep, resources_of
-from orders_svc.item.item import ITEM_DELISTED, UNKNOWN_ITEM, Item
-from orders_svc.order import journey, summaries
-from orders_svc.order.commands import CancelOrder, PlaceOrder
-from orders_svc.order.events import OrderLine
+from orders_svc.dependencies import PAGE_MAX, ResourcesDep
+from orders_svc.item.item import ITEM_DELISTED, UNKNOWN_ITEM
+from orders_svc.order import journey, placing, summaries
+from orders_svc.order.commands import CancelOrder
 from orders_svc.order.journey import JourneyResponse
 from orders_svc.order.order import (
     ALREADY_CANCELLED,
@@ -23,8 +20,8 @@ from orders_svc.order.order import (
     UNKNOWN_ORDER,
     Order,
     Status,
-    amount_of,
 )
+from orders_svc.order.placing import AMOUNT_TOO_LARGE, OrderDraft
 from orders_svc.order.schemas import (
     CancelOrderRequest,
     OrderPage,
@@ -36,21 +33,18 @@ from orders_svc.order.schemas import (
 from orders_svc.service_clients import ServiceClients
 from orders_svc.tracing import ORDER_ID
 from shared.eventsourcing import event_log
-from shared.eventsourcing.errors import NotFound, StaleRead
+from shared.eventsourcing.errors import NotFound
 from shared.eventsourcing.event_log import EventPage
-from shared.eventsourcing.handler import ATTEMPTS_MAX, Outcome, load
+from shared.eventsourcing.handler import Outcome, load
 from shared.messaging.messages import StoredResponse
 from shared.runtime.identifiers import new_id
 from shared.web.auth import NOT_YOURS, Caller, require_scope
 from shared.web.field_types import Id, Version
 from shared.web.http import response, to_response
 from shared.web.openapi import ETAG, LOCATION, REPLAYED, answered, refusals
-from shared.web.problems import HttpProblem
-from shared.web.write_requests import WriteRequestDep, read_write_request
+from shared.web.write_requests import WriteRequestDep
 
 WAIT_SECONDS_MAX = 30.0
-AMOUNT_MAX = Decimal("9999999999.99")
-AMOUNT_TOO_LARGE = "amount-too-large"
 
 Reader = Annotated[Caller, require_scope("orders:read")]
 Writer = Annotated[Caller, require_scope("orders:write")]
@@ -79,56 +73,25 @@ router = APIRouter(tags=["orders"])
         writes=True,
     ),
 )
-async def place_order(caller: Writer, body: PlaceOrderRequest, request: Request) -> Response:
+async def place_order(
+    caller: Writer, body: PlaceOrderRequest, call: WriteRequestDep, service: ResourcesDep
+) -> Response:
     """Place an order at today's prices. It is pending until its user's credit is decided on."""
     caller.demand_own(body.user_id)
-    # Called here: to find them for us takes the framework a twentieth of this request's time.
-    service, call = await resources_of(request), await read_write_request(request)
-    order_id = new_id()
-    trace.get_current_span().set_attribute(ORDER_ID, str(order_id))
-    wanted = {line.item_id for line in body.lines}
+    draft = OrderDraft(
+        order_id=new_id(),
+        user_id=body.user_id,
+        quantities=tuple((line.item_id, line.quantity) for line in body.lines),
+        ordered_at=body.ordered_at or datetime.now(UTC),
+    )
+    trace.get_current_span().set_attribute(ORDER_ID, str(draft.order_id))
 
     def placed(outcome: Outcome[Order | None]) -> StoredResponse:
-        location = f"/v1/orders/{order_id}"
+        location = f"/v1/orders/{draft.order_id}"
         body = order_response(outcome.state)
         return to_response(body, version=outcome.version, status=201, location=location)
 
-    for _ in range(ATTEMPTS_MAX):
-        items = await service.item_cache.find(wanted)
-        command = placement(order_id, body, items, datetime.now(UTC))
-        versions = {item_id: found.version for item_id, found in items.items()}
-        try:
-            return await call.handle(
-                service.orders,
-                ORDER,
-                order_id,
-                command,
-                placed,
-                is_new=True,
-                read_versions=versions,
-            )
-        except StaleRead:
-            service.item_cache.forget(wanted)
-    raise HttpProblem(503, "busy", "the items change faster than they can be ordered, try again")
-
-
-def placement(
-    order_id: UUID, body: PlaceOrderRequest, items: Mapping[UUID, Outcome[Item]], now: datetime
-) -> PlaceOrder:
-    """The order at the prices of its items. Raises HttpProblem when it is worth too much."""
-    lines = tuple(
-        OrderLine(
-            item_id=line.item_id,
-            quantity=line.quantity,
-            unit_price=items[line.item_id].state.price,
-        )
-        for line in body.lines
-    )
-    if amount_of(lines) > AMOUNT_MAX:
-        raise HttpProblem(422, AMOUNT_TOO_LARGE, f"an order is worth at most {AMOUNT_MAX}")
-    return PlaceOrder(
-        order_id=order_id, user_id=body.user_id, lines=lines, ordered_at=body.ordered_at or now
-    )
+    return await placing.place(draft, service.orders, service.item_cache, call, placed)
 
 
 @router.get(
