@@ -12,7 +12,9 @@ import pytest
 from orders_svc.bootstrap import Resources
 from orders_svc.item import catalogue
 from orders_svc.item import contract as item_contract
+from orders_svc.item.events import ItemDelisted, ItemListed, ItemOriginCorrected, ItemRepriced
 from orders_svc.order import contract, summaries
+from orders_svc.order.events import OrderCancelled, OrderConfirmed, OrderPlaced
 from orders_svc.order.summaries import OrderSummary
 from orders_svc.worker import reject_overdue
 from shared.messaging.messages import Message
@@ -22,13 +24,13 @@ from shared.runtime.identifiers import new_id
 PLACED_AT = datetime(2016, 11, 11, tzinfo=UTC)
 ORDER, USER, ITEM = UUID(int=1), UUID(int=2), UUID(int=3)
 
-PLACED = contract.OrderPlaced(
+PLACED = OrderPlaced(
     order_id=ORDER, user_id=USER, lines=(), amount=Decimal("10.00"), ordered_at=PLACED_AT
 )
-CONFIRMED = contract.OrderConfirmed(
+CONFIRMED = OrderConfirmed(
     order_id=ORDER, user_id=USER, lines=(), amount=Decimal("10.00"), ordered_at=PLACED_AT
 )
-CANCELLED = contract.OrderCancelled(
+CANCELLED = OrderCancelled(
     order_id=ORDER,
     user_id=USER,
     lines=(),
@@ -42,7 +44,7 @@ STORY: list[tuple[contract.PublicOrderEvent, int]] = [
     (CONFIRMED, 2),
     (CANCELLED, 3),
 ]
-LISTED = item_contract.ItemListed(
+LISTED = ItemListed(
     item_id=ITEM,
     name="iphone",
     type="phone",
@@ -104,16 +106,14 @@ async def test_an_old_message_does_not_undo_a_newer_one(resources: Resources) ->
     assert order.status == "cancelled"
 
 
-def repriced(price: str, days: int) -> item_contract.ItemRepriced:
+def repriced(price: str, days: int) -> ItemRepriced:
     at = PLACED_AT + timedelta(days=days)
-    return item_contract.ItemRepriced(item_id=ITEM, price=Decimal(price), effective_at=at)
+    return ItemRepriced(item_id=ITEM, price=Decimal(price), effective_at=at)
 
 
-def corrected(origin: str, days: int) -> item_contract.ItemOriginCorrected:
+def corrected(origin: str, days: int) -> ItemOriginCorrected:
     at = PLACED_AT + timedelta(days=days)
-    return item_contract.ItemOriginCorrected(
-        item_id=ITEM, type="phone", origin=origin, effective_at=at
-    )
+    return ItemOriginCorrected(item_id=ITEM, type="phone", origin=origin, effective_at=at)
 
 
 def of_item(event: item_contract.PublicItemEvent, version: int) -> Message:
@@ -141,7 +141,7 @@ async def test_an_item_is_followed_in_the_order_of_time(resources: Resources, re
 
 
 async def test_a_delisted_item_is_not_on_offer(resources: Resources) -> None:
-    delisted = item_contract.ItemDelisted(item_id=ITEM, effective_at=PLACED_AT)
+    delisted = ItemDelisted(item_id=ITEM, effective_at=PLACED_AT)
     for each in (of_item(LISTED, 1), of_item(delisted, 2), of_item(LISTED, 1)):
         await follow(resources, catalogue.project, each)
 

@@ -1,4 +1,7 @@
-"""What happened to a user. Private: the outside sees `contract`."""
+"""What happened to a user. The event store holds these.
+
+`contract` lists those that are public; their docstrings are published with them, as descriptions.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,7 +13,7 @@ from shared.eventsourcing.codec import Codec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserRegistered:
-    """`personal_data` is sealed, see `personal_data`: an event stays for ever, a name must not."""
+    """`personal_data` is sealed (see that module): an event is kept permanently, a name is not."""
 
     user_id: UUID
     personal_data: str
@@ -58,6 +61,8 @@ class CreditReleased:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserDeleted:
+    """From `effective_at` on the user lives nowhere; what was counted before stays counted."""
+
     user_id: UUID
     effective_at: datetime
 

@@ -10,15 +10,14 @@ import asyncpg
 
 from shared.messaging.messages import Message
 from shared.runtime.postgres import Connection
-from users_svc.contract import (
-    CODEC,
+from users_svc.contract import CODEC, UserRegistered
+from users_svc.events import (
     CreditRefused,
     CreditReleased,
     CreditReserved,
     UserCreditLimitChanged,
     UserDeleted,
     UserMoved,
-    UserRegistered,
 )
 
 TYPES = tuple(name for name in CODEC.names if name != "credit-refused")

@@ -10,15 +10,13 @@ from shared.messaging.messages import Message
 from shared.runtime.identifiers import new_id
 from users_svc import user_profiles
 from users_svc.bootstrap import Resources
-from users_svc.contract import (
-    CODEC,
+from users_svc.contract import CODEC, PublicUserEvent, UserRegistered
+from users_svc.events import (
     CreditReleased,
     CreditReserved,
-    PublicUserEvent,
     UserCreditLimitChanged,
     UserDeleted,
     UserMoved,
-    UserRegistered,
 )
 
 SINCE = datetime(2015, 12, 11, tzinfo=UTC)

@@ -8,13 +8,8 @@ from uuid import UUID
 
 import asyncpg
 
-from orders_svc.item.contract import (
-    CODEC,
-    ItemDelisted,
-    ItemListed,
-    ItemOriginCorrected,
-    ItemRepriced,
-)
+from orders_svc.item.contract import CODEC
+from orders_svc.item.events import ItemDelisted, ItemListed, ItemOriginCorrected, ItemRepriced
 from shared.messaging.messages import Message
 from shared.runtime.postgres import Connection
 

@@ -1,4 +1,7 @@
-"""What happened to an item. Private: the outside sees `contract`."""
+"""What happened to an item. The event store holds these.
+
+`contract` lists those that are public; their docstrings are published with them, as descriptions.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,6 +23,8 @@ class ItemListed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemRepriced:
+    """Orders hold the price at which they were placed; this changes none of them."""
+
     item_id: UUID
     price: Decimal
     effective_at: datetime
@@ -27,8 +32,9 @@ class ItemRepriced:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemOriginCorrected:
-    """The type stays with the origin: the two are what purchases are counted by."""
+    """The item comes from `origin` since `effective_at`, which may lie in the past."""
 
+    # Purchases are counted by origin and type.
     item_id: UUID
     type: str
     origin: str
@@ -37,6 +43,8 @@ class ItemOriginCorrected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemDelisted:
+    """No order is placed with the item any more; those that were are not touched."""
+
     item_id: UUID
     effective_at: datetime
 

@@ -1,4 +1,7 @@
-"""What happened to an order. Private: the outside sees `contract`."""
+"""What happened to an order. The event store holds these.
+
+`contract` lists those that are public; their docstrings are published with them, as descriptions.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,11 +13,9 @@ from shared.eventsourcing.codec import Codec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderLine:
-    """One purchase; `unit_price` is the item's price when the order was placed."""
-
     item_id: UUID
     quantity: int
-    unit_price: Decimal
+    unit_price: Decimal  # of the item when the order was placed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,10 +27,9 @@ class OrderPlaced:
     ordered_at: datetime
 
 
+# It carries the whole order, so that a reader need not join it with its placement.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderConfirmed:
-    """Carries the whole order, so that a reader need not join it with its placement."""
-
     order_id: UUID
     user_id: UUID
     lines: tuple[OrderLine, ...]
@@ -46,14 +46,12 @@ class OrderRejected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderCancelled:
-    """Carries the whole order; `was_confirmed` tells whether it had counted as a purchase."""
-
     order_id: UUID
     user_id: UUID
     lines: tuple[OrderLine, ...]
     amount: Decimal
     ordered_at: datetime
-    was_confirmed: bool
+    was_confirmed: bool  # true if the order had counted as a purchase
     reason: str
 
 

@@ -9,13 +9,8 @@ from uuid import UUID
 
 import asyncpg
 
-from orders_svc.order.contract import (
-    CODEC,
-    OrderCancelled,
-    OrderConfirmed,
-    OrderPlaced,
-    OrderRejected,
-)
+from orders_svc.order.contract import CODEC
+from orders_svc.order.events import OrderCancelled, OrderConfirmed, OrderPlaced, OrderRejected
 from orders_svc.order.order import Status
 from shared.messaging.messages import Message
 from shared.runtime.postgres import Connection
