@@ -22,7 +22,7 @@ import users_svc.bootstrap
 import users_svc.worker
 from orders_svc.order.commands import CancelOrder, OrderCommand, PlaceOrder, RejectOrder
 from orders_svc.order.events import OrderLine
-from orders_svc.order.order import ORDER, TIMED_OUT, Order
+from orders_svc.order.order import ORDER, TIMED_OUT, PlacedOrder, require_placed
 from orders_svc.settings import OrdersSettings
 from shared.eventsourcing.errors import NotFound, Refused
 from shared.eventsourcing.handler import handle, load
@@ -37,7 +37,7 @@ from shared.runtime.identifiers import new_id
 from users_svc import confirmed_orders
 from users_svc.commands import ChangeCreditLimit, DeleteUser, RegisterUser, UserCommand
 from users_svc.settings import UsersSettings
-from users_svc.user import USER, User
+from users_svc.user import USER, Deleted, NotRegistered, Registered
 from verification.audit import findings, read_books
 
 SINCE = datetime(2016, 11, 11, tzinfo=UTC)
@@ -264,13 +264,13 @@ class World:
             self.taken[order_id] = max(version, self.taken.get(order_id, 0))
         return list(findings(replace(books, taken=self.taken)))
 
-    async def user(self, user_id: UUID) -> User:
-        return (await load(self.services.users.users, USER, user_id)).state
+    async def user(self, user_id: UUID) -> Registered | Deleted:
+        user = (await load(self.services.users.users, USER, user_id)).state
+        assert not isinstance(user, NotRegistered)
+        return user
 
-    async def order(self, order_id: UUID) -> Order:
-        state = (await load(self.services.orders.orders, ORDER, order_id)).state
-        assert state is not None
-        return state
+    async def order(self, order_id: UUID) -> PlacedOrder:
+        return require_placed((await load(self.services.orders.orders, ORDER, order_id)).state)
 
 
 def create_metadata() -> Metadata:

@@ -21,7 +21,7 @@ from orders_svc import user_messages
 from orders_svc.bootstrap import Resources as Orders
 from orders_svc.order.commands import PlaceOrder
 from orders_svc.order.events import OrderLine
-from orders_svc.order.order import ORDER
+from orders_svc.order.order import ORDER, require_placed
 from shared.eventsourcing.codec import Codec
 from shared.eventsourcing.event_store import EventStore
 from shared.eventsourcing.handler import handle, load
@@ -39,7 +39,7 @@ from test_support.counter.counted_records import as_read, record
 from users_svc import order_messages
 from users_svc.bootstrap import Resources as Users
 from users_svc.commands import RegisterUser
-from users_svc.user import USER
+from users_svc.user import USER, require_active
 
 AMOUNT = Decimal("30.00")
 THEN = datetime(2016, 11, 11, tzinfo=UTC)
@@ -151,7 +151,7 @@ async def registered(users: Users) -> UUID:
 
 
 async def reserved(users: Users, user_id: UUID) -> dict[UUID, Decimal]:
-    return dict((await load(users.users, USER, user_id)).state.reserved)
+    return dict(require_active((await load(users.users, USER, user_id)).state).reserved)
 
 
 def users_worker(users: Users) -> Consumer:
@@ -315,8 +315,7 @@ async def placed(orders: Orders) -> UUID:
 
 
 async def status(orders: Orders, order_id: UUID) -> tuple[str, str | None]:
-    order = (await load(orders.orders, ORDER, order_id)).state
-    assert order is not None
+    order = require_placed((await load(orders.orders, ORDER, order_id)).state)
     return order.status, order.reason
 
 

@@ -14,7 +14,7 @@ from orders_svc import worker
 from orders_svc.bootstrap import Resources
 from orders_svc.order.commands import PlaceOrder
 from orders_svc.order.events import OrderLine
-from orders_svc.order.order import ORDER
+from orders_svc.order.order import ORDER, Confirmed, require_placed
 from shared.eventsourcing.handler import handle, load
 from shared.inbox.consumer import Consumer
 from shared.messaging import wire
@@ -91,8 +91,7 @@ async def test_an_order_with_credit_is_confirmed_once_however_often_it_is_told(
 
     order = await load(resources.orders, ORDER, order_id)
     assert order.version == 2
-    assert order.state is not None
-    assert order.state.status == "confirmed"
+    assert isinstance(order.state, Confirmed)
 
 
 async def test_credit_for_an_order_that_nobody_placed_lets_its_stream_wait(
@@ -112,8 +111,7 @@ async def test_a_journey_tells_that_the_answer_about_the_credit_waits(
     resources: Resources, consumer: Consumer, client: httpx.AsyncClient
 ) -> None:
     order_id = await placed(resources)
-    order = (await load(resources.orders, ORDER, order_id)).state
-    assert order is not None
+    order = require_placed((await load(resources.orders, ORDER, order_id)).state)
     await consumer.take([reserved(order.user_id, new_id())])
 
     journey = (await client.get(f"/v1/orders/{order_id}/journey")).json()

@@ -1,5 +1,6 @@
 """Each command of an item: the right events, or a no."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from uuid import UUID
@@ -13,8 +14,15 @@ from orders_svc.item.commands import (
     ListItem,
     RepriceItem,
 )
-from orders_svc.item.events import ItemDelisted, ItemListed, ItemOriginCorrected, ItemRepriced
-from orders_svc.item.item import ITEM
+from orders_svc.item.events import (
+    ItemDelisted,
+    ItemEvent,
+    ItemListed,
+    ItemOriginCorrected,
+    ItemRepriced,
+)
+from orders_svc.item.item import ITEM, require_listed
+from shared.eventsourcing.decider import ImpossibleHistory
 from shared.eventsourcing.testing import given
 
 IPHONE = UUID(int=1)
@@ -90,17 +98,16 @@ def test_the_same_origin_at_its_time_is_no_correction() -> None:
 def test_price_and_origin_are_those_of_the_latest_change_however_late_others_are_announced() -> (
     None
 ):
-    item = ITEM.state_after(
-        [
-            LISTED,
-            repriced("3.00", LATER),
-            repriced("2.00", HALF_PAST),
-            corrected("GZ", LATER),
-            corrected("SH", HALF_PAST),
-        ]
-    )
+    past: list[ItemEvent] = [
+        LISTED,
+        repriced("3.00", LATER),
+        repriced("2.00", HALF_PAST),
+        corrected("GZ", LATER),
+        corrected("SH", HALF_PAST),
+    ]
 
-    assert item is not None
+    item = require_listed(ITEM.state_after(past))
+
     assert (item.price, item.origin) == (Decimal("3.00"), "GZ")
     assert (item.prices.at(HALF_PAST), item.origins.at(HALF_PAST)) == (Decimal("2.00"), "SH")
 
@@ -121,3 +128,20 @@ def test_an_item_is_delisted() -> None:
 def test_nothing_is_asked_of_items_that_are_unknown_or_delisted(command: ItemCommand) -> None:
     given(ITEM).when(command).then_no("unknown-item")
     given(ITEM, LISTED, DELISTED).when(command).then_no("item-delisted")
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        [repriced("1.00", LATER)],
+        [corrected("SH", LATER)],
+        [DELISTED],
+        [LISTED, LISTED],
+        [LISTED, DELISTED, repriced("1.00", LATER)],
+        [LISTED, DELISTED, DELISTED],
+    ],
+    ids=lambda history: " ".join(type(event).__name__ for event in history),
+)
+def test_a_history_that_no_command_can_lead_to_is_refused(history: Sequence[ItemEvent]) -> None:
+    with pytest.raises(ImpossibleHistory):
+        ITEM.state_after(history)

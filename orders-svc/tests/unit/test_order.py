@@ -1,5 +1,6 @@
 """Each command of an order: the right events, a no, or quiet."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from uuid import UUID
@@ -22,6 +23,7 @@ from orders_svc.order.events import (
     OrderRejected,
 )
 from orders_svc.order.order import ORDER
+from shared.eventsourcing.decider import ImpossibleHistory
 from shared.eventsourcing.testing import given
 
 ORDERED_AT = datetime(2016, 11, 11, 0, 0, 1, tzinfo=UTC)
@@ -97,3 +99,22 @@ def test_a_rejected_order_cannot_be_cancelled() -> None:
 @pytest.mark.parametrize("command", [ConfirmOrder(), REJECT, CANCEL])
 def test_nothing_happens_to_an_order_that_was_never_placed(command: OrderCommand) -> None:
     given(ORDER).when(command).then_no("unknown-order")
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        [CONFIRMED],
+        [REJECTED],
+        [cancelled(was_confirmed=False)],
+        [PLACED, PLACED],
+        [PLACED, CONFIRMED, CONFIRMED],
+        [PLACED, CONFIRMED, REJECTED],
+        [PLACED, cancelled(was_confirmed=True)],
+        [PLACED, REJECTED, cancelled(was_confirmed=False)],
+    ],
+    ids=lambda history: " ".join(type(event).__name__ for event in history),
+)
+def test_a_history_that_no_command_can_lead_to_is_refused(history: Sequence[OrderEvent]) -> None:
+    with pytest.raises(ImpossibleHistory):
+        ORDER.state_after(history)

@@ -104,9 +104,8 @@ async def register_user(
 
     def registered(outcome: Outcome[User]) -> StoredResponse:
         location = f"/v1/users/{user_id}"
-        return to_response(
-            user_response(outcome.state), version=outcome.version, status=201, location=location
-        )
+        body = user_response(require_active(outcome.state))
+        return to_response(body, version=outcome.version, status=201, location=location)
 
     return await call.handle(service.users, USER, user_id, command, registered)
 
@@ -123,10 +122,10 @@ async def get_user(
     """A user with the credit that is reserved and available now."""
     caller.demand_own(user_id)
     outcome = await load(service.users, USER, user_id)
-    profile = require_active(outcome.state)
-    person = await vault.open(user_id, profile.personal_data)
+    user = require_active(outcome.state)
+    person = await vault.open(user_id, user.personal_data)
     body = UserProfileResponse(
-        **user_response(outcome.state).model_dump(),
+        **user_response(user).model_dump(),
         name=person.name if person else None,
         birth_year=person.birth_year if person else None,
     )
@@ -270,7 +269,7 @@ async def get_order_credit(
 
 
 def changed(outcome: Outcome[User]) -> StoredResponse:
-    return to_response(user_response(outcome.state), version=outcome.version)
+    return to_response(user_response(require_active(outcome.state)), version=outcome.version)
 
 
 def create_app(resources: Resources, vault: Vault, authenticator: RequestAuthenticator) -> FastAPI:

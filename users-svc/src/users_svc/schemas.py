@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 from shared.web.field_types import WHOLE, Amount, Label, Money, PastInstant, PlaceName
-from users_svc.user import User
+from users_svc.user import Registered
 
 Gender = Literal["female", "male", "other"]
 
@@ -93,15 +93,12 @@ class UserPage(BaseModel):
     next: UUID | None
 
 
-def user_response(user: User) -> UserResponse:
-    profile, address = user.profile, user.addresses.latest
-    assert profile is not None
-    assert address is not None
+def user_response(user: Registered) -> UserResponse:
     return UserResponse(
-        user_id=profile.user_id,
-        address=address,
-        gender=profile.gender,
-        credit_limit=profile.credit_limit,
+        user_id=user.user_id,
+        address=user.address,
+        gender=user.gender,
+        credit_limit=user.credit_limit,
         reserved_credit=user.reserved_credit,
         available_credit=user.available_credit,
     )

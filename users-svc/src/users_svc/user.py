@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import assert_never
 from uuid import UUID
 
-from shared.eventsourcing.decider import Decider
+from shared.eventsourcing.decider import Decider, ImpossibleHistory, require_state
 from shared.eventsourcing.errors import Gone, NotFound, Refused
 from shared.eventsourcing.timeline import Timeline
 from users_svc.commands import (
@@ -39,50 +39,65 @@ INSUFFICIENT_CREDIT = "insufficient-credit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
-    """Who a user is; `personal_data` is sealed."""
-
-    user_id: UUID
-    personal_data: str
-    gender: str
-    credit_limit: Decimal
+class NotRegistered:
+    """No user has this id, though orders can name it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class User:
-    """A user's state. `profile` is None for somebody who never registered.
+class Account:
+    """The credit that is reserved, by order; only open and confirmed orders are in it."""
 
-    `reserved` holds the amounts of open and confirmed orders, of a deleted user as well: orders
-    that were confirmed still count, and can be cancelled.
-    """
-
-    profile: Profile | None = None
-    deleted: bool = False
-    addresses: Timeline[str] = field(default_factory=Timeline)
+    user_id: UUID
     reserved: Mapping[UUID, Decimal] = field(default_factory=dict)
 
     @property
     def reserved_credit(self) -> Decimal:
         return sum(self.reserved.values(), Decimal("0.00"))
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registered(Account):
+    """`personal_data` is sealed."""
+
+    personal_data: str
+    gender: str
+    credit_limit: Decimal
+    addresses: Timeline[str]
+
+    @property
+    def address(self) -> str:
+        """Where the user lives after all moves known so far."""
+        return self.addresses.changes[-1][1]
+
     @property
     def available_credit(self) -> Decimal:
-        limit = self.profile.credit_limit if self.profile else Decimal("0.00")
-        return limit - self.reserved_credit
+        return self.credit_limit - self.reserved_credit
 
 
-def require_active(user: User) -> Profile:
-    """The profile of a user who is still there.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deleted(Account):
+    """Orders that were confirmed before still count, and can be cancelled."""
+
+
+User = NotRegistered | Registered | Deleted
+
+
+def require_active(user: User) -> Registered:
+    """The user, if they are registered and not deleted.
 
     Raises:
         NotFound: the user never registered.
         Gone: the user was deleted.
     """
-    if user.profile is None:
-        raise NotFound(UNKNOWN_USER, "there is no such user")
-    if user.deleted:
-        raise Gone(USER_DELETED, "the user was deleted")
-    return user.profile
+    match user:
+        case NotRegistered():
+            raise NotFound(UNKNOWN_USER, "there is no such user")
+        case Deleted():
+            raise Gone(USER_DELETED, "the user was deleted")
+        case Registered():
+            return user
+        case _:
+            assert_never(user)
 
 
 def decide(command: UserCommand, user: User) -> Sequence[UserEvent]:
@@ -97,21 +112,21 @@ def decide(command: UserCommand, user: User) -> Sequence[UserEvent]:
         case RegisterUser():
             return register(command, user)
         case MoveUser():
-            return move(command, user)
+            return move(command, require_active(user))
         case ChangeCreditLimit():
-            return change_credit_limit(command, user)
+            return change_credit_limit(command, require_active(user))
         case ReserveCredit():
             return reserve(command, user)
         case ReleaseCredit():
             return release(command, user)
         case DeleteUser():
-            return delete(command, user)
+            return delete(command, require_active(user))
         case _:
             assert_never(command)
 
 
 def register(command: RegisterUser, user: User) -> Sequence[UserEvent]:
-    if user.profile is not None:
+    if not isinstance(user, NotRegistered):
         raise Refused(ALREADY_REGISTERED, "there is, or was, such a user already")
     return [
         UserRegistered(
@@ -125,46 +140,50 @@ def register(command: RegisterUser, user: User) -> Sequence[UserEvent]:
     ]
 
 
-def move(command: MoveUser, user: User) -> Sequence[UserEvent]:
-    profile = require_active(user)
+def move(command: MoveUser, user: Registered) -> Sequence[UserEvent]:
     if user.addresses.at(command.effective_at) == command.address:
         raise Refused(SAME_ADDRESS, f"the user lives in {command.address} at that time")
     return [
         UserMoved(
-            user_id=profile.user_id,
+            user_id=user.user_id,
             address=command.address,
-            gender=profile.gender,
+            gender=user.gender,
             effective_at=command.effective_at,
         )
     ]
 
 
-def change_credit_limit(command: ChangeCreditLimit, user: User) -> Sequence[UserEvent]:
-    """Stays quiet when that is the limit already."""
-    profile = require_active(user)
+def change_credit_limit(command: ChangeCreditLimit, user: Registered) -> Sequence[UserEvent]:
+    """No event when that is the limit already."""
     if command.credit_limit < user.reserved_credit:
         raise Refused(LIMIT_BELOW_RESERVED, f"{user.reserved_credit} are reserved by orders")
-    if command.credit_limit == profile.credit_limit:
+    if command.credit_limit == user.credit_limit:
         return []
-    return [UserCreditLimitChanged(user_id=profile.user_id, credit_limit=command.credit_limit)]
+    return [UserCreditLimitChanged(user_id=user.user_id, credit_limit=command.credit_limit)]
 
 
 def reserve(command: ReserveCredit, user: User) -> Sequence[UserEvent]:
-    """Never refused with an error: the order waits for an answer, so a no is an event too."""
-    if command.order_id in user.reserved:
-        return []
-    if user.profile is None:
-        reason = UNKNOWN_USER
-    elif user.deleted:
-        reason = USER_DELETED
-    elif command.amount > user.available_credit:
-        reason = INSUFFICIENT_CREDIT
-    else:
-        return [
-            CreditReserved(
-                user_id=command.user_id, order_id=command.order_id, amount=command.amount
-            )
-        ]
+    """Never refused with an error: the order waits for an answer, so a refusal is an event too."""
+    match user:
+        case NotRegistered():
+            return refuse_credit(command, UNKNOWN_USER)
+        case Registered() | Deleted() if command.order_id in user.reserved:
+            return []
+        case Deleted():
+            return refuse_credit(command, USER_DELETED)
+        case Registered() if command.amount > user.available_credit:
+            return refuse_credit(command, INSUFFICIENT_CREDIT)
+        case Registered():
+            return [
+                CreditReserved(
+                    user_id=command.user_id, order_id=command.order_id, amount=command.amount
+                )
+            ]
+        case _:
+            assert_never(user)
+
+
+def refuse_credit(command: ReserveCredit, reason: str) -> Sequence[UserEvent]:
     return [
         CreditRefused(
             user_id=command.user_id,
@@ -176,52 +195,60 @@ def reserve(command: ReserveCredit, user: User) -> Sequence[UserEvent]:
 
 
 def release(command: ReleaseCredit, user: User) -> Sequence[UserEvent]:
-    """Stays quiet when nothing is reserved: the order was refused, or released before."""
-    amount = user.reserved.get(command.order_id)
-    if amount is None or user.profile is None:
+    """No event when nothing is reserved: the order was refused, or released before."""
+    if isinstance(user, NotRegistered) or command.order_id not in user.reserved:
         return []
-    return [CreditReleased(user_id=user.profile.user_id, order_id=command.order_id, amount=amount)]
+    amount = user.reserved[command.order_id]
+    return [CreditReleased(user_id=user.user_id, order_id=command.order_id, amount=amount)]
 
 
-def delete(command: DeleteUser, user: User) -> Sequence[UserEvent]:
+def delete(command: DeleteUser, user: Registered) -> Sequence[UserEvent]:
     """Only once every order is decided: one that is pending here may be confirmed elsewhere."""
-    profile = require_active(user)
     if pending := user.reserved.keys() - command.confirmed_orders:
         raise Refused(HAS_PENDING_ORDERS, f"{len(pending)} orders of the user are not decided yet")
-    return [UserDeleted(user_id=profile.user_id, effective_at=command.effective_at)]
+    return [UserDeleted(user_id=user.user_id, effective_at=command.effective_at)]
 
 
 def evolve(user: User, event: UserEvent) -> User:
-    """The state after one more event."""
+    """The state after one more event. Raises ImpossibleHistory."""
     match event:
         case UserRegistered():
-            profile = Profile(
+            require_state(user, NotRegistered, event)
+            return Registered(
                 user_id=event.user_id,
                 personal_data=event.personal_data,
                 gender=event.gender,
                 credit_limit=event.credit_limit,
+                addresses=Timeline(((event.effective_at, event.address),)),
             )
-            addresses = Timeline(((event.effective_at, event.address),))
-            return replace(user, profile=profile, addresses=addresses)
         case UserMoved():
-            addresses = user.addresses.changed(event.effective_at, event.address)
-            return replace(user, addresses=addresses)
+            before = require_state(user, Registered, event)
+            addresses = before.addresses.changed(event.effective_at, event.address)
+            return replace(before, addresses=addresses)
         case UserCreditLimitChanged():
-            assert user.profile is not None
-            return replace(user, profile=replace(user.profile, credit_limit=event.credit_limit))
+            before = require_state(user, Registered, event)
+            return replace(before, credit_limit=event.credit_limit)
         case CreditReserved():
-            return replace(user, reserved={**user.reserved, event.order_id: event.amount})
+            before = require_state(user, Registered, event)
+            return replace(before, reserved={**before.reserved, event.order_id: event.amount})
         case CreditRefused():
             return user
         case CreditReleased():
-            kept = {
-                order: amount for order, amount in user.reserved.items() if order != event.order_id
-            }
-            return replace(user, reserved=kept)
+            return released(user, event)
         case UserDeleted():
-            return replace(user, deleted=True)
+            before = require_state(user, Registered, event)
+            return Deleted(user_id=before.user_id, reserved=before.reserved)
         case _:
             assert_never(event)
 
 
-USER: Decider[UserCommand, User, UserEvent] = Decider(initial=User(), decide=decide, evolve=evolve)
+def released(user: User, event: CreditReleased) -> User:
+    if isinstance(user, NotRegistered):
+        raise ImpossibleHistory("CreditReleased after NotRegistered")
+    kept = {order: amount for order, amount in user.reserved.items() if order != event.order_id}
+    return replace(user, reserved=kept)
+
+
+USER: Decider[UserCommand, User, UserEvent] = Decider(
+    initial=NotRegistered(), decide=decide, evolve=evolve
+)

@@ -21,7 +21,7 @@ from shared.runtime.identifiers import new_id
 from users_svc import confirmed_orders, worker
 from users_svc.bootstrap import Resources
 from users_svc.commands import RegisterUser
-from users_svc.user import USER
+from users_svc.user import USER, require_active
 
 COMMAND_SECONDS_MAX = 60
 
@@ -88,7 +88,7 @@ async def test_a_placed_order_reserves_its_credit_once_however_often_it_is_told(
 
     user = await load(resources.users, USER, user_id)
     assert user.version == 2
-    assert user.state.reserved == {order_id: Decimal("30.00")}
+    assert require_active(user.state).reserved == {order_id: Decimal("30.00")}
 
 
 async def confirmed_and(
@@ -109,7 +109,7 @@ async def test_a_confirmed_order_keeps_its_credit_and_is_not_pending(
     user_id, confirmed = await confirmed_and(resources, consumer)
 
     user = await load(resources.users, USER, user_id)
-    assert user.state.reserved.keys() == confirmed
+    assert require_active(user.state).reserved.keys() == confirmed
 
 
 async def test_a_cancelled_order_gives_its_credit_back(
@@ -118,7 +118,7 @@ async def test_a_cancelled_order_gives_its_credit_back(
     user_id, confirmed = await confirmed_and(resources, consumer, "order-cancelled")
 
     user = await load(resources.users, USER, user_id)
-    assert (user.state.reserved, confirmed) == ({}, frozenset())
+    assert (require_active(user.state).reserved, confirmed) == ({}, frozenset())
 
 
 def parked(database: str, *words: str) -> "subprocess.CompletedProcess[str]":

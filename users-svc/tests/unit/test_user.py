@@ -1,11 +1,13 @@
 """Each command of a user: the right events, a no, or quiet."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from uuid import UUID
 
 import pytest
 
+from shared.eventsourcing.decider import ImpossibleHistory
 from shared.eventsourcing.testing import given
 from users_svc.commands import (
     ChangeCreditLimit,
@@ -26,7 +28,7 @@ from users_svc.events import (
     UserMoved,
     UserRegistered,
 )
-from users_svc.user import USER
+from users_svc.user import USER, Registered, require_active
 
 JACK = UUID(int=1)
 FIRST, SECOND = UUID(int=11), UUID(int=12)
@@ -83,6 +85,10 @@ def released(order: UUID, amount: str) -> CreditReleased:
     return CreditReleased(user_id=JACK, order_id=order, amount=Decimal(amount))
 
 
+def registered_after(events: Sequence[UserEvent]) -> Registered:
+    return require_active(USER.state_after(events))
+
+
 def test_a_newcomer_is_registered() -> None:
     given(USER).when(REGISTER).then(REGISTERED)
 
@@ -119,9 +125,9 @@ def test_a_move_announced_late_is_judged_by_its_own_time() -> None:
 
 
 def test_the_address_is_that_of_the_latest_move_however_late_others_are_announced() -> None:
-    user = USER.state_after([REGISTERED, moved("SH", LATER), moved("GZ", HALF_PAST)])
+    user = registered_after([REGISTERED, moved("SH", LATER), moved("GZ", HALF_PAST)])
 
-    assert user.addresses.latest == "SH"
+    assert user.address == "SH"
     assert user.addresses.at(HALF_PAST) == "GZ"
     assert user.addresses.at(WINTER) == "BJ"
 
@@ -131,7 +137,7 @@ def test_credit_is_reserved() -> None:
 
 
 def test_a_reservation_lowers_the_available_credit() -> None:
-    user = USER.state_after([REGISTERED, reserved(FIRST, "5388.88")])
+    user = registered_after([REGISTERED, reserved(FIRST, "5388.88")])
 
     assert user.reserved_credit == Decimal("5388.88")
     assert user.available_credit == Decimal("4611.12")
@@ -164,9 +170,8 @@ def test_credit_is_released_whole() -> None:
     past: list[UserEvent] = [REGISTERED, reserved(FIRST, "5388.88")]
 
     given(USER, *past).when(ReleaseCredit(order_id=FIRST)).then(released(FIRST, "5388.88"))
-    assert USER.state_after([*past, released(FIRST, "5388.88")]).available_credit == Decimal(
-        "10000.00"
-    )
+    user = registered_after([*past, released(FIRST, "5388.88")])
+    assert user.available_credit == Decimal("10000.00")
 
 
 def test_what_was_not_reserved_is_not_paid_back() -> None:
@@ -187,7 +192,7 @@ def test_the_credit_limit_is_changed() -> None:
     command = ChangeCreditLimit(credit_limit=Decimal("20000.00"))
 
     given(USER, REGISTERED).when(command).then(limit_changed("20000.00"))
-    user = USER.state_after([REGISTERED, limit_changed("20000.00")])
+    user = registered_after([REGISTERED, limit_changed("20000.00")])
     assert user.available_credit == Decimal("20000.00")
 
 
@@ -245,3 +250,24 @@ def test_an_order_that_is_cancelled_after_its_user_was_deleted_gives_its_credit_
     past = (REGISTERED, reserved(FIRST, "1.00"), DELETED)
 
     given(USER, *past).when(ReleaseCredit(order_id=FIRST)).then(released(FIRST, "1.00"))
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        [moved("SH", LATER)],
+        [limit_changed("1.00")],
+        [reserved(FIRST, "1.00")],
+        [released(FIRST, "1.00")],
+        [DELETED],
+        [REGISTERED, REGISTERED],
+        [REGISTERED, DELETED, moved("SH", LATER)],
+        [REGISTERED, DELETED, limit_changed("1.00")],
+        [REGISTERED, DELETED, reserved(FIRST, "1.00")],
+        [REGISTERED, DELETED, DELETED],
+    ],
+    ids=lambda history: " ".join(type(event).__name__ for event in history),
+)
+def test_a_history_that_no_command_can_lead_to_is_refused(history: Sequence[UserEvent]) -> None:
+    with pytest.raises(ImpossibleHistory):
+        USER.state_after(history)

@@ -10,6 +10,7 @@ import pytest
 from local_stack.testing import Databases
 from shared.runtime.failpoints import Failpoint
 from shared.runtime.identifiers import new_id
+from users_svc.user import Deleted, require_active
 from verification.saga.world import World, open_services
 
 LIMIT = Decimal("10000.00")
@@ -93,7 +94,7 @@ async def cancelled_after_the_confirmation(world: World, user: UUID) -> UUID:
 async def cancelled_after_the_user_was_deleted(world: World, user: UUID) -> UUID:
     order = await confirmed(world, user)
     await world.delete(user)
-    assert (await world.user(user)).deleted
+    assert isinstance(await world.user(user), Deleted)
     await world.cancel(order)
     await world.settle()
     return order
@@ -198,7 +199,7 @@ async def test_trap_t15_a_death_at_any_step_neither_loses_nor_doubles_a_release(
     await world.deliver(getattr(world, worker), user, 10, dies_at)
     await world.settle()
 
-    assert (await world.user(user)).available_credit == LIMIT
+    assert require_active(await world.user(user)).available_credit == LIMIT
     assert await world.findings() == []
 
 
@@ -206,10 +207,10 @@ async def test_the_money_vectors(world: World) -> None:
     user = await world.register(LIMIT)
 
     first = await confirmed(world, user)
-    assert (await world.user(user)).available_credit == Decimal("4611.12")
+    assert require_active(await world.user(user)).available_credit == Decimal("4611.12")
     second = await world.place(user, CHEAP)
     await world.settle()
     assert (await world.order(second)).reason == "insufficient-credit"
     await world.cancel(first)
     await world.settle()
-    assert (await world.user(user)).available_credit == LIMIT
+    assert require_active(await world.user(user)).available_credit == LIMIT

@@ -15,6 +15,8 @@ from orders_svc.item.item import (
     SAME_PRICE,
     UNKNOWN_ITEM,
     Item,
+    require_known,
+    require_listed,
 )
 from orders_svc.item.schemas import (
     CatalogueEntryResponse,
@@ -25,7 +27,6 @@ from orders_svc.item.schemas import (
     RepriceItemRequest,
     item_response,
 )
-from shared.eventsourcing.errors import NotFound
 from shared.eventsourcing.handler import Outcome, load
 from shared.messaging.messages import StoredResponse
 from shared.runtime.identifiers import new_id
@@ -61,8 +62,8 @@ async def list_item(
         effective_at=body.effective_at or datetime.now(UTC),
     )
 
-    def listed(outcome: Outcome[Item | None]) -> StoredResponse:
-        body = item_response(outcome.state)
+    def listed(outcome: Outcome[Item]) -> StoredResponse:
+        body = item_response(require_listed(outcome.state))
         location = f"/v1/items/{item_id}"
         return to_response(body, version=outcome.version, status=201, location=location)
 
@@ -77,9 +78,8 @@ async def list_item(
 async def get_item(caller: Reader, item_id: Id, service: ResourcesDep) -> Response:
     """An item as it is now."""
     outcome = await load(service.items, ITEM, item_id)
-    if outcome.state is None:
-        raise NotFound(UNKNOWN_ITEM, "there is no such item")
-    return response(to_response(item_response(outcome.state), version=outcome.version))
+    body = item_response(require_known(outcome.state))
+    return response(to_response(body, version=outcome.version))
 
 
 @router.get("/v1/items", responses=refusals())
@@ -153,12 +153,12 @@ async def delist_item(
 ) -> Response:
     """Take an item off the offer. Orders that were placed before are confirmed as ever."""
 
-    def delisted(outcome: Outcome[Item | None]) -> StoredResponse:
+    def delisted(outcome: Outcome[Item]) -> StoredResponse:
         return no_content(outcome.version)
 
     command = DelistItem(effective_at=datetime.now(UTC))
     return await call.handle(service.items, ITEM, item_id, command, delisted)
 
 
-def changed(outcome: Outcome[Item | None]) -> StoredResponse:
-    return to_response(item_response(outcome.state), version=outcome.version)
+def changed(outcome: Outcome[Item]) -> StoredResponse:
+    return to_response(item_response(require_listed(outcome.state)), version=outcome.version)

@@ -20,7 +20,7 @@ from orders_svc.item.events import (
     ItemOriginCorrected,
     ItemRepriced,
 )
-from shared.eventsourcing.decider import Decider
+from shared.eventsourcing.decider import Decider, require_state
 from shared.eventsourcing.errors import NotFound, Refused
 from shared.eventsourcing.timeline import Timeline
 
@@ -31,15 +31,19 @@ SAME_ORIGIN = "same-origin"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
-    """An item's state. One that is delisted stays known: past orders refer to it."""
+class NotListed:
+    """No item has this id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """An item that can be ordered and changed."""
 
     item_id: UUID
     name: str
     type: str
     origins: Timeline[str]
     prices: Timeline[Decimal]
-    delisted: bool = False
 
     @property
     def origin(self) -> str:
@@ -52,21 +56,38 @@ class Item:
         return self.prices.changes[-1][1]
 
 
-def require_listed(item: Item | None) -> Item:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delisted:
+    """An item that is only read, by past orders; `last` is what it was until then."""
+
+    last: Listed
+
+
+Item = NotListed | Listed | Delisted
+
+
+def require_known(item: Item) -> Listed | Delisted:
+    """The item, if it can be read. Raises NotFound: it was never listed."""
+    if isinstance(item, NotListed):
+        raise NotFound(UNKNOWN_ITEM, "there is no such item")
+    return item
+
+
+def require_listed(item: Item) -> Listed:
     """The item, if it can be ordered and changed.
 
     Raises:
         NotFound: it was never listed.
         Refused: it is delisted.
     """
-    if item is None:
-        raise NotFound(UNKNOWN_ITEM, "there is no such item")
-    if item.delisted:
-        raise Refused(ITEM_DELISTED, f"the item {item.item_id} is not on offer any more")
-    return item
+    match require_known(item):
+        case Delisted(last=last):
+            raise Refused(ITEM_DELISTED, f"the item {last.item_id} is not on offer any more")
+        case Listed() as listed:
+            return listed
 
 
-def decide(command: ItemCommand, item: Item | None) -> Sequence[ItemEvent]:
+def decide(command: ItemCommand, item: Item) -> Sequence[ItemEvent]:
     """What a command leads to.
 
     Raises:
@@ -99,7 +120,7 @@ def list_(command: ListItem) -> Sequence[ItemEvent]:
     ]
 
 
-def reprice(command: RepriceItem, item: Item) -> Sequence[ItemEvent]:
+def reprice(command: RepriceItem, item: Listed) -> Sequence[ItemEvent]:
     if item.prices.at(command.effective_at) == command.price:
         raise Refused(SAME_PRICE, f"the item costs {command.price} at that time")
     return [
@@ -107,7 +128,7 @@ def reprice(command: RepriceItem, item: Item) -> Sequence[ItemEvent]:
     ]
 
 
-def correct_origin(command: CorrectItemOrigin, item: Item) -> Sequence[ItemEvent]:
+def correct_origin(command: CorrectItemOrigin, item: Listed) -> Sequence[ItemEvent]:
     if item.origins.at(command.effective_at) == command.origin:
         raise Refused(SAME_ORIGIN, f"the item comes from {command.origin} at that time")
     return [
@@ -120,33 +141,35 @@ def correct_origin(command: CorrectItemOrigin, item: Item) -> Sequence[ItemEvent
     ]
 
 
-def delist(command: DelistItem, item: Item) -> Sequence[ItemEvent]:
+def delist(command: DelistItem, item: Listed) -> Sequence[ItemEvent]:
     """Orders that were placed before are not touched: they hold their price, and are confirmed."""
     return [ItemDelisted(item_id=item.item_id, effective_at=command.effective_at)]
 
 
-def evolve(item: Item | None, event: ItemEvent) -> Item | None:
-    """The state after one more event."""
-    if isinstance(event, ItemListed):
-        return Item(
-            item_id=event.item_id,
-            name=event.name,
-            type=event.type,
-            origins=Timeline(((event.effective_at, event.origin),)),
-            prices=Timeline(((event.effective_at, event.price),)),
-        )
-    assert item is not None, "a stream of items begins with a listing"
+def evolve(item: Item, event: ItemEvent) -> Item:
+    """The state after one more event. Raises ImpossibleHistory."""
     match event:
+        case ItemListed():
+            require_state(item, NotListed, event)
+            return Listed(
+                item_id=event.item_id,
+                name=event.name,
+                type=event.type,
+                origins=Timeline(((event.effective_at, event.origin),)),
+                prices=Timeline(((event.effective_at, event.price),)),
+            )
         case ItemRepriced():
-            return replace(item, prices=item.prices.changed(event.effective_at, event.price))
+            before = require_state(item, Listed, event)
+            return replace(before, prices=before.prices.changed(event.effective_at, event.price))
         case ItemOriginCorrected():
-            return replace(item, origins=item.origins.changed(event.effective_at, event.origin))
+            before = require_state(item, Listed, event)
+            return replace(before, origins=before.origins.changed(event.effective_at, event.origin))
         case ItemDelisted():
-            return replace(item, delisted=True)
+            return Delisted(last=require_state(item, Listed, event))
         case _:
             assert_never(event)
 
 
-ITEM: Decider[ItemCommand, Item | None, ItemEvent] = Decider(
-    initial=None, decide=decide, evolve=evolve
+ITEM: Decider[ItemCommand, Item, ItemEvent] = Decider(
+    initial=NotListed(), decide=decide, evolve=evolve
 )

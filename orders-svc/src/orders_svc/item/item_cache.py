@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from uuid import UUID
 
 from orders_svc.item.events import ItemEvent
-from orders_svc.item.item import ITEM, Item, require_listed
+from orders_svc.item.item import ITEM, Item, Listed, require_listed
 from shared.eventsourcing.event_store import EventStore
 from shared.eventsourcing.handler import Outcome
 
@@ -20,9 +20,9 @@ ITEMS_MAX = 10_000
 class ItemCache:
     def __init__(self, store: EventStore[ItemEvent]) -> None:
         self._store = store
-        self._known: dict[UUID, Outcome[Item]] = {}
+        self._known: dict[UUID, Outcome[Listed]] = {}
 
-    async def find(self, item_ids: set[UUID]) -> dict[UUID, Outcome[Item]]:
+    async def find(self, item_ids: set[UUID]) -> dict[UUID, Outcome[Listed]]:
         """The items with their versions.
 
         Raises:
@@ -39,8 +39,8 @@ class ItemCache:
         for item_id in item_ids:
             self._known.pop(item_id, None)
 
-    async def _read(self, item_ids: set[UUID]) -> dict[UUID, Outcome[Item]]:
-        items: dict[UUID, Item | None] = dict.fromkeys(item_ids)
+    async def _read(self, item_ids: set[UUID]) -> dict[UUID, Outcome[Listed]]:
+        items: dict[UUID, Item] = dict.fromkeys(item_ids, ITEM.initial)
         versions = dict.fromkeys(item_ids, 0)
         for recorded in await self._store.read_many(item_ids):
             items[recorded.stream_id] = ITEM.evolve(items[recorded.stream_id], recorded.event)
@@ -52,7 +52,7 @@ class ItemCache:
         self._put(found)
         return found
 
-    def _put(self, found: dict[UUID, Outcome[Item]]) -> None:
+    def _put(self, found: dict[UUID, Outcome[Listed]]) -> None:
         self._known |= found
         while len(self._known) > ITEMS_MAX:
             del self._known[next(iter(self._known))]

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
-from orders_svc.item.item import Item
+from orders_svc.item.item import Delisted, Listed
 from shared.web.field_types import Amount, Label, Money, PastInstant, PlaceName
 
 IPHONE: dict[str, Any] = {
@@ -83,13 +83,13 @@ class ItemPage(BaseModel):
     next: UUID | None
 
 
-def item_response(item: Item | None) -> ItemResponse:
-    assert item is not None
+def item_response(known: Listed | Delisted) -> ItemResponse:
+    item = known.last if isinstance(known, Delisted) else known
     return ItemResponse(
         item_id=item.item_id,
         name=item.name,
         type=item.type,
         origin=item.origin,
         price=item.price,
-        delisted=item.delisted,
+        delisted=isinstance(known, Delisted),
     )

@@ -19,7 +19,9 @@ from orders_svc.order.order import (
     REJECTED,
     UNKNOWN_ORDER,
     Order,
+    PlacedOrder,
     Status,
+    require_placed,
 )
 from orders_svc.order.placing import AMOUNT_TOO_LARGE, OrderDraft
 from orders_svc.order.schemas import (
@@ -86,9 +88,9 @@ async def place_order(
     )
     trace.get_current_span().set_attribute(ORDER_ID, str(draft.order_id))
 
-    def placed(outcome: Outcome[Order | None]) -> StoredResponse:
+    def placed(outcome: Outcome[Order]) -> StoredResponse:
         location = f"/v1/orders/{draft.order_id}"
-        body = order_response(outcome.state)
+        body = order_response(require_placed(outcome.state))
         return to_response(body, version=outcome.version, status=201, location=location)
 
     return await placing.place(draft, service.orders, service.item_cache, call, placed)
@@ -118,12 +120,13 @@ async def get_order(
         await service.watch.newer_than(order_id, outcome.version, seconds_left)
 
 
-async def own_order(service: ResourcesDep, caller: Caller, order_id: UUID) -> Outcome[Order]:
+async def own_order(service: ResourcesDep, caller: Caller, order_id: UUID) -> Outcome[PlacedOrder]:
     """An order of the caller's. Raises NotFound for another's, as if there were none."""
     outcome = await load(service.orders, ORDER, order_id)
-    if outcome.state is None or not caller.owns(outcome.state.user_id):
+    order = require_placed(outcome.state)
+    if not caller.owns(order.user_id):
         raise NotFound(UNKNOWN_ORDER, "there is no such order")
-    return Outcome(state=outcome.state, version=outcome.version)
+    return Outcome(state=order, version=outcome.version)
 
 
 @router.get("/v1/orders", responses=refusals(forbidden=[NOT_YOURS]))
@@ -177,8 +180,8 @@ async def cancel_order(
     if caller.is_limited:
         await own_order(service, caller, order_id)
 
-    def cancelled(outcome: Outcome[Order | None]) -> StoredResponse:
-        return to_response(order_response(outcome.state), version=outcome.version)
+    def cancelled(outcome: Outcome[Order]) -> StoredResponse:
+        return to_response(order_response(require_placed(outcome.state)), version=outcome.version)
 
     command = CancelOrder(reason=body.reason)
     return await call.handle(service.orders, ORDER, order_id, command, cancelled)

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 
 from orders_svc.order import publications
 from orders_svc.order.contract import TOPIC
-from orders_svc.order.order import UNKNOWN_ORDER, Order, Status
+from orders_svc.order.order import UNKNOWN_ORDER, PlacedOrder, Status
 from orders_svc.order.publications import CONSUMER, Publication
 from orders_svc.service_clients import Cell, Reading, ServiceClients, UpstreamUnavailable
 from shared.eventsourcing import event_log
@@ -90,7 +90,7 @@ class JourneyResponse(BaseModel):
 
 
 async def read_journey(
-    pool: asyncpg.Pool, service_clients: ServiceClients, order: Order, authorization: str
+    pool: asyncpg.Pool, service_clients: ServiceClients, order: PlacedOrder, authorization: str
 ) -> JourneyResponse:
     """Combine what this service knows of an order with what the others return for this token."""
     page = await event_log.read_page(
@@ -150,7 +150,7 @@ async def recorded(
     return here + there
 
 
-async def parked_here(pool: asyncpg.Pool, order: Order) -> list[HopResponse]:
+async def parked_here(pool: asyncpg.Pool, order: PlacedOrder) -> list[HopResponse]:
     """The order's own stream, and its user's, in which the answer about the credit comes."""
     return [
         HopResponse(hop="parked", at=each.parked_at, process=CONSUMER, reason=each.reason)
@@ -160,7 +160,7 @@ async def parked_here(pool: asyncpg.Pool, order: Order) -> list[HopResponse]:
 
 
 async def credit_decided(
-    service_clients: ServiceClients, order: Order, authorization: str
+    service_clients: ServiceClients, order: PlacedOrder, authorization: str
 ) -> list[HopResponse]:
     """Raises UpstreamUnavailable."""
     credit = await service_clients.credit(order.user_id, order.order_id, authorization)
@@ -188,7 +188,7 @@ async def credit_decided(
 
 async def counted(
     service_clients: ServiceClients,
-    order: Order,
+    order: PlacedOrder,
     events: Sequence[EventResponse],
     published: dict[int, Publication],
     authorization: str,
@@ -229,7 +229,7 @@ def hour_of(instant: datetime) -> datetime:
 def counted_in(
     reading: Reading,
     event: EventResponse,
-    order: Order,
+    order: PlacedOrder,
     hour: datetime,
     cells: Sequence[CellResponse],
 ) -> HopResponse:

@@ -1,10 +1,10 @@
 """An order as two pure functions: `decide` what a command leads to, `evolve` by what happened."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Literal, assert_never
+from typing import ClassVar, Literal, assert_never
 from uuid import UUID
 
 from orders_svc.order.commands import (
@@ -22,7 +22,7 @@ from orders_svc.order.events import (
     OrderPlaced,
     OrderRejected,
 )
-from shared.eventsourcing.decider import Decider
+from shared.eventsourcing.decider import Decider, require_state
 from shared.eventsourcing.errors import NotFound, Refused
 
 Status = Literal["pending", "confirmed", "rejected", "cancelled"]
@@ -34,36 +34,74 @@ REJECTED = "rejected"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """An order's state; `reason` says why it was rejected or cancelled."""
+class NotPlaced:
+    """No order has this id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """What was ordered; it never changes."""
 
     order_id: UUID
     user_id: UUID
     lines: tuple[OrderLine, ...]
     amount: Decimal
     ordered_at: datetime
-    status: Status = "pending"
-    reason: str | None = None
 
 
-def decide(command: OrderCommand, order: Order | None) -> Sequence[OrderEvent]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending(Placement):
+    """The credit of its user is not decided on yet."""
+
+    status: ClassVar[Status] = "pending"
+    reason: ClassVar[None] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confirmed(Placement):
+    status: ClassVar[Status] = "confirmed"
+    reason: ClassVar[None] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected(Placement):
+    status: ClassVar[Status] = "rejected"
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancelled(Placement):
+    status: ClassVar[Status] = "cancelled"
+    reason: str
+
+
+PlacedOrder = Pending | Confirmed | Rejected | Cancelled
+Order = NotPlaced | PlacedOrder
+
+
+def require_placed(order: Order) -> PlacedOrder:
+    """The order. Raises NotFound: it was never placed."""
+    if isinstance(order, NotPlaced):
+        raise NotFound(UNKNOWN_ORDER, "there is no such order")
+    return order
+
+
+def decide(command: OrderCommand, order: Order) -> Sequence[OrderEvent]:
     """What a command leads to; nothing when there is nothing to do.
 
     Raises:
         NotFound: there is no such order.
-        Refused: the business says no.
+        Refused: the business refuses the command.
     """
-    if isinstance(command, PlaceOrder):
-        return place(command)
-    if order is None:
-        raise NotFound(UNKNOWN_ORDER, "there is no such order")
     match command:
+        case PlaceOrder():
+            return place(command)
         case ConfirmOrder():
-            return confirm(order)
+            return confirm(require_placed(order))
         case RejectOrder():
-            return reject(command, order)
+            return reject(command, require_placed(order))
         case CancelOrder():
-            return cancel(command, order)
+            return cancel(command, require_placed(order))
         case _:
             assert_never(command)
 
@@ -85,9 +123,9 @@ def amount_of(lines: Iterable[OrderLine]) -> Decimal:
     return sum((line.quantity * line.unit_price for line in lines), Decimal(0))
 
 
-def confirm(order: Order) -> Sequence[OrderEvent]:
-    """Stays quiet when the order was closed first: its closing releases the credit."""
-    if order.status != "pending":
+def confirm(order: PlacedOrder) -> Sequence[OrderEvent]:
+    """No event when the order was closed first: its closing releases the credit."""
+    if not isinstance(order, Pending):
         return []
     return [
         OrderConfirmed(
@@ -100,53 +138,80 @@ def confirm(order: Order) -> Sequence[OrderEvent]:
     ]
 
 
-def reject(command: RejectOrder, order: Order) -> Sequence[OrderEvent]:
-    """Stays quiet when the order is decided already."""
-    if order.status != "pending":
+def reject(command: RejectOrder, order: PlacedOrder) -> Sequence[OrderEvent]:
+    """No event when the order is decided already."""
+    if not isinstance(order, Pending):
         return []
     return [OrderRejected(order_id=order.order_id, user_id=order.user_id, reason=command.reason)]
 
 
-def cancel(command: CancelOrder, order: Order) -> Sequence[OrderEvent]:
-    if order.status == "cancelled":
-        raise Refused(ALREADY_CANCELLED, "the order is cancelled")
-    if order.status == "rejected":
-        raise Refused(REJECTED, "the order was rejected, there is nothing to cancel")
-    return [
-        OrderCancelled(
-            order_id=order.order_id,
-            user_id=order.user_id,
-            lines=order.lines,
-            amount=order.amount,
-            ordered_at=order.ordered_at,
-            was_confirmed=order.status == "confirmed",
-            reason=command.reason,
-        )
-    ]
+def cancel(command: CancelOrder, order: PlacedOrder) -> Sequence[OrderEvent]:
+    match order:
+        case Cancelled():
+            raise Refused(ALREADY_CANCELLED, "the order is cancelled")
+        case Rejected():
+            raise Refused(REJECTED, "the order was rejected, there is nothing to cancel")
+        case Pending() | Confirmed():
+            return [
+                OrderCancelled(
+                    order_id=order.order_id,
+                    user_id=order.user_id,
+                    lines=order.lines,
+                    amount=order.amount,
+                    ordered_at=order.ordered_at,
+                    was_confirmed=isinstance(order, Confirmed),
+                    reason=command.reason,
+                )
+            ]
+        case _:
+            assert_never(order)
 
 
-def evolve(order: Order | None, event: OrderEvent) -> Order | None:
-    """The state after one more event."""
-    if isinstance(event, OrderPlaced):
-        return Order(
-            order_id=event.order_id,
-            user_id=event.user_id,
-            lines=event.lines,
-            amount=event.amount,
-            ordered_at=event.ordered_at,
-        )
-    assert order is not None, "a stream of orders begins with a placement"
+def evolve(order: Order, event: OrderEvent) -> Order:
+    """The state after one more event. Raises ImpossibleHistory."""
     match event:
+        case OrderPlaced():
+            require_state(order, NotPlaced, event)
+            return Pending(
+                order_id=event.order_id,
+                user_id=event.user_id,
+                lines=event.lines,
+                amount=event.amount,
+                ordered_at=event.ordered_at,
+            )
         case OrderConfirmed():
-            return replace(order, status="confirmed")
+            require_state(order, Pending, event)
+            return Confirmed(
+                order_id=event.order_id,
+                user_id=event.user_id,
+                lines=event.lines,
+                amount=event.amount,
+                ordered_at=event.ordered_at,
+            )
         case OrderRejected():
-            return replace(order, status="rejected", reason=event.reason)
+            pending = require_state(order, Pending, event)
+            return Rejected(
+                order_id=pending.order_id,
+                user_id=pending.user_id,
+                lines=pending.lines,
+                amount=pending.amount,
+                ordered_at=pending.ordered_at,
+                reason=event.reason,
+            )
         case OrderCancelled():
-            return replace(order, status="cancelled", reason=event.reason)
+            require_state(order, Confirmed if event.was_confirmed else Pending, event)
+            return Cancelled(
+                order_id=event.order_id,
+                user_id=event.user_id,
+                lines=event.lines,
+                amount=event.amount,
+                ordered_at=event.ordered_at,
+                reason=event.reason,
+            )
         case _:
             assert_never(event)
 
 
-ORDER: Decider[OrderCommand, Order | None, OrderEvent] = Decider(
-    initial=None, decide=decide, evolve=evolve
+ORDER: Decider[OrderCommand, Order, OrderEvent] = Decider(
+    initial=NotPlaced(), decide=decide, evolve=evolve
 )

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from fastapi import Response
 
-from orders_svc.item.item import Item
+from orders_svc.item.item import Listed
 from orders_svc.item.item_cache import ItemCache
 from orders_svc.order.commands import PlaceOrder
 from orders_svc.order.events import OrderEvent, OrderLine
@@ -41,7 +41,7 @@ async def place(
     orders: EventStore[OrderEvent],
     item_cache: ItemCache,
     write_request: WriteRequest,
-    make_response: Callable[[Outcome[Order | None]], StoredResponse],
+    make_response: Callable[[Outcome[Order]], StoredResponse],
 ) -> Response:
     """Record an order, and read its items again when one has changed since it was cached.
 
@@ -67,7 +67,7 @@ async def place(
     raise HttpProblem(503, "busy", "the items are being changed concurrently; retry")
 
 
-def at_prices_of(items: Mapping[UUID, Outcome[Item]], draft: OrderDraft) -> PlaceOrder:
+def at_prices_of(items: Mapping[UUID, Outcome[Listed]], draft: OrderDraft) -> PlaceOrder:
     """The command to place a draft. Raises HttpProblem when the order is worth too much."""
     lines = tuple(
         OrderLine(item_id=item_id, quantity=quantity, unit_price=items[item_id].state.price)

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from orders_svc.order.order import Order, Status
+from orders_svc.order.order import PlacedOrder, Status
 from shared.web.field_types import WHOLE, Amount, Id, Label, PastInstant
 
 LINES_MAX = 100
@@ -89,8 +89,7 @@ class OrderPage(BaseModel):
     next: UUID | None
 
 
-def order_response(order: Order | None) -> OrderResponse:
-    assert order is not None
+def order_response(order: PlacedOrder) -> OrderResponse:
     return OrderResponse(
         order_id=order.order_id,
         user_id=order.user_id,

@@ -7,6 +7,11 @@ from typing import Generic, TypeVar
 C = TypeVar("C")
 S = TypeVar("S")
 E = TypeVar("E")
+T = TypeVar("T")
+
+
+class ImpossibleHistory(Exception):
+    """A stream holds an event that cannot follow the events before it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,3 +27,14 @@ class Decider(Generic[C, S, E]):
         for event in events:
             state = self.evolve(state, event)
         return state
+
+
+def require_state(state: object, expected: type[T], event: object) -> T:
+    """The state, for an event that happens in this state only.
+
+    Raises:
+        ImpossibleHistory: the state is another one.
+    """
+    if not isinstance(state, expected):
+        raise ImpossibleHistory(f"{type(event).__name__} after {type(state).__name__}")
+    return state
