@@ -23,29 +23,29 @@ from contracts.views import misreadings
 
 
 def run_write() -> int:
-    """Make the files what the code says, and begin the samples that are missing."""
+    """Generate the files from the code, and create the missing samples."""
     promises = promises_of_the_code(released())
     for path, example in missing_samples(ROOT, promises).items():
         write_text(path, text_of(example))
-        sys.stdout.write(f"began {path.relative_to(ROOT.parent)}: give it likely values\n")
+        sys.stdout.write(f"created {path.relative_to(ROOT.parent)}: edit it to realistic values\n")
     for name in write(ROOT, generated(promises, ROOT)):
         sys.stdout.write(f"wrote contracts/{name}\n")
     for sentence in [*broken_promises(released(), promises), *misreadings()]:
-        sys.stdout.write(f"this cannot stay: {sentence}\n")
+        sys.stdout.write(f"incompatible: {sentence}\n")
     return 0
 
 
 def not_written(root: Path, promises: Promises) -> list[str]:
-    """Which files are not what the code says; what to do about it."""
+    """The files that do not match the code, each with what to do."""
     missing = [str(path.relative_to(root.parent)) for path in missing_samples(root, promises)]
     wrong = (
         [] if missing else [f"contracts/{name}" for name in stale(root, generated(promises, root))]
     )
-    return [f"{name}: not what the code says: run `make contracts`" for name in missing + wrong]
+    return [f"{name}: does not match the code: run `make contracts`" for name in missing + wrong]
 
 
 def run_check(against: Path) -> int:
-    """Say which promises the code breaks, and which views and files do not fit to it."""
+    """Check the code against the released promises, the readers' views and the generated files."""
     promises = promises_of_the_code(released())
     problems = [
         *broken_promises(released(against), promises),
@@ -57,7 +57,7 @@ def run_check(against: Path) -> int:
 
 
 def run_release() -> int:
-    """Promise what the code says from now on, unless it breaks an older promise."""
+    """Record the current contracts as released, unless they break an older promise."""
     problems = release(RELEASED, promises_of_the_code(released()))
     sys.stderr.write("".join(f"{problem}\n" for problem in problems))
     return 1 if problems else 0

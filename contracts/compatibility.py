@@ -1,7 +1,7 @@
-"""Whether what the code says now keeps what was promised: pure functions over schemas.
+"""Compatibility of the current schemas with the released ones: pure functions over schemas.
 
-Both ways: who reads today's form reads all older events, and who knows only the older form reads
-today's events. So a form may grow by fields that may be missing, and by nothing else.
+In both directions: a reader of the current schema reads all older events, and a reader of an older
+schema reads current events. So a schema can grow by optional fields, and by nothing else.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,19 +31,19 @@ NOTHING = object()
 
 
 class UnknownKeyword(Exception):
-    """A schema says something that these rules do not know, so they cannot tell what it breaks."""
+    """A schema has a keyword that these rules do not know, so they cannot decide what it breaks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where in the contracts something is, for the sentences."""
+    """Where in the contracts something is, for messages."""
 
     topic: str
     type: str
     version: int
     field: str = ""
 
-    def says(self, what: str, why: str, instead: str = "keep it") -> str:
+    def describe(self, what: str, why: str, instead: str = "keep it") -> str:
         field = f"field `{self.field}` " if self.field else ""
         where = f"{self.topic} {self.type} v{self.version}: {field}"
         return f"{where}{what}: {why}; {instead}, or publish {self.type} v{self.version + 1}"
@@ -54,7 +54,7 @@ class Place:
 
 
 def broken_promises(promised: dict[str, Promise], now: dict[str, Promise]) -> list[str]:
-    """One sentence for each promise that is not kept; none if all are.
+    """A message for each broken promise; empty if there is none.
 
     Raises:
         UnknownKeyword: a schema has a keyword beyond KNOWN.
@@ -68,7 +68,9 @@ def broken_promises(promised: dict[str, Promise], now: dict[str, Promise]) -> li
         if topic in now:
             broken += broken_on(topic, promise, now[topic])
         else:
-            broken.append(f"{topic}: the topic was removed: its readers wait for ever; keep it")
+            broken.append(
+                f"{topic}: the topic was removed: its readers wait for it indefinitely; keep it"
+            )
     return broken
 
 
@@ -77,15 +79,15 @@ def broken_on(topic: str, promised: Promise, now: Promise) -> Iterator[str]:
         if promised[what] != now[what]:
             yield (
                 f"{topic}: {what} was {promised[what]} and is {now[what]}: messages of one key"
-                " would overtake those of before; keep it, or make a new topic"
+                " would overtake earlier ones; keep it, or create a new topic"
             )
     for type_, versions in promised["types"].items():
         if type_ in now["types"]:
             yield from broken_in(topic, type_, versions, now["types"][type_])
         else:
             yield (
-                f"{topic} {type_}: the type was removed: readers wait for it, and events of before"
-                " cannot be read; keep it, and stop to write it"
+                f"{topic} {type_}: the type was removed: readers wait for it, and older events"
+                " cannot be read; keep it, and stop writing it"
             )
 
 
@@ -96,11 +98,11 @@ def broken_in(topic: str, type_: str, promised: Schema, now: Schema) -> Iterator
         if version in now:
             yield from breaks(place, schema, now[version])
         else:
-            yield place.says("was removed", "events of it are stored for ever")
+            yield place.describe("was removed", "events of it are stored permanently")
 
 
 def breaks(place: Place, old: Schema, new: Schema) -> Iterator[str]:
-    """What a schema breaks of the one before."""
+    """What a schema breaks compared with its predecessor."""
     if "anyOf" in old or "anyOf" in new:
         yield from broken_choice(place, choices(old), choices(new))
     else:
@@ -114,48 +116,48 @@ def breaks(place: Place, old: Schema, new: Schema) -> Iterator[str]:
 def broken_form(place: Place, old: Schema, new: Schema) -> Iterator[str]:
     for keyword in ("type", "format"):
         if old.get(keyword) != new.get(keyword):
-            yield place.says(
+            yield place.describe(
                 f"had {keyword} {old.get(keyword)} and has {new.get(keyword)}",
-                "readers on either side take one for the other",
+                "readers on either side misinterpret it",
             )
             return
     for bound in sorted(BOUNDS):
         if old.get(bound) != new.get(bound):
-            yield place.says(
+            yield place.describe(
                 f"had {bound} {old.get(bound)} and has {new.get(bound)}",
-                "events of before may be outside of the new bound, or new ones outside of the old",
+                "older events may be outside of the new bound, or new ones outside of the old",
             )
 
 
 def broken_values(
     place: Place, old: Sequence[object] | None, new: Sequence[object] | None
 ) -> Iterator[str]:
-    """`old` and `new` are all values there may be; None for any."""
+    """`old` and `new` are all allowed values; None for any."""
     if old is None and new is None:
         return
     if new is None:
-        yield place.says("may have any value now", "readers know only the listed ones")
+        yield place.describe("can have any value now", "readers know only the listed ones")
     elif old is None:
-        yield place.says("has a list of values now", "events of before may have others")
+        yield place.describe("has a list of values now", "older events may have others")
     else:
         for value in sorted(set(old) - set(new), key=str):
-            yield place.says(f"lost the value {value!r}", "events of before have it")
+            yield place.describe(f"lost the value {value!r}", "older events have it")
         for value in sorted(set(new) - set(old), key=str):
-            yield place.says(
-                f"may have the value {value!r} now",
-                "readers that tell the values apart do not know it",
+            yield place.describe(
+                f"can have the value {value!r} now",
+                "readers that distinguish the values do not know it",
                 "add a field for it",
             )
 
 
 def broken_choice(place: Place, old: list[Schema], new: list[Schema]) -> Iterator[str]:
     if NULL in new and NULL not in old:
-        yield place.says("may be null now", "readers of before count on a value")
+        yield place.describe("can be null now", "older readers require a value")
     if NULL in old and NULL not in new:
-        yield place.says("may not be null any more", "it is null in events of before")
+        yield place.describe("cannot be null any more", "it is null in older events")
     before, after = ([each for each in side if each != NULL] for side in (old, new))
     if len(before) != len(after):
-        yield place.says("has another choice of forms", "a reader may not know the one it meets")
+        yield place.describe("has other alternatives", "a reader may not know the one it gets")
     else:
         for left, right in zip(before, after, strict=True):
             yield from breaks(place, left, right)
@@ -164,41 +166,41 @@ def broken_choice(place: Place, old: list[Schema], new: list[Schema]) -> Iterato
 def broken_fields(place: Place, old: Schema, new: Schema) -> Iterator[str]:
     before, after = old.get("properties", {}), new.get("properties", {})
     for name in sorted(before.keys() - after.keys()):
-        yield place.within(name).says(
+        yield place.within(name).describe(
             "was removed",
-            f"readers of version {place.version} still ask for it",
+            f"readers of version {place.version} still require it",
         )
     for name in sorted(before.keys() & after.keys()):
         yield from broken_presence(place.within(name), name, old, new)
         yield from breaks(place.within(name), before[name], after[name])
     for name in sorted(after.keys() - before.keys()):
         if name in new.get("required", []):
-            yield place.within(name).says(
+            yield place.within(name).describe(
                 "was added without a default",
-                "events of before do not have it",
+                "older events do not have it",
                 "give it a default",
             )
 
 
 def broken_presence(place: Place, name: str, old: Schema, new: Schema) -> Iterator[str]:
-    """Whether a field may be missing, and what it means if it is."""
+    """Whether a field can be missing, and its default if it is."""
     had, has = name in old.get("required", []), name in new.get("required", [])
     default_before, default_now = (
         schema["properties"][name].get("default", NOTHING) for schema in (old, new)
     )
     if has and not had:
-        yield place.says("lost its default", "it is missing in events of before")
+        yield place.describe("lost its default", "it is missing in older events")
     elif had and not has:
-        yield place.says("may be missing now", "readers of before ask for it")
+        yield place.describe("can be missing now", "older readers require it")
     elif default_before != default_now:
-        yield place.says(
+        yield place.describe(
             f"had the default {default_before!r} and has {default_now!r}",
             "events without it would mean something else",
         )
 
 
 def choices(schema: Schema) -> list[Schema]:
-    """The forms that a value may have; most schemas give one."""
+    """The alternatives of a value; most schemas have one."""
     return list(schema.get("anyOf", [bare(schema)]))
 
 
@@ -211,10 +213,10 @@ def values(schema: Schema) -> Sequence[object] | None:
 
 
 def refuse_unknown(schema: Schema, where: str) -> None:
-    """Look at a schema and all within it. Raises UnknownKeyword."""
+    """Check a schema and all schemas within it. Raises UnknownKeyword."""
     for keyword in schema.keys() - KNOWN:
         raise UnknownKeyword(
-            f"{where}: `{keyword}`: teach compatibility.py what a change of it breaks"
+            f"{where}: `{keyword}`: compatibility.py has no rule for changes of it"
         )
     fields = schema.get("properties", {})
     for name, field in fields.items():

@@ -1,4 +1,4 @@
-"""The files of the contracts: what the code says, samples of it, and what was released."""
+"""The files of the contracts: generated schemas, samples, and the last release."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -18,13 +18,13 @@ Promises = dict[str, Promise]
 
 
 def released(path: Path = RELEASED) -> Promises:
-    """What was promised by the last release; nothing before the first one."""
+    """The schemas of the last release; empty before the first one."""
     promises: Promises = json.loads(path.read_text()) if path.exists() else {}
     return promises
 
 
 def promises_of_the_code(before: Promises) -> Promises:
-    """What the code promises. Of older versions than it writes, it promises what was released."""
+    """The schemas of the code. Versions older than those it writes are taken from the release."""
     return {
         contract.topic: {
             "key": contract.key,
@@ -52,13 +52,13 @@ def sample_path(root: Path, topic: str, name: str, version: int | str) -> Path:
 
 
 def private_sample_path(checkout: Path, contract: Contract, name: str) -> Path:
-    """Beside the unit tests of the service, which knows the event alone."""
+    """Next to the unit tests of the service: no other one knows the event."""
     version = contract.private.version_of(name)
     return checkout / contract.service / "tests/unit/samples" / f"{name}.v{version}.json"
 
 
 def generated(promises: Promises, samples: Path) -> dict[str, str]:
-    """The text of each file that follows from the code, by its path below the root."""
+    """The text of each generated file, by its path below the root."""
     files = {
         f"schemas/{topic}/{name}.v{version}.json": text_of(schema)
         for topic, name, version, schema in all_schemas(promises)
@@ -78,7 +78,7 @@ def all_schemas(promises: Promises) -> Iterator[tuple[str, str, str, Schema]]:
 
 
 def stale(root: Path, wanted: Mapping[str, str]) -> list[str]:
-    """Paths below the root whose file is not what it should be, or should not be."""
+    """Paths below the root whose file differs from the wanted text, or is not wanted."""
     there = {
         str(path.relative_to(root)): path.read_text()
         for path in (*(root / "schemas").glob("*/*.json"), *root.glob("asyncapi.json"))
@@ -87,7 +87,7 @@ def stale(root: Path, wanted: Mapping[str, str]) -> list[str]:
 
 
 def write(root: Path, wanted: Mapping[str, str]) -> list[str]:
-    """Make the files what they should be; give the paths of those that were not."""
+    """Write the files that differ from the wanted ones; return their paths."""
     changed = stale(root, wanted)
     for path in changed:
         if path in wanted:
@@ -98,7 +98,7 @@ def write(root: Path, wanted: Mapping[str, str]) -> list[str]:
 
 
 def missing_samples(root: Path, promises: Promises) -> dict[Path, object]:
-    """For each event without a sample, the path of one and a value to begin it with."""
+    """For each event without a sample, its path and an initial value."""
     wanted = {
         sample_path(root, topic, name, version): example_of(schema)
         for topic, name, version, schema in all_schemas(promises)
@@ -111,7 +111,7 @@ def missing_samples(root: Path, promises: Promises) -> dict[Path, object]:
 
 
 def release(path: Path, promises: Promises) -> list[str]:
-    """Promise what the code says from now on; if that breaks a promise, only say which."""
+    """Store the schemas of the code as released; if that breaks promises, return them instead."""
     broken = broken_promises(released(path), promises)
     if not broken:
         write_text(path, text_of(promises))

@@ -1,4 +1,4 @@
-"""The classes of a contract as JSON Schema (2020-12), in the small part of it that we use.
+"""The classes of a contract as JSON Schema (2020-12), in the small subset that is used here.
 
 Nothing is shared by reference, so that a file can be read, compared and validated alone.
 """
@@ -15,19 +15,19 @@ Schema = dict[str, Any]
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 NO_REFERENCE = {"$schema", "$id"}
-"""What a schema says of itself as a file."""
+"""What identifies a schema as a file."""
 MONEY: Schema = {"type": "string", "pattern": f"^{MONEY_FORM}$"}
 
 
 class MoneyAsText(GenerateJsonSchema):
-    """Every Decimal of ours is money, and a JSON number cannot hold cents exactly."""
+    """Every Decimal is money, and a JSON number cannot hold cents exactly."""
 
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> Schema:
         return dict(MONEY)
 
 
 def schema_of(topic: str, codec: Codec[Any], name: str) -> Schema:
-    """What the newest version of a type looks like on its topic."""
+    """The schema of the newest version of a type on its topic."""
     version = codec.version_of(name)
     generated = codec.adapter_of(name).json_schema(
         mode="serialization", schema_generator=MoneyAsText
@@ -68,7 +68,7 @@ EXAMPLES: dict[str, object] = {
 
 
 def example_of(schema: Schema, name: str = "text") -> object:
-    """A value of a schema, to begin a sample with; a text is the name of its field."""
+    """A value of a schema, for a new sample; a text is the name of its field."""
     match schema:
         case {"enum": [first, *_]} | {"const": first}:
             return first

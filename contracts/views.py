@@ -1,4 +1,4 @@
-"""Whether each reader asks for what the contract has: its view, compared with the schema."""
+"""Whether each reader's view matches the contract: its fields, compared with the schema."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +18,7 @@ ARROW: dict[Any, Schema] = {
 
 
 def misreadings() -> list[str]:
-    """One sentence for each thing that a reader asks for and a contract does not give."""
+    """A message for each field that a reader requires and a contract does not have."""
     return [
         *(each for view in VIEWS for name in view.types for each in misread_by(view, name)),
         *(each for topic in SPARK_TOPICS for each in misread_by_spark(topic)),
@@ -26,7 +26,7 @@ def misreadings() -> list[str]:
 
 
 def misread_by(view: View, name: str) -> Iterator[str]:
-    """What a view of one type asks for in vain."""
+    """What a view of one type requires and the contract does not have."""
     owner = CONTRACT_ON[view.topic].public
     where = f"{view.reader} reads {view.topic} {name}"
     if name not in owner.names:
@@ -34,7 +34,7 @@ def misread_by(view: View, name: str) -> Iterator[str]:
     elif view.codec.version_of(name) != owner.version_of(name):
         yield (
             f"{where}: knows version {view.codec.version_of(name)}, and version"
-            f" {owner.version_of(name)} is written: give it an upcast"
+            f" {owner.version_of(name)} is written: add an upcast"
         )
     else:
         asked = schema_of(view.topic, view.codec, name)
@@ -42,7 +42,7 @@ def misread_by(view: View, name: str) -> Iterator[str]:
 
 
 def misread_by_spark(topic: Topic) -> Iterator[str]:
-    """Spark has one form for all types of a topic: each field has to be in one of them."""
+    """Spark has one schema for all types of a topic: each field has to be in one of them."""
     where = f"{SPARK_READER} reads {topic.name}"
     owner = CONTRACT_ON[topic.name].public
     wanted = [name for name in owner.names if name in topic.types]
@@ -59,10 +59,10 @@ def misread_by_spark(topic: Topic) -> Iterator[str]:
 
 
 def misread(where: str, asked: Schema, given: Schema) -> Iterator[str]:
-    """How a value may be given that is not as asked for."""
+    """How a value of the contract can differ from the one that the reader requires."""
     wanted, offered = choices(asked), choices(given)
     if NULL in offered and NULL not in wanted:
-        yield f"{where}: it may be null"
+        yield f"{where}: it can be null"
     for form in offered:
         reasons = [list(misread_form(where, each, form)) for each in wanted]
         if form != NULL and all(reasons):
@@ -72,23 +72,23 @@ def misread(where: str, asked: Schema, given: Schema) -> Iterator[str]:
 def misread_form(where: str, asked: Schema, given: Schema) -> Iterator[str]:
     for keyword in ("type", "format", "pattern"):
         if keyword in asked and asked[keyword] != given.get(keyword):
-            yield f"{where}: asks for {keyword} {asked[keyword]}, and gets {given.get(keyword)}"
+            yield f"{where}: requires {keyword} {asked[keyword]}, and gets {given.get(keyword)}"
     known, there = values(asked), values(given)
     if known is not None and (there is None or not set(there) <= set(known)):
-        yield f"{where}: knows only {known}, and may get {there or 'anything'}"
+        yield f"{where}: knows only {known}, and can get {there or 'any value'}"
     if "items" in asked and "items" in given:
         yield from misread(f"{where}[]", asked["items"], given["items"])
     for name, field in asked.get("properties", {}).items():
         if name not in given.get("properties", {}):
-            yield f"{where}: asks for `{name}`, which is not there"
+            yield f"{where}: requires `{name}`, which does not exist"
         else:
             if name in asked.get("required", []) and name not in given.get("required", []):
-                yield f"{where}: needs `{name}`, which may be missing"
+                yield f"{where}: requires `{name}`, which can be missing"
             yield from misread(f"{where}: `{name}`", field, given["properties"][name])
 
 
 def schema_of_arrow(type_: Any) -> Schema:
-    """What an Arrow type of analytics asks for; every field may be missing there."""
+    """What an Arrow type of analytics requires; every field is optional there."""
     if pa.types.is_list(type_):
         return {"type": "array", "items": schema_of_arrow(type_.value_type)}
     if pa.types.is_struct(type_):

@@ -58,7 +58,7 @@ def some_cause() -> Metadata:
 
 
 async def write_dead_letter(letter: OutgoingRecord) -> None:
-    """Nobody reads it here."""
+    """No reader uses it here."""
 
 
 async def written(
@@ -114,7 +114,7 @@ class PlacedWithTotal(Placed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedRenamed:
-    """What nobody may do: the old name is gone."""
+    """An incompatible change: the old name is gone."""
 
     order_id: UUID
     user_id: UUID

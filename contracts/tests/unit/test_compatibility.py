@@ -86,25 +86,25 @@ def with_types(types: dict[str, Any]) -> dict[str, Promise]:
 BREAKING = {
     "a field is removed": (
         placed_without("amount"),
-        "orders.v1 order-placed v1: field `amount` was removed: readers of version 1 still ask for"
-        " it; keep it, or publish order-placed v2",
+        "orders.v1 order-placed v1: field `amount` was removed: readers of version 1 still"
+        " require it; keep it, or publish order-placed v2",
     ),
     "a field is renamed": (
         placed_without("amount", total=Decimal),
-        "field `total` was added without a default: events of before do not have it; give it a"
+        "field `total` was added without a default: older events do not have it; give it a"
         " default, or publish order-placed v2",
     ),
     "a field is added that old events lack": (
         placed(channel=str),
-        "field `channel` was added without a default: events of before do not have it",
+        "field `channel` was added without a default: older events do not have it",
     ),
     "a field loses its default": (
         placed(note=str),
-        "field `note` lost its default: it is missing in events of before",
+        "field `note` lost its default: it is missing in older events",
     ),
     "a field may be missing": (
         placed(order_id=(UUID, UUID(int=0))),
-        "field `order_id` may be missing now: readers of before ask for it",
+        "field `order_id` can be missing now: older readers require it",
     ),
     "a default changes": (
         placed(note=(str, "none")),
@@ -112,7 +112,7 @@ BREAKING = {
     ),
     "a type changes": (
         placed(amount=int),
-        "field `amount` had type string and has integer: readers on either side take one for the",
+        "field `amount` had type string and has integer: readers on either side misinterpret it",
     ),
     "a format changes": (
         placed(ordered_at=date),
@@ -124,32 +124,32 @@ BREAKING = {
     ),
     "a text becomes shorter": (
         placed(place=Annotated[str, MaxLen(16)]),
-        "field `place` had maxLength 32 and has 16: events of before may be outside of the new",
+        "field `place` had maxLength 32 and has 16: older events may be outside of the new",
     ),
     "a value is taken away": (
         placed(gender=Literal["male"]),
-        "field `gender` lost the value 'female': events of before have it; keep it",
+        "field `gender` lost the value 'female': older events have it; keep it",
     ),
     "a value is added": (
         placed(gender=Literal["female", "male", "other"]),
-        "field `gender` may have the value 'other' now: readers that tell the values apart do not"
+        "field `gender` can have the value 'other' now: readers that distinguish the values do not"
         " know it; add a field for it, or publish order-placed v2",
     ),
     "any value may come": (
         placed(gender=str),
-        "field `gender` may have any value now: readers know only the listed ones",
+        "field `gender` can have any value now: readers know only the listed ones",
     ),
     "a field may be null": (
         placed(amount=Decimal | None),
-        "field `amount` may be null now: readers of before count on a value",
+        "field `amount` can be null now: older readers require a value",
     ),
     "a field may not be null": (
         placed(voucher=str),
-        "field `voucher` may not be null any more: it is null in events of before",
+        "field `voucher` cannot be null any more: it is null in older events",
     ),
     "a field of a line is removed": (
         placed(lines=tuple[form({"item_id": UUID}), ...]),  # type: ignore[misc]
-        "field `lines[].quantity` was removed: readers of version 1 still ask for it",
+        "field `lines[].quantity` was removed: readers of version 1 still require it",
     ),
     "a line becomes the only one": (
         placed(lines=form(LINE)),
@@ -157,8 +157,8 @@ BREAKING = {
     ),
     "the key changes": (
         promise(key="order_id"),
-        "orders.v1: key was user_id and is order_id: messages of one key would overtake those of"
-        " before; keep it, or make a new topic",
+        "orders.v1: key was user_id and is order_id: messages of one key would overtake earlier"
+        " ones; keep it, or create a new topic",
     ),
     "the partitions change": (promise(partitions=8), "orders.v1: partitions was 4 and is 8"),
     "the type is renamed": (
@@ -167,7 +167,7 @@ BREAKING = {
     ),
     "the topic is renamed": (
         promise(topic="orders.v2"),
-        "orders.v1: the topic was removed: its readers wait for ever; keep it",
+        "orders.v1: the topic was removed: its readers wait for it indefinitely; keep it",
     ),
 }
 
@@ -209,7 +209,7 @@ def test_a_version_that_was_released_may_not_go() -> None:
     released = KEEPING["a version is added"]
 
     assert broken_promises(released, promise()) == [
-        "orders.v1 order-placed v2: was removed: events of it are stored for ever; keep it, or"
+        "orders.v1 order-placed v2: was removed: events of it are stored permanently; keep it, or"
         " publish order-placed v3"
     ]
 
@@ -220,7 +220,7 @@ def test_two_changes_are_told_in_two_sentences() -> None:
 
 @pytest.mark.parametrize("place", ["field", "line", "new type"])
 def test_what_the_rules_do_not_know_is_never_passed_over(place: str) -> None:
-    """Also where it did not change: nobody could tell when it does."""
+    """Also where it did not change: a later change of it could not be judged."""
     odd = deepcopy(KEEPING["a type is added"])
     types = odd["orders.v1"]["types"]
     schema = types["order-sent" if place == "new type" else "order-placed"]["1"]

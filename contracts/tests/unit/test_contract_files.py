@@ -151,8 +151,8 @@ def test_the_command_says_what_is_broken(tmp_path: Path) -> None:
     assert (good.returncode, good.stderr) == (0, "")
     assert bad.returncode == 1
     assert bad.stderr == (
-        "orders.v1 order-placed v1: field `voucher` was removed: readers of version 1 still ask"
-        " for it; keep it, or publish order-placed v2\n"
+        "orders.v1 order-placed v1: field `voucher` was removed: readers of version 1 still"
+        " require it; keep it, or publish order-placed v2\n"
     )
 
 

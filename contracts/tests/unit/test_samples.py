@@ -43,7 +43,7 @@ def test_every_type_and_version_has_a_sample() -> None:
         if not (path := sample_path(ROOT, topic, name, version)).exists()
     ]
 
-    assert missing == [], "run `make contracts`, and give them likely values"
+    assert missing == [], "run `make contracts`, and edit them to realistic values"
 
 
 def test_there_is_no_sample_of_what_nobody_promises() -> None:

@@ -1,4 +1,4 @@
-"""Every reader asks for what the contract has; and if it did not, it would be told."""
+"""Every reader's view matches the contract, and one that does not is reported."""
 
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -60,10 +60,10 @@ class Fitting:
 @pytest.mark.parametrize(
     ("class_", "sentence"),
     [
-        (AnotherField, "asks for `amount_in_cents`, which is not there"),
-        (AnotherType, "`amount`: asks for type integer, and gets string"),
-        (MoneyOfAnyText, "`reason`: asks for pattern ^[0-9]"),
-        (FewValues, "`reason`: knows only ['insufficient-credit'], and may get anything"),
+        (AnotherField, "requires `amount_in_cents`, which does not exist"),
+        (AnotherType, "`amount`: requires type integer, and gets string"),
+        (MoneyOfAnyText, "`reason`: requires pattern ^[0-9]"),
+        (FewValues, "`reason`: knows only ['insufficient-credit'], and can get any value"),
     ],
 )
 def test_a_view_that_asks_for_something_else_is_found(class_: type, sentence: str) -> None:
@@ -103,9 +103,9 @@ def test_a_view_of_a_type_that_nobody_writes_is_found() -> None:
     ("form", "sentence"),
     [
         ({"address_line": pa.string()}, "`address_line`: no type has such a field"),
-        ({"address": pa.int64()}, "`address`: asks for type integer, and gets string"),
-        ({"gender": pa.decimal128(12, 2)}, "`gender`: asks for pattern ^[0-9]"),
-        ({"gender": pa.timestamp("us", "UTC")}, "`gender`: asks for format date-time"),
+        ({"address": pa.int64()}, "`address`: requires type integer, and gets string"),
+        ({"gender": pa.decimal128(12, 2)}, "`gender`: requires pattern ^[0-9]"),
+        ({"gender": pa.timestamp("us", "UTC")}, "`gender`: requires format date-time"),
         ({"amount": pa.string()}, "`amount`: no type has such a field"),
     ],
 )
