@@ -22,40 +22,40 @@ KINDS: dict[str, type[Stack]] = {
 KIND = KINDS[os.environ.get("HOMETOWN_TEST_IN", ProcessStack.way)]
 
 OWN_FOLDERS = {ContainerStack: "in_containers", ClusterStack: "in_cluster"}
-"""Tests that are about one kind of stack."""
+"""Tests for one kind of stack."""
 
 collect_ignore = [folder for kind, folder in OWN_FOLDERS.items() if kind is not KIND]
 
 HOURS_APART = 3
-"""More than the lateness that analytics allows: each test has its hour for itself."""
+"""More than the lateness that analytics allows, so that each test has its own hour."""
 
 
 @pytest.fixture(scope="session")
 def fresh_stack() -> Iterator[Stack]:
-    """Nothing is up yet."""
+    """A stack that is not started yet."""
     sweep()
     fresh = KIND(RunFolder(new_folder()))
     try:
         yield fresh
     finally:
-        fresh.made("clean")
+        fresh.make_output("clean")
 
 
 @pytest.fixture(scope="session")
 def first_demo(fresh_stack: Stack) -> str:
     """What the demonstration printed on the fresh system."""
-    return fresh_stack.made("demo")
+    return fresh_stack.make_output("demo")
 
 
 @pytest.fixture(scope="session")
 def stack(fresh_stack: Stack, first_demo: str) -> Stack:
-    """Everything is up. The demonstration ran first: its hour is older than those of the tests."""
+    """A running stack. The demonstration ran first: its hour is older than those of the tests."""
     return fresh_stack
 
 
 @pytest.fixture(scope="session")
 def cluster(stack: Stack) -> ClusterStack:
-    """The same for tests that are about a cluster."""
+    """The same for tests of a cluster."""
     assert isinstance(stack, ClusterStack)
     return stack
 
@@ -75,7 +75,7 @@ def hours_later() -> Iterator[timedelta]:
 
 @pytest.fixture
 def hour(hours_later: Iterator[timedelta]) -> datetime:
-    """An hour of this test alone. An order of today would make those of all other tests late."""
+    """An hour for this test only. An order of today would make those of all other tests late."""
     return HOUR + next(hours_later)
 
 

@@ -1,4 +1,4 @@
-"""The audit: balanced books have no findings, and each way of being wrong has one."""
+"""The audit: balanced books have no findings, and each kind of error has one."""
 
 from dataclasses import replace
 from decimal import Decimal
@@ -68,4 +68,4 @@ def test_books_that_do_not_balance_are_found(books: Books, words: str) -> None:
 
 
 def test_the_stack_balances(stack: Stack) -> None:
-    assert "all balance, to the cent" in stack.made("audit")
+    assert "all balance, to the cent" in stack.make_output("audit")

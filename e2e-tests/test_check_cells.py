@@ -1,4 +1,4 @@
-"""`make check-cells`: all records together say what the table says, and a tampered row is found."""
+"""`make check-cells`: the table equals a query over all records, and a tampered row is found."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,12 +25,12 @@ def one_cent_more(stack: Stack) -> Iterator[None]:
         stack.fetch("analytics", shift, -1)
 
 
-def test_the_table_is_what_all_records_say(
+def test_the_table_equals_a_query_over_all_records(
     stack: Stack, hometown: Hometown, sample: Sample
 ) -> None:
     assert hometown.hour(HOUR)["all"]["purchases"] >= len(sample.orders)
 
-    assert "cells: all are right" in stack.made("check-cells")
+    assert "cells: all are right" in stack.make_output("check-cells")
 
 
 def test_a_cent_too_much_is_found(stack: Stack, sample: Sample) -> None:

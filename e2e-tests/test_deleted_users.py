@@ -1,4 +1,4 @@
-"""A deleted user's name is nowhere: not in a database file, a Kafka log, a log or a trace."""
+"""A deleted user's name is in no database file, Kafka log, log file or trace."""
 
 import base64
 import json
@@ -14,7 +14,7 @@ from test_support.system.stack import Stack
 NAME = "Wolfeschlegelsteinhausenbergerdorff"
 BIRTH_YEAR = 1904
 PLACE = "PLACE-IN-CLEAR"
-"""What may be read in clear, so that the scan shows that it finds things."""
+"""Text that is stored in clear, to show that the scan finds something."""
 LONG_AGO = "2015-12-11T00:00:00Z"
 PERSON: Json = {
     "name": NAME,
@@ -33,7 +33,7 @@ THING: Json = {
 
 
 def traces_of(ways: list[str]) -> list[bytes]:
-    """A text in the forms in which it could lie somewhere."""
+    """The encodings in which a text could be stored."""
     forms = [text.encode(code) for text in ways for code in ("utf-8", "utf-16-le")]
     # In base64, the letters depend on where in a group of three the text begins.
     in_base64 = [
@@ -50,7 +50,7 @@ PERSONAL = traces_of([NAME, NAME.upper(), NAME.lower()]) + [
 
 @pytest.fixture
 def story(hometown: Hometown, hour: datetime) -> Json:
-    """A user who did everything that users do, also wrongly, and was deleted."""
+    """A user with every kind of request, also invalid ones, who was then deleted."""
     key = f"plant-{hour:%H}"
     user = hometown.register_user(**PERSON, address=PLACE, key=key)
     hometown.register_user(**PERSON, address=PLACE, key=key)
@@ -61,9 +61,9 @@ def story(hometown: Hometown, hour: datetime) -> Json:
             hometown.register_user(key=None, **PERSON | {"address": PLACE} | wrong)
     item = hometown.list_item(**THING)["item_id"]
     order = hometown.place_order(user_id, [(item, 1)], hour)["order_id"]
-    assert hometown.decided_order(order)["status"] == "confirmed"
+    assert hometown.wait_for_decision(order)["status"] == "confirmed"
     hometown.move_user(user_id, address="SH", key=key)
-    # Until users-svc has heard that the order is confirmed, it is a pending one.
+    # Until users-svc has consumed the confirmation, the order is pending there.
     eventually(lambda: hometown.delete_user(user_id), bool, what="the user is deleted")
     return user
 
@@ -81,14 +81,14 @@ def test_nothing_holds_the_name_of_a_deleted_user(
     if hometown.jaeger_answers():
         traces = eventually(
             lambda: json.dumps(hometown.traces_of_service("users-api"), ensure_ascii=False),
-            lambda told: story["user_id"] in told,
+            lambda printed: story["user_id"] in printed,
             what="the traces of the user",
         )
         assert NAME not in traces
 
 
-def test_the_scan_finds_what_lies_there_in_clear(stack: Stack, story: Json) -> None:
-    """The negative control: the place where the user lived is no secret."""
+def test_the_scan_finds_text_that_is_stored_in_clear(stack: Stack, story: Json) -> None:
+    """The negative control: the place where the user lived is not encrypted."""
     stack.fetch("postgres", "CHECKPOINT")
 
     holding = stack.files_with(traces_of([PLACE]))
@@ -100,7 +100,7 @@ def test_the_scan_finds_what_lies_there_in_clear(stack: Stack, story: Json) -> N
 def test_the_user_is_counted_where_the_user_was(
     hometown: Hometown, story: Json, hour: datetime
 ) -> None:
-    """What was confirmed before stays counted."""
+    """Orders that were confirmed before stay counted."""
     eventually(
         lambda: hometown.hour(hour)["purchases"],
         lambda purchases: purchases == 1,

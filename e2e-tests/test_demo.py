@@ -1,4 +1,4 @@
-"""What a newcomer sees: one command, the right numbers, again and after any end."""
+"""The demonstration: one command, the right numbers, also repeated and after a crash."""
 
 import json
 from collections.abc import Callable
@@ -24,7 +24,7 @@ def table_of(printed: str) -> dict[str, list[str]]:
     return {row[0]: row[1:] for row in words if row and row[0] in TABLE}
 
 
-def test_the_demonstration_shows_the_hour_as_it_must_be(first_demo: str) -> None:
+def test_the_demonstration_shows_the_expected_hour(first_demo: str) -> None:
     """Vector V1."""
     assert HOUR_LINE in first_demo
     assert table_of(first_demo) == TABLE
@@ -41,19 +41,19 @@ def test_the_demonstration_leaves_its_figures(stack: Stack) -> None:
 
 def test_showing_the_sample_again_changes_nothing(stack: Stack) -> None:
     """Vector V2."""
-    assert table_of(stack.made("demo")) == TABLE
+    assert table_of(stack.make_output("demo")) == TABLE
 
 
 def test_a_second_start_is_harmless(stack: Stack) -> None:
     before = stack.lives()
 
-    stack.made("up")
+    stack.make_output("up")
 
     assert stack.lives() == before
 
 
 def test_the_footprint_is_written_as_figures(stack: Stack) -> None:
-    printed = stack.made("footprint")
+    printed = stack.make_output("footprint")
 
     figures = json.loads((stack.folder / "bench" / "footprint.json").read_text())
     assert "analytics-job" in printed
@@ -61,11 +61,11 @@ def test_the_footprint_is_written_as_figures(stack: Stack) -> None:
 
 
 def test_the_logs_of_one_process_are_shown(stack: Stack) -> None:
-    assert "Uvicorn running" in stack.made("logs", "name=users-api")
+    assert "Uvicorn running" in stack.make_output("logs", "name=users-api")
 
 
-def test_what_was_fetched_is_there(stack: Stack) -> None:
-    places = [Path(line.rpartition(" in ")[2]) for line in stack.made("fetch").splitlines()]
+def test_fetched_files_exist(stack: Stack) -> None:
+    places = [Path(line.rpartition(" in ")[2]) for line in stack.make_output("fetch").splitlines()]
 
     assert len(places) == 5
     assert [place for place in places if not place.exists()] == []
@@ -76,18 +76,18 @@ def kill_everything(stack: Stack) -> None:
 
 
 def stop_everything(stack: Stack) -> None:
-    stack.made("down")
+    stack.make_output("down")
     assert not stack.lives()
 
 
 @pytest.mark.parametrize("end", [stop_everything, kill_everything])
-def test_the_numbers_outlive_any_end_of_all_processes(
+def test_the_numbers_survive_any_end_of_all_processes(
     stack: Stack, end: Callable[[Stack], None]
 ) -> None:
-    stack.made("up")
-    stack.made("status")
+    stack.make_output("up")
+    stack.make_output("status")
 
     end(stack)
     assert stack.make("status").returncode != 0
 
-    assert table_of(stack.made("demo")) == TABLE
+    assert table_of(stack.make_output("demo")) == TABLE

@@ -71,7 +71,7 @@ SET_BY_THE_STACK = {
     "spark_jars_dir",
     "spark_class_archive",
 }
-"""Where things are: `make up` decides it and hands it to each process."""
+"""Addresses and folders: `make up` chooses them and passes them to each process."""
 
 
 def names_in(document: Path, pattern: str) -> set[str]:
@@ -113,7 +113,7 @@ def test_the_call_of_the_readme_is_answered(stack: Stack) -> None:
 
 
 def test_help_lists_the_verbs(stack: Stack) -> None:
-    printed = stack.made("help")
+    printed = stack.make_output("help")
 
     assert all(f"make {verb} " in printed for verb in RUN_BY_TESTS | RUN_BY_CI | RUN_SHORTLY)
 

@@ -13,7 +13,7 @@ BEFORE: dict[str, Any] = {"local_buyers": 4, "purchases": 4, "quantity": 12, "am
 
 
 def wait_for_hour(hometown: Hometown, sample: Sample, hours: int = 0, **expected: Any) -> Json:
-    """The sample's hour, or one after it, as soon as it shows all that is expected."""
+    """The sample's hour, or one after it, as soon as it has all expected values."""
     hour = sample.hour + timedelta(hours=hours)
     return eventually(
         lambda: hometown.hour(hour),
@@ -33,13 +33,13 @@ def by_origin(hour: Json) -> dict[str, tuple[int, int]]:
 
 @pytest.fixture(autouse=True)
 def counted_before(hometown: Hometown, sample: Sample) -> None:
-    """Each test begins when the sample is counted."""
+    """Wait until the sample is counted before each test."""
     wait_for_hour(hometown, sample, **BEFORE)
 
 
 def place(hometown: Hometown, sample: Sample, user: str, item: str, at: Any) -> Json:
     order = hometown.place_order(sample.users[user], [(sample.items[item], 1)], at)
-    decided = hometown.decided_order(order["order_id"])
+    decided = hometown.wait_for_decision(order["order_id"])
     assert decided["status"] == "confirmed"
     return decided
 
@@ -88,6 +88,6 @@ def test_one_buyer_with_two_purchases_is_one_buyer(hometown: Hometown, sample: S
 def test_each_line_of_an_order_is_a_purchase(hometown: Hometown, sample: Sample) -> None:
     lines = [(sample.items["iphone"], 1), (sample.items["iphone"], 2), (sample.items["ipad"], 1)]
     order = hometown.place_order(sample.users["Jack"], lines, sample.at(7))
-    hometown.decided_order(order["order_id"])
+    hometown.wait_for_decision(order["order_id"])
 
     wait_for_hour(hometown, sample, local_buyers=4, purchases=6, quantity=15, amount="60673.20")

@@ -1,4 +1,4 @@
-"""The journey of an order: every hop, only what happened, and who cannot be asked."""
+"""The journey of an order: every hop that happened, no other, and unavailable services."""
 
 from datetime import datetime
 
@@ -10,7 +10,7 @@ from test_support.system.stack import Stack
 
 PRICE = "100.00"
 SPARK_SECONDS_MAX = 120
-"""A query that was stopped takes a while to come up on a busy machine."""
+"""A streaming query takes a while to start again on a busy machine."""
 
 Order = str
 Step = tuple[str, str]
@@ -57,7 +57,7 @@ def journey_with(hometown: Hometown, order: Order, wanted: set[Step]) -> Json:
     )
 
 
-def test_a_confirmed_order_is_told_from_its_placement_to_its_cell(
+def test_a_confirmed_order_is_reported_from_its_placement_to_its_cell(
     hometown: Hometown, order: Order, item: str, hour: datetime
 ) -> None:
     journey = journey_with(hometown, order, ALL_OF_A_CONFIRMED_ORDER)
@@ -75,7 +75,9 @@ def test_a_confirmed_order_is_told_from_its_placement_to_its_cell(
     assert published[0]["offset"] < published[1]["offset"]
 
 
-def test_a_refused_order_says_why(hometown: Hometown, user: str, item: str, hour: datetime) -> None:
+def test_a_refused_order_names_the_reason(
+    hometown: Hometown, user: str, item: str, hour: datetime
+) -> None:
     order = hometown.place_order(user, [(item, 101)], hour)["order_id"]
 
     journey = journey_with(hometown, order, {("recorded", "order-rejected")})
@@ -114,7 +116,7 @@ STOPS: list[tuple[str, set[Step]]] = [
 
 
 @pytest.mark.parametrize(("process", "known"), STOPS, ids=[process for process, _ in STOPS])
-def test_it_tells_what_has_happened_and_no_more_wherever_the_order_stands_still(
+def test_it_reports_what_has_happened_and_no_more_wherever_the_order_waits(
     hometown: Hometown,
     stack: Stack,
     user: str,
@@ -140,11 +142,11 @@ def test_after_a_crash_anywhere_it_is_whole_and_has_no_step_twice(
 
     journey = journey_with(hometown, order, ALL_OF_A_CONFIRMED_ORDER)
 
-    told = [(hop["hop"], hop["type"]) for hop in journey["hops"]]
-    assert sorted(told) == sorted(set(told))
+    printed = [(hop["hop"], hop["type"]) for hop in journey["hops"]]
+    assert sorted(printed) == sorted(set(printed))
 
 
-def test_who_cannot_be_asked_is_named(hometown: Hometown, stack: Stack, order: Order) -> None:
+def test_an_unavailable_service_is_named(hometown: Hometown, stack: Stack, order: Order) -> None:
     journey_with(hometown, order, ALL_OF_A_CONFIRMED_ORDER)
 
     with stack.stopped("users-api", "analytics-api"):

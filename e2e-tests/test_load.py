@@ -1,5 +1,4 @@
-"""Load with totals that are known: it is counted to the cent, also around kills; and what is wrong
-is found."""
+"""Load with known totals: they are counted to the cent, also around kills; a deviation is found."""
 
 import json
 from collections.abc import Mapping
@@ -20,7 +19,7 @@ from verification.load.plan import Scale
 SMALL = ("rate=30", "seconds=10", "users=40", "items=15", "late=10")
 KILLED = ("users-worker", "orders-relay", "orders-api")
 BEGUN_EVENTS = 60
-"""So many have been recorded: the load is in the middle."""
+"""When so many are recorded, the load is about half way."""
 
 EVENTS = "SELECT count(*) AS count FROM events"
 MORE_BY_A_CENT = """
@@ -48,7 +47,7 @@ def recorded(stack: Stack) -> int:
 
 
 def test_all_kinds_of_load_are_counted_to_the_cent(stack: Stack, gap: datetime) -> None:
-    printed = stack.made("load", f"gap={rfc3339(gap)}", *SMALL)
+    printed = stack.make_output("load", f"gap={rfc3339(gap)}", *SMALL)
 
     figures = figures_of(stack)
     assert "differences: 0" in printed
@@ -60,7 +59,7 @@ def test_all_kinds_of_load_are_counted_to_the_cent(stack: Stack, gap: datetime) 
 def test_load_is_counted_to_the_cent_around_kills(stack: Stack, gap: datetime) -> None:
     before = recorded(stack)
     with ThreadPoolExecutor(max_workers=1) as others:
-        loading = others.submit(stack.made, "load", f"gap={rfc3339(gap)}", *SMALL)
+        loading = others.submit(stack.make_output, "load", f"gap={rfc3339(gap)}", *SMALL)
         eventually(
             lambda: recorded(stack), lambda seen: seen >= before + BEGUN_EVENTS, what="load begun"
         )
@@ -77,9 +76,7 @@ def loaded(hometown: Hometown, gap: datetime) -> Story:
     return load(hometown, Scale(seed=2, rate=30, seconds=3, users=20, items=10), gap=gap)
 
 
-def test_what_is_not_as_it_must_be_is_found(
-    loaded: Story, stack: Stack, hometown: Hometown
-) -> None:
+def test_a_deviation_is_found(loaded: Story, stack: Stack, hometown: Hometown) -> None:
     """The negative control: one order less in the log, and one cent more in the table."""
     run, window, before = loaded.run, loaded.window, loaded.before
     seen = loaded.settled.observation

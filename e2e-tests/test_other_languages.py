@@ -1,4 +1,4 @@
-"""Who has the contract files can read a topic: neither Python nor our code is needed."""
+"""A topic can be read with the contract files alone, without Python or code of this project."""
 
 import json
 import shutil
@@ -20,9 +20,9 @@ CONTRACTS = CHECKOUT / "contracts"
 TOPIC = "orders.v1"
 READ_SECONDS_MAX = 120
 BUILD_SECONDS_MAX = 600
-"""With the libraries' download, where none was built before."""
+"""Includes the download of its libraries at the first build."""
 SILENCE_MILLISECONDS = 5_000
-"""After which Kafka's program thinks that there are no more records."""
+"""After which Kafka's program assumes that there are no more records."""
 
 CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 
@@ -49,8 +49,8 @@ def broker(hometown: Hometown) -> str:
 
 @pytest.fixture
 def user(sample: Sample) -> str:
-    """Whose orders are read: in the topic of all tests there are records that break the contract,
-    on purpose."""
+    """The user whose orders are read: other tests write records that break the contract, on
+    purpose, to the same topic."""
     return sample.users["Jack"]
 
 
@@ -117,10 +117,10 @@ def test_a_program_in_go_reads_by_the_contracts_alone(
         for headers, _ in read_by_kafkas_own_program(stack, broker, user)
     )
 
-    told = read_in_go(reader, broker, user, CONTRACTS / "asyncapi.json")
+    printed = read_in_go(reader, broker, user, CONTRACTS / "asyncapi.json")
 
-    assert told.returncode == 0, told.stderr
-    assert json.loads(told.stdout) == expected
+    assert printed.returncode == 0, printed.stderr
+    assert json.loads(printed.stdout) == expected
 
 
 def test_the_program_in_go_refuses_what_is_not_in_the_contract(
@@ -132,7 +132,7 @@ def test_the_program_in_go_refuses_what_is_not_in_the_contract(
     other = tmp_path / "asyncapi.json"
     other.write_text(json.dumps(document))
 
-    told = read_in_go(reader, broker, user, other)
+    printed = read_in_go(reader, broker, user, other)
 
-    assert told.returncode != 0
-    assert "colour" in told.stderr
+    assert printed.returncode != 0
+    assert "colour" in printed.stderr

@@ -1,4 +1,4 @@
-"""The broker is away, and nobody who registers notices; when it is back, nothing is missing."""
+"""An outage of the broker: no registration fails, and after it nothing is missing."""
 
 import asyncio
 import math
@@ -22,10 +22,10 @@ from test_support.system.stack import Stack
 
 OUTAGE_SECONDS = float(os.environ.get("HOMETOWN_OUTAGE_SECONDS", "10"))
 BESIDE_SECONDS = min(OUTAGE_SECONDS / 4, 10)
-"""How long registrations go on before the outage, and after it."""
+"""How long registrations run before the outage, and after it."""
 CLIENTS = 2
 RELAY_GROWTH_MEBIBYTES_MAX = 64
-"""What the relay may hold more than before: two pages of rows, and the same as records."""
+"""The memory by which the relay may grow: two pages of rows, and the same as records."""
 MEBIBYTE = 1 << 20
 POLL_SECONDS = 0.5
 
@@ -34,14 +34,14 @@ RELAY = "users-relay"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outage:
-    """When the broker was away, on the monotonic clock."""
+    """The time without a broker, on the monotonic clock."""
 
     began_at: float
     ended_at: float
 
 
 async def outage(stack: Stack) -> Outage:
-    """The broker is away for OUTAGE_SECONDS; back when this returns."""
+    """Stop the broker for OUTAGE_SECONDS; it is ready again when this returns."""
     await asyncio.to_thread(stack.stop, ["kafka"])
     began_at = time.monotonic()
     try:
@@ -53,9 +53,9 @@ async def outage(stack: Stack) -> Outage:
 
 
 async def watch_memory(stack: Stack, stopping: asyncio.Event, seen: list[int]) -> None:
-    """The relay's bytes, again and again."""
+    """Sample the relay's memory, in bytes."""
     while not stopping.is_set():
-        seen.append(await asyncio.to_thread(stack.bytes_of, RELAY))
+        seen.append(await asyncio.to_thread(stack.memory_bytes, RELAY))
         await asyncio.sleep(POLL_SECONDS)
 
 
@@ -73,7 +73,7 @@ class Story:
 
 
 async def register_around_an_outage(stack: Stack) -> Story:
-    """A request that fails ends it, and so does a relay that ends."""
+    """Fails if a request fails, or if the relay ends."""
     registrations: list[Registration] = []
     memory: list[int] = []
     stopping = asyncio.Event()
@@ -107,7 +107,7 @@ def latency_figures(name: str, registrations: Sequence[Registration]) -> list[Fi
     ]
 
 
-def test_nobody_notices_that_the_broker_is_away_and_nothing_is_missing_afterwards(
+def test_no_registration_fails_without_a_broker_and_nothing_is_missing_afterwards(
     stack: Stack,
 ) -> None:
     relay = stack.lives()[RELAY]

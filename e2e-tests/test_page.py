@@ -1,6 +1,6 @@
 """The page of a whole system: the sample's hour, and an order that appears by itself.
 
-The picture lies in `.run/screenshots`.
+The screenshot is in `.run/screenshots`.
 """
 
 import asyncio
@@ -47,4 +47,4 @@ async def test_an_order_appears_on_the_page_when_it_is_counted(
 def buy_again(hometown: Hometown, sample: Sample) -> None:
     lines = [(sample.items["iphone"], 1)]
     order = hometown.place_order(sample.users["Jack"], lines, sample.at(31))
-    assert hometown.decided_order(order["order_id"])["status"] == "confirmed"
+    assert hometown.wait_for_decision(order["order_id"])["status"] == "confirmed"

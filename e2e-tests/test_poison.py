@@ -1,4 +1,4 @@
-"""Records that nobody should write: each is set aside where it is refused, all else goes on."""
+"""Poison records: each is dead-lettered by its reader, and everything else continues."""
 
 import asyncio
 from collections.abc import Mapping
@@ -24,18 +24,18 @@ Letters = Mapping[bytes, list[tuple[bytes | None, Headers]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Poison:
-    """A record with a key and a stream of its own, and the beginning of the reason against it."""
+    """A record with a key and a stream of its own, and the beginning of its dead-letter reason."""
 
     reason: str
     parks: bool
-    """Whether its stream has to wait."""
+    """Whether its stream is parked."""
     value: bytes | None = b"{}"
     headers: Headers | None = None
     changes: Mapping[str, str] = field(default_factory=dict)
     key: str = field(default_factory=lambda: str(uuid4()))
 
     def headers_of(self, type_: str) -> Headers:
-        """Those that it was given, or good ones with its changes."""
+        """The configured headers, or valid ones with the configured changes."""
         if self.headers is not None:
             return self.headers
         good = {
@@ -64,7 +64,7 @@ def all_poison() -> list[Poison]:
 async def write(
     servers: str, topic: str, partition: int, type_: str, poison: list[Poison]
 ) -> dict[bytes, Headers]:
-    """Write past all services; the headers by key."""
+    """Write to the topic directly; returns the headers by key."""
     producer = AIOKafkaProducer(bootstrap_servers=servers)
     await producer.start()
     written: dict[bytes, Headers] = {}
@@ -81,7 +81,7 @@ async def write(
 
 
 async def letters_of(servers: str, topic: str, reader: str) -> Letters:
-    """All that stands in a dead letter topic."""
+    """All records of a dead letter topic."""
     name = TOPICS[topic].dead_letters_of(reader)
     consumer = AIOKafkaConsumer(bootstrap_servers=servers, auto_offset_reset="earliest")
     await consumer.start()
@@ -110,7 +110,7 @@ async def letters_of(servers: str, topic: str, reader: str) -> Letters:
         ("orders.v1", "orders-worker", "order-placed"),
     ],
 )
-def test_trap_t11_poison_is_set_aside_untouched_and_everything_else_goes_on(
+def test_trap_t11_poison_is_dead_lettered_unchanged_and_everything_else_continues(
     hometown: Hometown, stack: Stack, hour: datetime, topic: str, reader: str, type_: str
 ) -> None:
     servers = hometown.addresses["kafka"]
@@ -119,7 +119,7 @@ def test_trap_t11_poison_is_set_aside_untouched_and_everything_else_goes_on(
     ]
     item = hometown.list_item(name="thing", type="phone", origin="BJ", price="10.00")["item_id"]
     before = hometown.place_order(user, [(item, 1)], hour)["order_id"]
-    assert hometown.decided_order(before)["status"] == "confirmed"
+    assert hometown.wait_for_decision(before)["status"] == "confirmed"
 
     poison = all_poison()
     partition = partition_of(topic, user)
@@ -127,7 +127,7 @@ def test_trap_t11_poison_is_set_aside_untouched_and_everything_else_goes_on(
     letters = eventually(
         lambda: asyncio.run(letters_of(servers, topic, reader)),
         lambda seen: set(written) <= set(seen),
-        what="all poison set aside",
+        what="all poison in the dead letter topic",
     )
 
     for each in poison:
@@ -150,7 +150,7 @@ def test_trap_t11_poison_is_set_aside_untouched_and_everything_else_goes_on(
     assert {row["stream_id"] for row in parked} == {each.key for each in poison if each.parks}
 
     after = hometown.place_order(user, [(item, 1)], hour)["order_id"]
-    assert hometown.decided_order(after)["status"] == "confirmed"
+    assert hometown.wait_for_decision(after)["status"] == "confirmed"
     assert hometown.get_order(before)["status"] == "confirmed"
     assert hometown.get_user(user)["available_credit"] == "80.00"
     eventually(

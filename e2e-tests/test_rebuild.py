@@ -1,4 +1,4 @@
-"""Read models are checked and repaired, and topics published anew, while everything runs."""
+"""Read models are checked and repaired, and topics replayed, while everything runs."""
 
 from decimal import Decimal
 
@@ -38,16 +38,14 @@ def register(hometown: Hometown) -> str:
     return str(user["user_id"])
 
 
-def test_after_the_sample_all_read_models_are_what_the_events_make_them(
-    stack: Stack, sample: Sample
-) -> None:
-    told = stack.made("rebuild-check")
+def test_after_the_sample_all_read_models_match_the_events(stack: Stack, sample: Sample) -> None:
+    printed = stack.make_output("rebuild-check")
 
     for table in ("user_profiles", "catalogue", "order_summaries"):
-        assert f"{table}: equal" in told
+        assert f"{table}: equal" in printed
 
 
-def test_a_tampered_row_is_found_and_repaired_and_the_worker_goes_on(
+def test_a_tampered_row_is_found_and_repaired_and_the_worker_continues(
     stack: Stack, hometown: Hometown, worker_life: str
 ) -> None:
     user = register(hometown)
@@ -58,17 +56,17 @@ def test_a_tampered_row_is_found_and_repaired_and_the_worker_goes_on(
     assert found.returncode != 0
     assert "user_profiles: differs" in found.stdout
     assert "catalogue: equal" in found.stdout
-    assert "user_profiles: repaired" in stack.made("rebuild", "name=users")
+    assert "user_profiles: repaired" in stack.make_output("rebuild", "name=users")
 
     assert address_of(stack, user) == "BJ"
     hometown.move_user(user, address="SH")
     eventually(lambda: address_of(stack, user), lambda seen: seen == "SH", what="the user moved")
     assert stack.lives()["users-worker"] == worker_life
-    stack.made("rebuild-check")
+    stack.make_output("rebuild-check")
 
 
 @pytest.mark.parametrize("name", ["users", "orders"])
-def test_events_that_are_published_anew_change_nothing(
+def test_replayed_events_change_nothing(
     name: str, stack: Stack, hometown: Hometown, sample: Sample
 ) -> None:
     def credit() -> list[Decimal]:
@@ -80,7 +78,7 @@ def test_events_that_are_published_anew_change_nothing(
 
     before = credit(), eventually(hour, lambda seen: seen["purchases"] == 4, what="the hour")
 
-    assert "records wait for the relay" in stack.made("replay", f"name={name}")
+    assert "records wait for the relay" in stack.make_output("replay", f"name={name}")
 
     eventually(
         lambda: stack.fetch(name, UNPUBLISHED)[0][0],
@@ -91,7 +89,7 @@ def test_events_that_are_published_anew_change_nothing(
     eventually(lambda: address_of(stack, user), lambda seen: seen == "BJ", what="the user listed")
     assert credit() == before[0]
     assert hour()["cells"] == before[1]["cells"]
-    stack.made("rebuild-check")
+    stack.make_output("rebuild-check")
 
 
 def test_a_service_s_role_cannot_change_what_happened(stack: Stack) -> None:

@@ -1,4 +1,4 @@
-"""Final hours are what the event stores say, and a row that somebody touched raises an alarm."""
+"""Final hours match the event stores, and a tampered row raises an alarm."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -33,7 +33,7 @@ def final_sample(hometown: Hometown, sample: Sample, hours_later: Iterator[timed
     def buy(minute: int) -> None:
         at = later + timedelta(minutes=minute)
         order = hometown.place_order(sample.users["Jack"], [(sample.items["iphone"], 1)], at)
-        hometown.decided_order(order["order_id"])
+        hometown.wait_for_decision(order["order_id"])
 
     eventually(
         lambda: hometown.hour(sample.hour)["purchases"],
@@ -56,7 +56,7 @@ def final_sample(hometown: Hometown, sample: Sample, hours_later: Iterator[timed
 def test_a_tampered_row_is_found_by_the_verb_and_by_the_hourly_comparison(
     stack: Stack, hometown: Hometown, final_sample: Sample
 ) -> None:
-    assert "all equal" in stack.made("reconcile", ONLY_HERE)
+    assert "all equal" in stack.make_output("reconcile", ONLY_HERE)
 
     tamper(stack, final_sample, 1)
     try:
@@ -76,11 +76,11 @@ def test_a_tampered_row_is_found_by_the_verb_and_by_the_hourly_comparison(
     finally:
         tamper(stack, final_sample, -1)
 
-    assert "all equal" in stack.made("reconcile", ONLY_HERE)
+    assert "all equal" in stack.make_output("reconcile", ONLY_HERE)
 
 
 def tamper(stack: Stack, sample: Sample, cents: int) -> None:
-    """Somebody changes what Jack has paid."""
+    """Change the amount that Jack has paid."""
     changed = stack.fetch(
         "analytics",
         f"UPDATE {stack.cells} SET cents = cents + $3"
@@ -92,21 +92,21 @@ def tamper(stack: Stack, sample: Sample, cents: int) -> None:
     assert len(changed) == 1
 
 
-def test_final_hours_are_files_for_others(stack: Stack, final_sample: Sample) -> None:
-    """As the README of analytics-spark reads them."""
-    assert " written, " in stack.made("export")
+def test_final_hours_are_exported_as_files(stack: Stack, final_sample: Sample) -> None:
+    """Read as in the README of analytics-spark."""
+    assert " written, " in stack.make_output("export")
     name = f"hour={final_sample.hour:%Y-%m-%dT%H}"
     cells = dataset.dataset(stack.exported() / name / "cells.parquet", format="parquet").to_table()
     local = cells.filter(pc.not_equal(cells["user_id"], ""))
     assert sum(local["amount"].to_pylist()) == Decimal("44506.56")
     assert sum(cells["amount"].to_pylist()) == Decimal("203588.40")
 
-    told = stack.made("export")
-    assert "0 removed" in told
+    printed = stack.make_output("export")
+    assert "0 removed" in printed
 
 
 @pytest.mark.parametrize("statement", REFUSED)
-async def test_the_comparison_may_read_what_happened_and_nothing_else(
+async def test_the_comparison_has_rights_to_read_events_and_nothing_else(
     stack: Stack, statement: str
 ) -> None:
     connection = await asyncpg.connect(stack.dsn(RECONCILER, "users"))

@@ -65,7 +65,7 @@ def test_there_are_many_attacks() -> None:
 
 
 @pytest.mark.parametrize("forge", FORGERIES.values(), ids=FORGERIES)
-def test_a_forged_token_lets_nobody_in(scene: Scene, forge: Callable[[RunFolder], Headers]) -> None:
+def test_a_forged_token_is_refused(scene: Scene, forge: Callable[[RunFolder], Headers]) -> None:
     headers = forge(scene.folder)
 
     for method, service, path, body in (
@@ -82,7 +82,7 @@ def test_a_forged_token_lets_nobody_in(scene: Scene, forge: Callable[[RunFolder]
 
 
 @pytest.mark.parametrize("name", ["access_token", "token", "authorization"])
-def test_a_token_in_the_query_lets_nobody_in(scene: Scene, name: str) -> None:
+def test_a_token_in_the_query_is_refused(scene: Scene, name: str) -> None:
     token = issuer.token(scene.folder, "clerk")
 
     answer = scene.send("GET", "users-api", f"/v1/users/{{victim}}?{name}={token}")
@@ -91,7 +91,7 @@ def test_a_token_in_the_query_lets_nobody_in(scene: Scene, name: str) -> None:
 
 
 @pytest.mark.parametrize("attack", AGAINST_OTHERS + MALFORMED, ids=lambda attack: attack.name)
-def test_what_may_not_be_done_is_refused(scene: Scene, attack: Attack) -> None:
+def test_a_forbidden_request_is_refused(scene: Scene, attack: Attack) -> None:
     answer = scene.send(
         attack.method,
         attack.service,
@@ -130,7 +130,7 @@ def test_a_list_without_a_filter_is_ones_own(scene: Scene) -> None:
     "form", [str.upper, "urn:uuid:{}".format, "{{{}}}".format, "{} ".format, "{}\n".format]
 )
 def test_another_form_of_an_id_is_another_subject(scene: Scene, form: Callable[[str], str]) -> None:
-    """Whatever names the issuer gives away, nobody comes under another's."""
+    """Whatever subjects the issuer signs, none is accepted as another one."""
     headers = bearer(scene.folder, "user", form(scene.victim))
 
     read = scene.send("GET", "users-api", "/v1/users/{victim}", headers=headers)
@@ -146,7 +146,7 @@ def test_another_form_of_an_id_is_another_subject(scene: Scene, form: Callable[[
     assert {code_of(each) for each in (read, listed, registered)} == {"not-yours"}
 
 
-def test_nobody_registers_again(scene: Scene) -> None:
+def test_a_user_cannot_register_again(scene: Scene) -> None:
     answer = scene.send(
         "POST",
         "users-api",
@@ -177,7 +177,7 @@ def test_another_callers_idempotency_key_replays_nothing(scene: Scene) -> None:
     ]
 
 
-def test_a_replayed_key_does_not_come_before_who_asks(scene: Scene) -> None:
+def test_a_replayed_key_is_checked_after_the_caller(scene: Scene) -> None:
     def placed(caller: str) -> httpx.Response:
         headers = scene.caller(caller) | {"Idempotency-Key": scene.key}
         body = scene.placement
@@ -189,9 +189,9 @@ def test_a_replayed_key_does_not_come_before_who_asks(scene: Scene) -> None:
     assert (stolen.status_code, code_of(stolen)) == (403, "not-yours")
 
 
-def test_every_route_asks_who_calls_and_for_a_scope(scene: Scene) -> None:
-    """All that the APIs' own documents list, whatever is added to them."""
-    nobody = issuer.signed(scene.folder, {"sub": "nobody", "scope": ""})
+def test_every_route_requires_a_token_and_a_scope(scene: Scene) -> None:
+    """Every operation of the APIs' own documents, also future ones."""
+    without_scope = issuer.signed(scene.folder, {"sub": "without-scope", "scope": ""})
     looked_at = 0
     for service in ("users-api", "orders-api", "analytics-api"):
         document = scene.send("GET", service, "/openapi.json").json()
@@ -199,7 +199,7 @@ def test_every_route_asks_who_calls_and_for_a_scope(scene: Scene) -> None:
             address = "/".join("{victim}" if "{" in part else part for part in path.split("/"))
             for method in methods:
                 alone = scene.send(method.upper(), service, address)
-                headers = {"Authorization": f"Bearer {nobody}"}
+                headers = {"Authorization": f"Bearer {without_scope}"}
                 unscoped = scene.send(method.upper(), service, address, headers=headers)
                 assert (alone.status_code, code_of(alone)) == (401, "unauthenticated")
                 assert (unscoped.status_code, code_of(unscoped)) == (403, "insufficient-scope")
@@ -294,11 +294,11 @@ RAW: dict[str, tuple[bytes, set[int]]] = {
         {401},
     ),
 }
-"""Bytes, and the statuses of which all answers must be one; `%(bearer)s` is a user's header."""
+"""Bytes, and the allowed statuses of all responses; `%(bearer)s` is a user's header."""
 
 
 @pytest.mark.parametrize("name", RAW)
-def test_bytes_that_are_no_good_request_are_refused(scene: Scene, name: str) -> None:
+def test_bytes_that_are_no_valid_request_are_refused(scene: Scene, name: str) -> None:
     content, statuses = RAW[name]
     token = scene.caller("attacker")["Authorization"]
     sent = content % {
@@ -315,7 +315,7 @@ def test_bytes_that_are_no_good_request_are_refused(scene: Scene, name: str) -> 
 
 
 def exchanged(address: str, sent: bytes) -> bytes:
-    """What comes back until the server closes the connection; it may do so before it has read."""
+    """Send bytes, and return the server's until it closes; it can close before it has read."""
     url = httpx.URL(address)
     received = b""
     with socket.create_connection((url.host, url.port or 80), SOCKET_SECONDS_MAX) as connection:
@@ -329,7 +329,7 @@ def exchanged(address: str, sent: bytes) -> bytes:
     return received
 
 
-def test_no_process_tells_a_secret(stack: Stack, scene: Scene) -> None:
+def test_no_process_reveals_a_secret(stack: Stack, scene: Scene) -> None:
     """Neither its log nor its command line, which every user of the machine can read."""
     token = issuer.token(scene.folder, "clerk", f"whose-log-{scene.victim}")
     for headers, query in (({"Authorization": f"Bearer {token}"}, ""), ({}, f"?token={token}")):
@@ -342,7 +342,7 @@ def test_no_process_tells_a_secret(stack: Stack, scene: Scene) -> None:
         "Bearer ",
     ]
     logs = stack.logs()
-    texts = [stack.told_by_the_system(), *logs.values()]
+    texts = [stack.process_listing(), *logs.values()]
 
     assert len(texts[0].splitlines()) >= len(logs) > 10
     assert [secret for secret in secrets if any(secret in text for text in texts)] == []
@@ -351,7 +351,7 @@ def test_no_process_tells_a_secret(stack: Stack, scene: Scene) -> None:
 async def test_with_the_attackers_key_the_same_attack_succeeds(
     tmp_path: Path, database: str
 ) -> None:
-    """What is refused above is done where the keys are not the issuer's: the checks can be red."""
+    """The negative control: with keys other than the issuer's, the attacks above succeed."""
     keys = tmp_path / "keys.json"
     keys.write_text(json.dumps({"keys": [OWN_JWK | {"kid": "own"}]}))
     verifier = Verifier(

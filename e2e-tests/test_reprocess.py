@@ -1,4 +1,4 @@
-"""Cells are made anew, shown and taken back, and state is split otherwise, while orders come."""
+"""Cells are recomputed, activated, rolled back, and state is repartitioned, while orders come."""
 
 from test_support.system.clients import Hometown
 from test_support.system.eventually import eventually
@@ -29,7 +29,7 @@ def demand_purchases(hometown: Hometown, sample: Sample, number: int) -> None:
     )
 
 
-def test_hours_are_counted_anew_and_back_while_orders_come(
+def test_hours_are_recomputed_and_rolled_back_while_orders_come(
     stack: Stack, hometown: Hometown, sample: Sample
 ) -> None:
     def counted(number: int) -> None:
@@ -37,28 +37,28 @@ def test_hours_are_counted_anew_and_back_while_orders_come(
 
     counted(4)
     first = life_of_job(stack)
-    told = stack.made("reprocess", "args=--switch")
-    assert "begins with the topics' first records" in told
-    assert f"{sample.hour:%Y-%m-%dT%H} " not in told
-    assert "is shown instead of" in told
+    printed = stack.make_output("reprocess", "args=--switch")
+    assert "begins with the topics' first records" in printed
+    assert f"{sample.hour:%Y-%m-%dT%H} " not in printed
+    assert "is shown instead of" in printed
     buy(hometown, sample)
     demand_another_job(stack, first)
     counted(5)
 
     second = life_of_job(stack)
-    stack.made("reprocess", "args=--roll-back")
+    stack.make_output("reprocess", "args=--roll-back")
     buy(hometown, sample)
     demand_another_job(stack, second)
     counted(6)
 
-    assert "is removed" in stack.made("reprocess", "args=--drop")
+    assert "is removed" in stack.make_output("reprocess", "args=--drop")
     counted(6)
 
 
-def test_the_state_is_split_otherwise_while_orders_come(
+def test_the_state_is_repartitioned_while_orders_come(
     stack: Stack, hometown: Hometown, sample: Sample
 ) -> None:
     demand_purchases(hometown, sample, 4)
-    assert "the state has 4 partitions instead of 2" in stack.made("rescale", "partitions=4")
+    assert "the state has 4 partitions instead of 2" in stack.make_output("rescale", "partitions=4")
     buy(hometown, sample)
     demand_purchases(hometown, sample, 5)

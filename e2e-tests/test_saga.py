@@ -34,7 +34,7 @@ class Shop:
         return str(self.hometown.place_order(self.user, [(item, 1)], self.hour)["order_id"])
 
     def decided(self, item: str) -> Json:
-        return self.hometown.decided_order(self.order(item))
+        return self.hometown.wait_for_decision(self.order(item))
 
     def available(self) -> str:
         return str(self.hometown.get_user(self.user)["available_credit"])
@@ -54,11 +54,11 @@ def shop(hometown: Hometown, hour: datetime) -> Shop:
 
 
 def leave_alone(stack: Stack) -> None:
-    """Nothing is repeated and nobody is killed."""
+    """No message is repeated and no process is killed."""
 
 
 def deliver_all_again(stack: Stack) -> None:
-    """Every message since the beginning is published once more, as after a lost checkpoint."""
+    """Publish every message since the beginning once more, as after a lost checkpoint."""
     with stack.stopped("users-relay", "orders-relay"):
         stack.fetch("users", PUBLISH_ALL_AGAIN)
         stack.fetch("orders", PUBLISH_ALL_AGAIN)
@@ -80,7 +80,7 @@ def test_credit_is_reserved_refused_and_released(
 ) -> None:
     first = shop.order(shop.dear)
     disturb(stack)
-    assert shop.hometown.decided_order(first)["status"] == "confirmed"
+    assert shop.hometown.wait_for_decision(first)["status"] == "confirmed"
     assert shop.available() == "4611.12"
 
     disturb(stack)
@@ -99,7 +99,7 @@ def test_credit_is_reserved_refused_and_released(
 def test_an_order_of_an_unknown_user_is_rejected(shop: Shop) -> None:
     order = shop.hometown.place_order(UNKNOWN_USER, [(shop.dear, 1)], shop.hour)
 
-    decided = shop.hometown.decided_order(order["order_id"])
+    decided = shop.hometown.wait_for_decision(order["order_id"])
 
     assert (decided["status"], decided["reason"]) == ("rejected", "unknown-user")
 
@@ -110,7 +110,7 @@ def test_an_order_without_an_answer_times_out_and_its_late_credit_is_released(
     with stack.stopped("users-worker"):
         order = shop.order(shop.dear)
         decided = eventually(
-            lambda: shop.hometown.decided_order(order),
+            lambda: shop.hometown.wait_for_decision(order),
             lambda seen: seen["status"] != "pending",
             what="the order times out",
             seconds_max=4 * float(ORDER_TIMEOUT_SECONDS),

@@ -11,12 +11,12 @@ from test_support.system.topology import BATCH, COUNTED, EDGES
 from test_support.system.traces import edges_of, spans_of
 
 JAEGER_SECONDS_MAX = 900
-"""The first time ever, Jaeger may have to be built."""
+"""At the very first run, Jaeger may have to be built."""
 
 
 @pytest.fixture(autouse=True)
 def jaeger(stack: Stack, hometown: Hometown) -> None:
-    """Tests begin when Jaeger answers, and fail at once where it never will."""
+    """Wait until Jaeger responds; fail at once if it never will."""
 
     def looked() -> bool:
         stack.demand_jaeger()
@@ -45,7 +45,7 @@ def test_an_order_is_one_trace_with_the_right_parents(trace: Json) -> None:
 
 
 def test_the_trace_has_no_loose_ends(trace: Json) -> None:
-    """Every span but the first hangs under another one."""
+    """Every span but the first has a parent in the trace."""
     spans = spans_of(trace)
     ids = {span.span_id for span in spans}
 

@@ -1,4 +1,4 @@
-"""The answer by arrival beside the one by event time: equal, until a move is told late."""
+"""The answers by arrival and by event time: equal until a move is announced late."""
 
 from datetime import timedelta
 from typing import Any
@@ -13,11 +13,11 @@ HERE = SAMPLE | {"purchases": 5, "quantity": 13, "amount": "49895.44"}
 SPARK = SAMPLE | {"purchases": 5, "quantity": 13, "amount": "49395.44"}
 
 
-def test_the_answers_differ_once_a_move_is_told_late(
+def test_the_answers_differ_once_a_move_is_announced_late(
     stack: Stack, hometown: Hometown, sample: Sample
 ) -> None:
-    """Vector V7: Jack's orders of 00:31 are counted when it is told that he moved at 00:30."""
-    assert hometown.addresses["analytics-faust"] in stack.made("compare")
+    """Vector V7: Jack's orders of 00:31 are counted when his move at 00:30 is announced."""
+    assert hometown.addresses["analytics-faust"] in stack.make_output("compare")
 
     def differences() -> list[Json]:
         found: list[Json] = hometown.differences(sample.hour, sample.hour + timedelta(hours=1))[
@@ -37,7 +37,7 @@ def test_the_answers_differ_once_a_move_is_told_late(
 
     for item in ("ipad", "iphone"):
         order = hometown.place_order(sample.users["Jack"], [(sample.items[item], 1)], sample.at(31))
-        assert hometown.decided_order(order["order_id"])["status"] == "confirmed"
+        assert hometown.wait_for_decision(order["order_id"])["status"] == "confirmed"
     counted(HERE)
     eventually(differences, lambda found: found == [], what="equal answers")
 

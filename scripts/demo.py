@@ -24,7 +24,7 @@ from test_support.system.traces import spans_of, waterfall
 COUNTED_SECONDS_MAX = 90
 TRACE_SECONDS_MAX = 20
 NEW_SECONDS_MAX = 120
-"""Older orders have their trace by now, or never."""
+"""Older orders have their trace by now, or will have none."""
 
 # Every user's own hometown item once: see sample/orders.csv.
 EXPECTED = {
@@ -48,7 +48,7 @@ def main() -> None:
     try:
         demonstrate(Hometown.of_run_folder(folder), folder)
     except FileNotFoundError:
-        sys.exit("hometown: nothing runs here; start it with: make up")
+        sys.exit("hometown: the stack is not running; start it with: make up")
     except Failure as failure:
         sys.exit(f"hometown: {failure}")
     except (NotInTime, httpx.HTTPError) as error:
@@ -57,10 +57,10 @@ def main() -> None:
 
 def demonstrate(hometown: Hometown, folder: Path) -> None:
     if is_past(hometown.hour(HOUR)):
-        sys.exit("hometown: there are newer orders here than the sample's: make clean demo")
+        sys.exit("hometown: the stack has newer orders than the sample's: make clean demo")
     started_at = time.monotonic()
     say("loading the sample through the APIs")
-    sample = load(hometown, told=lambda text: say(f"  {text}"))
+    sample = load(hometown, report=lambda text: say(f"  {text}"))
     loaded_at = time.monotonic()
     hour = wait_until_counted(hometown)
     counted_at = time.monotonic()
@@ -76,9 +76,9 @@ def demonstrate(hometown: Hometown, folder: Path) -> None:
     )
     say()
     say(f"The sample took {counted_at - started_at:.1f} s. Everything is still running:")
-    say("  make status    what runs, and where")
-    say("  make logs      what it says")
-    say("  make down      stops it, keeps the data")
+    say("  make status    shows what runs, and where")
+    say("  make logs      shows its log")
+    say("  make down      stops it and keeps the data")
 
 
 def is_past(hour: Json) -> bool:
@@ -87,7 +87,7 @@ def is_past(hour: Json) -> bool:
 
 
 def wait_until_counted(hometown: Hometown) -> Json:
-    """The sample's hour as soon as it holds all that it must. Raises NotInTime."""
+    """The sample's hour as soon as it has all expected values. Raises NotInTime."""
     try:
         return eventually(
             lambda: hometown.hour(HOUR),
@@ -125,9 +125,9 @@ def show_order(hometown: Hometown, sample: Sample) -> None:
 
 
 def show_trace(hometown: Hometown, order_id: str) -> None:
-    """The way of the order, if Jaeger is there (it may still be built) and has seen it."""
+    """The trace of the order, if Jaeger is running (it may still be built) and has received it."""
     if not hometown.jaeger_answers():
-        say("  no trace: Jaeger is not there yet (make status); once it is: make clean demo")
+        say("  no trace: Jaeger is not ready yet (make status); once it is: make clean demo")
         return
     try:
         [trace, *_] = eventually(
@@ -137,7 +137,7 @@ def show_trace(hometown: Hometown, order_id: str) -> None:
             seconds_max=TRACE_SECONDS_MAX if is_new(order_id) else 0,
         )
     except NotInTime:
-        say("  no trace: Jaeger came after the order, or forgot it; new data: make clean demo")
+        say("  no trace: Jaeger started after the order, or dropped it; new data: make clean demo")
         return
     say(f"  its trace: {hometown.address_of_trace(trace['traceID'])}")
     for line in waterfall(spans_of(trace)):

@@ -17,18 +17,18 @@ import time
 from collections.abc import Iterator
 from typing import IO
 
-if sys.version_info < (3, 11):  # noqa: UP036 - this is the line that tells people so
+if sys.version_info < (3, 11):  # noqa: UP036 - this line reports it
     version = ".".join(str(part) for part in sys.version_info[:3])
     sys.exit(
         "hometown: this is Python " + version + ", which is too old: "
-        "install 3.11 or newer, or say which one with `make setup PYTHON=python3.12`"
+        "install 3.11 or newer, or choose one with `make setup PYTHON=python3.12`"
     )
 
 UV_VERSION = "0.13.8"
 TOOL_SECONDS_MAX = 300
 SYNC_SECONDS_MAX = 1800
-# Compiled now and not when first imported: where Python may not write beside the packages, every
-# process that starts would compile all that it imports, a second of its life for some.
+# Compiled now and not at the first import: where Python cannot write next to the packages, every
+# process would compile what it imports at each start, which takes up to a second.
 SYNC_OPTIONS = ("--frozen", "--all-packages", "--all-groups", "--compile-bytecode")
 PROGRESS_SECONDS = 10
 POLL_SECONDS = 0.1
@@ -40,7 +40,7 @@ STAMP = VENV / "hometown-setup"
 
 
 class SetupError(Exception):
-    """The message is one line that says what to do."""
+    """The message is one line that names what to do."""
 
 
 def main() -> int:
@@ -64,13 +64,13 @@ def main() -> int:
         )
         return 1
     except KeyboardInterrupt:
-        sys.stderr.write("hometown: interrupted; `make setup` goes on where it stopped\n")
+        sys.stderr.write("hometown: interrupted; `make setup` continues where it stopped\n")
         return 1
     return 0
 
 
 def fingerprint() -> str:
-    """All that decides what .venv must hold: the lock, the members, this interpreter, uv."""
+    """All that determines the content of .venv: the lock, the members, this interpreter, uv."""
     parts = (UV_VERSION, *SYNC_OPTIONS, sys.executable, sys.version)
     digest = hashlib.sha256(" ".join(parts).encode())
     manifests = [CHECKOUT / "pyproject.toml", *sorted(CHECKOUT.glob("*/pyproject.toml"))]
@@ -95,7 +95,7 @@ def works(program: pathlib.Path, *arguments: str) -> bool:
 
 
 def check_java() -> None:
-    """Say it now rather than after minutes of installing.
+    """Check it now rather than after minutes of installing.
 
     Raises:
         SetupError: there is no Java that Kafka and Spark can use.
@@ -154,7 +154,7 @@ def provide_uv() -> None:
 
 
 def provide_packages() -> None:
-    """Bring .venv to what the lock says; a broken one is made anew.
+    """Bring .venv to the state of the lock file; a broken one is created again.
 
     Raises:
         SetupError: a package cannot be installed.
@@ -169,7 +169,7 @@ def provide_packages() -> None:
 
 @contextlib.contextmanager
 def removed_if_it_fails(folder: pathlib.Path) -> Iterator[None]:
-    """A folder that is new inside does not stay half-made; one that was there before does stay."""
+    """Remove a folder on failure if it was created inside; keep one that existed before."""
     was_there = folder.exists()
     try:
         yield
@@ -180,7 +180,7 @@ def removed_if_it_fails(folder: pathlib.Path) -> Iterator[None]:
 
 
 def run(what: str, command: list[str], seconds_max: float) -> None:
-    """Run a command with its output in the log, and say from time to time that it still works.
+    """Run a command with its output in the log, and report progress from time to time.
 
     Raises:
         SetupError: it failed or took too long.
@@ -207,7 +207,7 @@ def run(what: str, command: list[str], seconds_max: float) -> None:
 
 
 def wait(process: "subprocess.Popen[bytes]", what: str, began: float, seconds_max: float) -> None:
-    """Until it ends or the time is over, whichever is first."""
+    """Wait until it ends or the time is over."""
     told = began
     while process.poll() is None:
         now = time.monotonic()

@@ -1,4 +1,4 @@
-"""Brokers come and go under load, and strangers come: nobody notices, and nothing is missing."""
+"""Brokers stop and start under load, unknown clients connect: no request fails, nothing is lost."""
 
 import asyncio
 import os
@@ -52,7 +52,7 @@ REPLICAS = 3
 
 @pytest.fixture(scope="module")
 def admin(cluster: ClusterStack) -> AdminClient:
-    """As a visitor, who may look."""
+    """With the login of the visitor, which has read rights."""
     login = cluster.brokers.login
     assert login is not None
     return AdminClient(
@@ -67,7 +67,7 @@ def admin(cluster: ClusterStack) -> AdminClient:
     )
 
 
-def test_every_topic_is_kept_as_the_document_says(admin: AdminClient) -> None:
+def test_every_topic_has_the_documented_durability(admin: AdminClient) -> None:
     topics = admin.list_topics(timeout=REQUEST_SECONDS_MAX).topics
     domain = {name: topics[name] for name in TOPICS}
     resources = [ConfigResource(ResourceType.TOPIC, name) for name in domain]
@@ -91,12 +91,12 @@ async def write_one(brokers: Brokers, topic: str) -> None:
         await write(OutgoingRecord(topic, 0, b"key", b"value", pack([]), 0))
 
 
-def test_a_visitor_reads_and_writes_nothing(cluster: ClusterStack) -> None:
+def test_a_visitor_can_read_and_cannot_write(cluster: ClusterStack) -> None:
     with pytest.raises((TopicAuthorizationFailedError, ClusterAuthorizationFailedError)):
         asyncio.run(write_one(cluster.brokers, TOPIC))
 
 
-def test_a_service_writes_its_own_topics_alone(cluster: ClusterStack) -> None:
+def test_a_service_can_write_its_own_topics_only(cluster: ClusterStack) -> None:
     with pytest.raises(TopicAuthorizationFailedError):
         asyncio.run(write_one(cluster.brokers_of("users-relay"), "orders.v1"))
 
@@ -109,7 +109,7 @@ def may_write(brokers: Brokers, topic: str) -> bool:
     return True
 
 
-def test_a_right_that_is_not_declared_is_taken_back(cluster: ClusterStack) -> None:
+def test_a_right_that_is_not_declared_is_revoked(cluster: ClusterStack) -> None:
     def run_access(*instead: str) -> None:
         assert cluster.project.call("run", "--rm", "--no-TTY", *instead) == 0
 
@@ -123,7 +123,7 @@ def test_a_right_that_is_not_declared_is_taken_back(cluster: ClusterStack) -> No
 
 
 def strangers(cluster: ClusterStack) -> list[Brokers]:
-    """Without a password, with a wrong one, with somebody else's."""
+    """Logins without a password, with a wrong one, with that of another process."""
     login = cluster.brokers.login
     assert login is not None
     passwords = read_json(cluster.folder.secrets)
@@ -134,7 +134,7 @@ def strangers(cluster: ClusterStack) -> list[Brokers]:
     return [Brokers(cluster.brokers.servers, each) for each in (None, *wrong)]
 
 
-def test_nobody_connects_without_a_password_of_their_own(cluster: ClusterStack) -> None:
+def test_a_client_without_its_own_password_cannot_connect(cluster: ClusterStack) -> None:
     async def connect(brokers: Brokers) -> None:
         consumer = AIOKafkaConsumer(**brokers.options, request_timeout_ms=3_000)
         try:
@@ -148,8 +148,10 @@ def test_nobody_connects_without_a_password_of_their_own(cluster: ClusterStack) 
             asyncio.run(connect(stranger))
 
 
-async def beside(stack: Stack, happening: Callable[[], Awaitable[None]]) -> Sequence[Registration]:
-    """Registrations before, during and after it. A request that fails ends all."""
+async def register_during(
+    stack: Stack, happening: Callable[[], Awaitable[None]]
+) -> Sequence[Registration]:
+    """Register users before, during and after `happening`. Fails if a request fails."""
     registrations: list[Registration] = []
     stopping = asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
@@ -179,10 +181,10 @@ def test_the_leader_of_a_partition_is_killed(cluster: ClusterStack, admin: Admin
     async def kill_leader() -> None:
         await asyncio.to_thread(cluster.kill, leader_of(admin))
 
-    demand_all_in_order(cluster, asyncio.run(beside(cluster, kill_leader)))
+    demand_all_in_order(cluster, asyncio.run(register_during(cluster, kill_leader)))
 
 
-async def away(cluster: ClusterStack, *names: str) -> None:
+async def stop_for_a_while(cluster: ClusterStack, *names: str) -> None:
     await asyncio.to_thread(cluster.stop, names)
     try:
         await asyncio.sleep(AWAY_SECONDS)
@@ -190,8 +192,10 @@ async def away(cluster: ClusterStack, *names: str) -> None:
         await asyncio.to_thread(cluster.start, names)
 
 
-def test_a_broker_is_away(cluster: ClusterStack) -> None:
-    demand_all_in_order(cluster, asyncio.run(beside(cluster, lambda: away(cluster, "kafka-2"))))
+def test_a_broker_is_unavailable(cluster: ClusterStack) -> None:
+    demand_all_in_order(
+        cluster, asyncio.run(register_during(cluster, lambda: stop_for_a_while(cluster, "kafka-2")))
+    )
 
 
 def test_all_brokers_are_replaced_one_by_one(cluster: ClusterStack) -> None:
@@ -201,10 +205,13 @@ def test_all_brokers_are_replaced_one_by_one(cluster: ClusterStack) -> None:
             await asyncio.to_thread(cluster.start, [name])
             await asyncio.sleep(BESIDE_SECONDS)
 
-    demand_all_in_order(cluster, asyncio.run(beside(cluster, roll)))
+    demand_all_in_order(cluster, asyncio.run(register_during(cluster, roll)))
 
 
-def test_with_one_broker_left_users_register_and_are_told_of_later(cluster: ClusterStack) -> None:
+def test_with_one_broker_left_users_register_and_are_published_later(cluster: ClusterStack) -> None:
     demand_all_in_order(
-        cluster, asyncio.run(beside(cluster, lambda: away(cluster, "kafka-2", "kafka-3")))
+        cluster,
+        asyncio.run(
+            register_during(cluster, lambda: stop_for_a_while(cluster, "kafka-2", "kafka-3"))
+        ),
     )

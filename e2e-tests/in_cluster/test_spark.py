@@ -10,7 +10,7 @@ JOB = "analytics-job"
 WORKERS = ("spark-worker-1", "spark-worker-2")
 LOAD = ("rate=20", "seconds=60", "users=40", "items=15", "late=0")
 KILLS_MAX = 8
-"""Of which two must meet a batch; it may end while the kill is on its way."""
+"""Two of them must hit a batch; one can end before the kill arrives."""
 
 BATCH_THAT_RUNS = """
     cd /var/lib/hometown/checkpoint
@@ -32,14 +32,14 @@ CHECKSUM_FILES = """
 
 
 def killed_in_a_batch(cluster: ClusterStack, worker: str) -> bool:
-    """Whether the batch was still at work when the worker was gone."""
-    batch = cluster.told_inside(JOB, BATCH_THAT_RUNS).strip()
+    """Whether the batch was still running when the worker had ended."""
+    batch = cluster.run_inside(JOB, BATCH_THAT_RUNS).strip()
     cluster.kill(worker)
-    return cluster.told_inside(JOB, HAS_ENDED.format(batch)).strip() == "no"
+    return cluster.run_inside(JOB, HAS_ENDED.format(batch)).strip() == "no"
 
 
 def kill_workers(cluster: ClusterStack, loading: Future[str]) -> int:
-    """One after the other, until two were killed in a batch; how many were."""
+    """Kill workers one after the other, until two were killed in a batch; returns how many were."""
     met = 0
     for number in range(KILLS_MAX):
         worker = WORKERS[number % len(WORKERS)]
@@ -57,7 +57,7 @@ def test_a_worker_that_dies_in_a_batch_changes_nothing(
     cluster: ClusterStack, gap: datetime
 ) -> None:
     with ThreadPoolExecutor(max_workers=1) as others:
-        loading = others.submit(cluster.made, "load", f"gap={rfc3339(gap)}", *LOAD)
+        loading = others.submit(cluster.make_output, "load", f"gap={rfc3339(gap)}", *LOAD)
         met = kill_workers(cluster, loading)
         printed = loading.result()
 
@@ -67,16 +67,16 @@ def test_a_worker_that_dies_in_a_batch_changes_nothing(
 
 def test_one_machine_counts_the_same(cluster: ClusterStack, gap: datetime) -> None:
     """`reprocess` counts the same topics by threads of its own process."""
-    assert "differences: 0" in cluster.made("load", f"gap={rfc3339(gap)}", *LOAD)
+    assert "differences: 0" in cluster.make_output("load", f"gap={rfc3339(gap)}", *LOAD)
 
-    told = cluster.made("reprocess")
-    cluster.made("reprocess", "args=--drop")
+    report = cluster.make_output("reprocess")
+    cluster.make_output("reprocess", "args=--drop")
 
-    assert "begins with the topics' first records" in told
+    assert "begins with the topics' first records" in report
     hours = [f"{gap + timedelta(hours=number):%Y-%m-%dT%H} " for number in range(1, 6)]
-    assert not [hour for hour in hours if hour in told], told
+    assert not [hour for hour in hours if hour in report], report
 
 
 def test_no_file_of_the_checkpoint_has_a_second_one(cluster: ClusterStack) -> None:
     """A batch is run again after such a kill, and must not meet checksums of its other try."""
-    assert cluster.told_inside(JOB, CHECKSUM_FILES) == ""
+    assert cluster.run_inside(JOB, CHECKSUM_FILES) == ""

@@ -33,7 +33,7 @@ OWN_IMAGES = (
 )
 SAVE_SECONDS_MAX = 300
 NO_SECRET = b"hometown-development"
-"""The name of the issuer is in our code, so that the scan shows that it finds things."""
+"""The name of the issuer is in the code, to show that the scan finds something."""
 DOWN = ["docker compose down"]
 ROOT_FILE = "/written-by-a-test"
 
@@ -46,7 +46,7 @@ def project(stack: Stack) -> Project:
 
 @pytest.fixture(scope="module")
 def inspected(project: Project) -> Mapping[str, Inspected]:
-    """What `docker inspect` says of each container that runs, by its process."""
+    """The output of `docker inspect` for each running container, by its process."""
     running = {
         container.id: name
         for name, container in project.containers().items()
@@ -58,12 +58,12 @@ def inspected(project: Project) -> Mapping[str, Inspected]:
 
 @pytest.fixture(scope="module")
 def secrets(stack: Stack) -> list[bytes]:
-    """All that must stay in the volume of secrets."""
+    """All values that must stay in the volume of secrets."""
     key = issuer.private_key(stack.folder).read_text().splitlines()[1:-1]
     return [each.encode() for each in (*read_json(stack.folder.secrets).values(), *key)]
 
 
-def test_nobody_is_root(inspected: Mapping[str, Inspected], project: Project) -> None:
+def test_no_process_runs_as_root(inspected: Mapping[str, Inspected], project: Project) -> None:
     assert len(inspected) >= len(OUTSIDE)
     for name, said in inspected.items():
         assert said["HostConfig"]["CapDrop"] == ["ALL"], name
@@ -72,7 +72,7 @@ def test_nobody_is_root(inspected: Mapping[str, Inspected], project: Project) ->
         assert project.output("exec", "--no-TTY", name, "id", "-u").strip() != "0", name
 
 
-def test_nobody_writes_but_where_it_must(
+def test_each_process_writes_to_its_own_folders_only(
     inspected: Mapping[str, Inspected], project: Project
 ) -> None:
     for name, said in inspected.items():
@@ -81,7 +81,7 @@ def test_nobody_writes_but_where_it_must(
         assert project.call(*command) != 0, f"{name}: even root cannot write there"
 
 
-def test_everybody_has_limits(inspected: Mapping[str, Inspected]) -> None:
+def test_every_container_has_limits(inspected: Mapping[str, Inspected]) -> None:
     for name, said in inspected.items():
         host = said["HostConfig"]
         assert host["Memory"] > 0, name
@@ -90,7 +90,7 @@ def test_everybody_has_limits(inspected: Mapping[str, Inspected]) -> None:
         assert said["Config"]["Healthcheck"]["Test"], name
 
 
-def test_only_the_declared_doors_are_open_and_only_to_this_machine(
+def test_only_the_declared_ports_are_open_and_only_to_this_machine(
     inspected: Mapping[str, Inspected],
 ) -> None:
     doors = {
@@ -107,7 +107,7 @@ def test_only_the_declared_doors_are_open_and_only_to_this_machine(
     assert all(len(bindings) == 1 for bindings in open_doors.values())
 
 
-def test_no_environment_tells_a_secret(
+def test_no_environment_contains_a_secret(
     inspected: Mapping[str, Inspected], project: Project, secrets: Sequence[bytes]
 ) -> None:
     said = json.dumps(inspected)
@@ -141,7 +141,7 @@ def test_a_process_sees_its_own_secrets_alone(project: Project) -> None:
 
 @contextmanager
 def saved(images: Sequence[str]) -> Iterator[tarfile.TarFile]:
-    """The images as one archive, in which each layer is once, however many have it."""
+    """The images as one archive, which contains shared layers once."""
     with subprocess.Popen(["docker", "save", *images], stdout=subprocess.PIPE) as saving:
         assert saving.stdout is not None
         with tarfile.open(fileobj=saving.stdout, mode="r|") as archive:
@@ -152,9 +152,9 @@ def saved(images: Sequence[str]) -> Iterator[tarfile.TarFile]:
 def test_our_images_are_small_and_hold_no_secret(
     project: Project, secrets: Sequence[bytes]
 ) -> None:
-    """Layer by layer, as what a later layer removes is still in the earlier one."""
+    """Layer by layer, as a file that a later layer removes is still in the earlier one."""
     size, found = 0, set()
-    # All of them now: one of an older build has layers that it shares with nobody.
+    # All of them now: one of an older build has layers that no other image shares.
     assert project.call("build", "--quiet") == 0
     with saved(OWN_IMAGES) as archive:
         for member in archive:
@@ -181,8 +181,8 @@ def test_a_process_that_starts_again_starts_nothing_else(stack: Stack, project: 
     assert last_run("topics") == topics
 
 
-def test_removed_means_all_of_it(tmp_path: Path) -> None:
-    """What `make clean` leaves of a stack that has made its secrets: nothing."""
+def test_clean_removes_everything(tmp_path: Path) -> None:
+    """`make clean` leaves nothing of a stack that has created its secrets."""
     project = Project(settings=Settings(run_dir=tmp_path / "run", ports_given={}), ports={})
 
     def left() -> list[str]:
@@ -207,9 +207,9 @@ def test_removed_means_all_of_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("load", [[], ["rate=20", "seconds=10"]], ids=["rest", "load"])
 def test_memory_is_small(stack: Stack, load: Sequence[str], gap: datetime) -> None:
     if load:
-        stack.made("load", f"gap={rfc3339(gap)}", *load)
+        stack.make_output("load", f"gap={rfc3339(gap)}", *load)
 
-    stack.made("footprint")
+    stack.make_output("footprint")
 
     figures = read_json(stack.folder / "bench" / "footprint.json")
     [whole] = [figure["value"] for figure in figures if figure["name"] == "all"]
@@ -222,7 +222,7 @@ def test_the_commands_of_the_document_work(stack: Stack, project: Project, gap: 
     commands = re.findall(r"^docker compose [^#\n]+?(?= *(?:#|$))", document, re.MULTILINE)
 
     assert len(commands) > len(DOWN)
-    # With other settings, `up` would make containers anew.
+    # With other settings, `up` would create the containers again.
     environment = {**stack.variables, **project.environment}
     for command in commands:
         if command not in DOWN:

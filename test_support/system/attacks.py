@@ -1,4 +1,4 @@
-"""What a user may not do to others, and what nobody may send; each with the answer it must get."""
+"""Requests that a user, or any caller, must not make; each with the response it must get."""
 
 import json
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ DEEP = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attack:
-    """A request, and the status and code that refuse it; `code` None stands for any."""
+    """A request, and the status and code that refuse it; `code` None matches any."""
 
     name: str
     caller: str = "attacker"
@@ -74,10 +74,10 @@ def no_such_id(name: str, path: str) -> Attack:
 AGAINST_OTHERS = [
     not_yours("read a profile", "GET", USERS, "/v1/users/{victim}"),
     not_yours("read a history", "GET", USERS, "/v1/users/{victim}/events"),
-    not_yours("move somebody", "POST", USERS, "/v1/users/{victim}/moves", MOVE),
-    not_yours("delete somebody", "DELETE", USERS, "/v1/users/{victim}"),
-    not_yours("order for somebody", "POST", ORDERS, "/v1/orders", ORDER),
-    not_yours("list somebody's orders", "GET", ORDERS, "/v1/orders?user_id={victim}"),
+    not_yours("move another user", "POST", USERS, "/v1/users/{victim}/moves", MOVE),
+    not_yours("delete another user", "DELETE", USERS, "/v1/users/{victim}"),
+    not_yours("order for another user", "POST", ORDERS, "/v1/orders", ORDER),
+    not_yours("list another user's orders", "GET", ORDERS, "/v1/orders?user_id={victim}"),
     not_yours("two filters", "GET", ORDERS, "/v1/orders?user_id={attacker}&user_id={victim}"),
     not_yours("read a credit", "GET", USERS, "/v1/users/{victim}/credits/{order}"),
     not_yours("read an hour", "GET", ANALYTICS, "/v1/hours/2016-11-11T00:00:00Z/users/{victim}"),
@@ -153,11 +153,11 @@ AGAINST_OTHERS = [
         status=405,
     ),
 ]
-"""By a user unless said otherwise."""
+"""Sent by a user unless stated otherwise."""
 
 
 def malformed(name: str, body: Any = None, **more: Any) -> Attack:
-    """A move of the victim that a clerk may make, were it not malformed."""
+    """A malformed move of the victim, sent by a clerk, who has the right to it."""
     given: dict[str, Any] = {"status": 422, "code": "invalid-request", "body": body} | more
     path = given.pop("path", "/v1/users/{victim}/moves")
     return Attack(name=name, caller="clerk", method="POST", path=path, **given)
@@ -298,7 +298,7 @@ MALFORMED = [
     query("a version of 64 bits", "/v1/users/{victim}/events?after=9223372036854775808"),
     query("U+0000 in a filter", "/v1/users?address=%00"),
     query("a wait of NaN", "/v1/orders/{order}?wait=nan", ORDERS),
-    query("a wait for ever", "/v1/orders/{order}?wait=inf", ORDERS),
+    query("an infinite wait", "/v1/orders/{order}?wait=inf", ORDERS),
     query("a wait beyond numbers", "/v1/orders/{order}?wait=1e309", ORDERS),
     query("U+0000 in an id", "/v1/users/%00"),
     query("an id that is too long", "/v1/users/" + "a" * 5_000),
@@ -345,4 +345,4 @@ MALFORMED = [
         for method in ("PATCH", "PUT", "TRACE", "PROPFIND", "OPTIONS")
     ),
 ]
-"""By a clerk, who may do everything."""
+"""Sent by a clerk, who has all rights."""

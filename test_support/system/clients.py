@@ -1,4 +1,4 @@
-"""Thin clients of Hometown's HTTP APIs: one function a call, JSON in and out."""
+"""Thin clients of Hometown's HTTP APIs: one method per call, JSON in and out."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ class Hometown:
         return cls(addresses, tokens, httpx.Client(timeout=TIMEOUT_SECONDS))
 
     def headers(self, process: str) -> dict[str, str]:
-        """Who calls; nobody needs a token for Jaeger."""
+        """The bearer token for a service; Jaeger requires none."""
         token = self.tokens.get(process)
         return {"Authorization": f"Bearer {token}"} if token else {}
 
@@ -92,8 +92,8 @@ class Hometown:
     def list_orders(self, **query: object) -> Json:
         return self._get("orders-api", "/v1/orders", **query)
 
-    def decided_order(self, order_id: str) -> Json:
-        """The order as soon as it is not pending any more, at most WAIT_SECONDS from now."""
+    def wait_for_decision(self, order_id: str) -> Json:
+        """The order as soon as it is no longer pending, or after WAIT_SECONDS."""
         return self.get_order(order_id, wait=WAIT_SECONDS)
 
     def cancel_order(self, order_id: str, reason: str = "changed my mind") -> Json:
@@ -119,7 +119,7 @@ class Hometown:
         return self._get("analytics-faust", "/v1/differences", **query)
 
     def jaeger_answers(self) -> bool:
-        """Whether Jaeger is there; everything else works without."""
+        """Whether Jaeger responds; everything else works without it."""
         try:
             return self.http.get(f"{self.addresses['jaeger']}/api/services").is_success
         except httpx.TransportError:
@@ -134,18 +134,18 @@ class Hometown:
         return list(answer["data"] or [])
 
     def traces_of_service(self, service: str) -> list[Json]:
-        """The newest traces in Jaeger that a service took part in."""
+        """The newest traces in Jaeger with spans of a service."""
         answer = self._get("jaeger", "/api/traces", service=service, limit=500, lookback="1h")
         return list(answer["data"] or [])
 
     def address_of_trace(self, trace_id: str) -> str:
-        """Where a person can see it; a Jaeger that was built by us has no page, only its API."""
+        """The address of its page; a Jaeger that was built here has only the API."""
         address = self.addresses["jaeger"]
         has_page = "not the Jaeger UI" not in self.http.get(address).text
         return f"{address}/trace/{trace_id}" if has_page else f"{address}/api/traces/{trace_id}"
 
     def trace(self, trace_id: str) -> Json | None:
-        """A trace in Jaeger, None while it is not there."""
+        """A trace in Jaeger, None if there is none yet."""
         answer = self.http.get(f"{self.addresses['jaeger']}/api/traces/{trace_id}")
         if answer.status_code == httpx.codes.NOT_FOUND:
             return None

@@ -1,4 +1,4 @@
-"""A stack of containers in which Kafka, the services and Spark are there more than once."""
+"""A stack of containers with several brokers, instances of the services, and Spark workers."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -27,7 +27,7 @@ class ClusterStack(ContainerStack):
         )
 
     def brokers_of(self, username: str) -> Brokers:
-        """All brokers, as they are reached from outside by one who may come."""
+        """All brokers, by their addresses outside of the stack, with the login of the user."""
         addresses = self.hometown.addresses
         login = Login(
             username=username,

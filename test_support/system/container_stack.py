@@ -17,8 +17,8 @@ from test_support.system.stack import CHECKOUT, Stack
 
 SCAN_SECONDS_MAX = 120
 KILL = "kill -9 -1"
-"""For all in a container but its init, which ends with them. `docker kill` would be a stop that
-somebody wanted, so that nothing starts again."""
+"""Kills all processes in a container but its init, which then ends. `docker kill` would count as a
+requested stop, so that the container would not be restarted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class ContainerStack(Stack):
     def start(self, names: Sequence[str]) -> None:
         self.project.start(names)
 
-    def told_inside(self, name: str, script: str) -> str:
-        """What a script for bash prints in a container."""
+    def run_inside(self, name: str, script: str) -> str:
+        """Run a bash script in a container, and return what it prints."""
         return self.project.output("exec", "--no-TTY", name, "bash", "-c", script)
 
     def kill(self, name: str) -> None:
@@ -53,18 +53,18 @@ class ContainerStack(Stack):
             if each["State"]["Running"]
         }
 
-    def bytes_of(self, name: str) -> int:
+    def memory_bytes(self, name: str) -> int:
         return next(each.used for each in footprint(self.project) if each.name == name)
 
     def logs(self) -> Mapping[str, str]:
         names = self.project.containers()
         return {name: self.project.output("logs", "--no-log-prefix", name) for name in names}
 
-    def told_by_the_system(self) -> str:
+    def process_listing(self) -> str:
         return json.dumps(self._inspected()) + self.project.output("top")
 
     def files_with(self, wanted: Sequence[bytes]) -> set[str]:
-        """Those of the volumes, looked through beside the servers that use them."""
+        """Those of the volumes, searched while the servers use them."""
         containers = self.project.containers()
         volumes = [f"--volumes-from={containers[name].id}:ro" for name in ("postgres", "kafka")]
         script = "/bytes_on_disk.py"

@@ -18,7 +18,7 @@ class NotInTime(AssertionError):
 def eventually(
     look: Callable[[], T], is_right: Callable[[T], bool], *, what: str, seconds_max: float = 60
 ) -> T:
-    """The first right thing that `look` gives. A look that fails to connect counts as wrong.
+    """The first result of `look` that is right. A failure to connect counts as wrong.
 
     Raises:
         NotInTime: nothing was right within `seconds_max`.

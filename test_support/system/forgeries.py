@@ -1,4 +1,4 @@
-"""Tokens that must help nobody: what an attacker can make who has no key of the issuer."""
+"""Tokens that must be refused: those that an attacker without a key of the issuer can make."""
 
 import base64
 import hashlib
@@ -30,7 +30,7 @@ def public_jwk(folder: RunFolder) -> Json:
 
 
 def claims(**changed: object) -> Json:
-    """Those of a clerk, who may do everything."""
+    """Those of a clerk, who has all rights."""
     now = datetime.now(UTC)
     right = {
         "iss": DEVELOPMENT_ISSUER,
@@ -53,7 +53,7 @@ def unsigned(header: Json, signature: str = "") -> str:
 
 
 def with_secret(folder: RunFolder, secret: bytes, algorithm: str = "HS256") -> str:
-    """Signed with what everybody knows, as if it were a shared secret (key confusion)."""
+    """Signed with a public value, as if it were a shared secret (key confusion)."""
     header = {"alg": algorithm, "typ": "JWT", "kid": public_jwk(folder)["kid"]}
     body = f"{encoded(header)}.{encoded(claims())}"
     digest = hmac.new(secret, body.encode(), hashlib.sha256).digest()
@@ -73,8 +73,8 @@ def parts(folder: RunFolder) -> list[str]:
 
 
 def tampered(folder: RunFolder) -> str:
-    """A user's token whose payload became a clerk's."""
-    head, _, signature = issuer.token(folder, "user", "somebody").split(".")
+    """A user's token with the payload of a clerk's."""
+    head, _, signature = issuer.token(folder, "user", "another-user").split(".")
     return f"{head}.{encoded(claims())}.{signature}"
 
 
@@ -107,7 +107,7 @@ TOKENS: Mapping[str, Callable[[RunFolder], str]] = {
     "never expires": lambda folder: jwt.encode(
         claims(exp=None), issuer.load(folder), "EdDSA", headers={"kid": kid(folder)}
     ),
-    "of nobody": lambda folder: jwt.encode(
+    "without a subject": lambda folder: jwt.encode(
         claims(sub=None), issuer.load(folder), "EdDSA", headers={"kid": kid(folder)}
     ),
     "of another issuer": lambda folder: issuer.signed(folder, claims(iss="https://evil.example")),

@@ -57,14 +57,14 @@ class ProcessStack(Stack):
             return {str(process.pid): str(process.pid) for process in orphans.find(self.folder)}
         return {name: str(program.pid) for name, program in programs.items() if program.pid}
 
-    def bytes_of(self, name: str) -> int:
+    def memory_bytes(self, name: str) -> int:
         return int(psutil.Process(self._programs()[name].pid).memory_info().rss)
 
     def logs(self) -> Mapping[str, str]:
         files = (self.folder / "logs").glob("*.log")
         return {file.stem: file.read_text(errors="replace") for file in files}
 
-    def told_by_the_system(self) -> str:
+    def process_listing(self) -> str:
         lines = [" ".join(process.cmdline()) for process in orphans.find(self.folder)]
         return "\n".join(lines)
 

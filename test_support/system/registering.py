@@ -1,4 +1,4 @@
-"""Registrations at full speed, and what becomes of them in the topic."""
+"""Registrations at full speed, and their events in the topic."""
 
 import asyncio
 import itertools
@@ -55,7 +55,7 @@ async def register_until(
 
 
 async def versions_of(brokers: Brokers, users: Sequence[str]) -> Mapping[str, list[int]]:
-    """The versions of each user's events in the order of users.v1, read until all are there."""
+    """The versions of each user's events in the order of users.v1, read until all have arrived."""
     consumer = AIOKafkaConsumer(**brokers.options, auto_offset_reset="earliest")
     versions: dict[str, list[int]] = defaultdict(list)
     wanted = set(users)
@@ -79,5 +79,5 @@ async def versions_of(brokers: Brokers, users: Sequence[str]) -> Mapping[str, li
 
 
 def first_deliveries(versions: Mapping[str, Sequence[int]]) -> Mapping[str, list[int]]:
-    """Without repeats, which a relay may send after a crash; what is out of order stays so."""
+    """Without duplicates, which a relay can send after a crash; the order is kept as received."""
     return {user: list(dict.fromkeys(each)) for user, each in versions.items()}

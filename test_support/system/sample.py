@@ -34,7 +34,7 @@ def rows(name: str) -> list[dict[str, str]]:
 
 
 def load(
-    hometown: Hometown, hour: datetime = HOUR, told: Callable[[str], None] = lambda text: None
+    hometown: Hometown, hour: datetime = HOUR, report: Callable[[str], None] = lambda text: None
 ) -> Sample:
     """Load the sample through the APIs, its orders moved into `hour`; wait until all are decided.
 
@@ -57,7 +57,7 @@ def load(
         )["user_id"]
         for row in rows("users")
     }
-    told(f"registered {len(users)} users")
+    report(f"registered {len(users)} users")
     items = {
         row["name"]: hometown.list_item(
             key=key("item", row["name"]),
@@ -69,7 +69,7 @@ def load(
         )["item_id"]
         for row in rows("items")
     }
-    told(f"listed {len(items)} items")
+    report(f"listed {len(items)} items")
     placed = {
         (row["user"], row["item"]): hometown.place_order(
             users[row["user"]],
@@ -79,8 +79,8 @@ def load(
         )
         for row in rows("orders")
     }
-    told(f"placed {len(placed)} orders")
-    orders = {name: hometown.decided_order(order["order_id"]) for name, order in placed.items()}
+    report(f"placed {len(placed)} orders")
+    orders = {name: hometown.wait_for_decision(order["order_id"]) for name, order in placed.items()}
     statuses = sorted({order["status"] for order in orders.values()})
-    told(f"all of them are {' or '.join(statuses)}")
+    report(f"all of them are {' or '.join(statuses)}")
     return Sample(hour, users, items, orders)

@@ -1,4 +1,4 @@
-"""Whom the attacks are about: a victim with an order, an attacker who is a user, and an item."""
+"""The data that attacks aim at: a victim with an order, an attacker who is a user, and an item."""
 
 import json
 from collections.abc import Mapping
@@ -63,7 +63,7 @@ class Scene:
         return self.hometown.http.request(method, url, headers=given, content=content)
 
     def state(self) -> Mapping[str, Json]:
-        """All that an attack might change, as a clerk sees it."""
+        """All data that an attack might change, as a clerk reads it."""
         users, orders = "users-api", "orders-api"
         looks = {
             (users, "/v1/users/{victim}"),
@@ -83,7 +83,7 @@ class Scene:
 
 
 def new_user(hometown: Hometown, folder: RunFolder) -> str:
-    """Somebody who registered with a token of their own."""
+    """Register a user with a token of their own."""
     user_id = str(new_id())
     answer = hometown.http.post(
         f"{hometown.addresses['users-api']}/v1/users",
@@ -111,7 +111,7 @@ def new_scene(hometown: Hometown, folder: RunFolder, ordered_at: datetime) -> Sc
     )
     assert placed.status_code == 201, placed.text
     order = placed.json()["order_id"]
-    assert hometown.decided_order(order)["status"] == "confirmed"
+    assert hometown.wait_for_decision(order)["status"] == "confirmed"
     eventually(
         lambda: [each["status"] for each in hometown.list_orders(user_id=victim)["orders"]],
         lambda statuses: statuses == ["confirmed"],

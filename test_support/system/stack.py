@@ -1,4 +1,4 @@
-"""A system in a folder of its own, started and stopped by the commands that people type."""
+"""A stack in a folder of its own, started and stopped by the commands of the Makefile."""
 
 import asyncio
 import os
@@ -30,7 +30,7 @@ RECONCILE_SECONDS = "10"
 
 @dataclass(frozen=True, slots=True)
 class Stack(ABC):
-    """A system on free ports. How it runs is known to its kinds alone."""
+    """A stack on free ports. Subclasses know how it runs."""
 
     folder: RunFolder
 
@@ -47,7 +47,7 @@ class Stack(ABC):
             "ORDER_TIMEOUT_SECONDS": ORDER_TIMEOUT_SECONDS,
             "RECONCILE_SECONDS": RECONCILE_SECONDS,
         }
-        # Inside `make test`, these would make ours a part of that one.
+        # Inside `make test`, these would make the inner make a part of the outer one.
         inherited = {
             name: value for name, value in os.environ.items() if not name.startswith("MAKE")
         }
@@ -64,8 +64,8 @@ class Stack(ABC):
             check=False,
         )
 
-    def made(self, *words: str) -> str:
-        """What `make` printed; it must have ended well."""
+    def make_output(self, *words: str) -> str:
+        """Run `make`, which must succeed, and return what it prints."""
         ended = self.make(*words)
         assert ended.returncode == 0, f"make {words}\n{ended.stdout}\n{ended.stderr}"
         return ended.stdout
@@ -76,7 +76,7 @@ class Stack(ABC):
 
     @property
     def brokers(self) -> Brokers:
-        """Where a visitor from outside reads the topics."""
+        """The address and login with which a client outside of the stack reads the topics."""
         return Brokers(self.hometown.addresses["kafka"])
 
     @property
@@ -85,7 +85,7 @@ class Stack(ABC):
 
     @property
     def cells(self) -> str:
-        """The table behind the cells that are shown: nobody writes through the view."""
+        """The table behind the active cells: the view is read-only."""
         [active] = self.fetch("analytics", "SELECT number FROM generations WHERE is_active")
         return f"generation_{active['number']}.cells"
 
@@ -93,7 +93,7 @@ class Stack(ABC):
         return dsn(as_found(self.settings), role, database)
 
     def fetch(self, database: str, sql: str, *values: object) -> list[asyncpg.Record]:
-        """What a statement gives in the database of one service."""
+        """Run a statement in the database of one service, and return its rows."""
 
         async def run() -> list[asyncpg.Record]:
             connection = await asyncpg.connect(self.dsn(database))
@@ -106,7 +106,7 @@ class Stack(ABC):
 
     @contextmanager
     def stopped(self, *names: str) -> Iterator[None]:
-        """The processes are down inside, and ready again afterwards."""
+        """Stop the processes inside the block, and wait until they are ready again after it."""
         self.stop(names)
         try:
             yield
@@ -123,31 +123,31 @@ class Stack(ABC):
 
     @abstractmethod
     def kill(self, name: str) -> None:
-        """kill -9; it is started again by itself."""
+        """kill -9; the supervisor restarts it."""
 
     @abstractmethod
     def kill_everything(self) -> None:
-        """kill -9 for every process, and for what would start it again."""
+        """kill -9 for every process, and for the supervisor that would restart it."""
 
     @abstractmethod
     def lives(self) -> Mapping[str, str]:
-        """Of each process that runs, by its name, what is another one after each start."""
+        """For each running process, by its name, an identity that changes with each start."""
 
     @abstractmethod
-    def bytes_of(self, name: str) -> int:
+    def memory_bytes(self, name: str) -> int:
         """The memory of a process, in bytes."""
 
     @abstractmethod
     def logs(self) -> Mapping[str, str]:
-        """All that processes have said, by their names."""
+        """The logs of all processes, by their names."""
 
     @abstractmethod
-    def told_by_the_system(self) -> str:
-        """What anybody who may list processes can read of them: command lines and the like."""
+    def process_listing(self) -> str:
+        """What a list of processes shows to every user of the machine, such as command lines."""
 
     @abstractmethod
     def files_with(self, wanted: Sequence[bytes]) -> set[str]:
-        """The files of all processes that hold any of these bytes, logs among them."""
+        """The files of all processes that contain any of these bytes, including logs."""
 
     @abstractmethod
     def exported(self) -> Path:
@@ -155,4 +155,4 @@ class Stack(ABC):
 
     @abstractmethod
     def demand_jaeger(self) -> None:
-        """Raises AssertionError where Jaeger will never answer."""
+        """Raises AssertionError if Jaeger will never respond."""

@@ -1,4 +1,4 @@
-"""The map of the system: which span has which parent when an order goes all the way."""
+"""The map of the system: the parent of each span in the trace of a confirmed order."""
 
 from dataclasses import dataclass
 

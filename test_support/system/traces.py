@@ -1,4 +1,4 @@
-"""A trace as Jaeger answers it: spans with their service, parent and links."""
+"""A trace as Jaeger returns it: spans with their service, parent and links."""
 
 from collections import defaultdict
 from dataclasses import dataclass
