@@ -16,7 +16,7 @@ METHODS = frozenset({"get", "put", "post", "delete", "patch"})
 WHERE_A_CODE_STANDS = {"HttpProblem": 1, "problem": 1, "Refused": 0, "NotFound": 0, "Gone": 0}
 """Which argument it is."""
 OF_NO_OPERATION = frozenset({"internal-error"})
-"""Codes that the document tells of in its introduction."""
+"""Codes that the document lists in its introduction."""
 
 
 def flaws_of(document: Json) -> list[str]:
@@ -102,7 +102,7 @@ def texts_in(module: ast.Module) -> Iterator[tuple[str, str]]:
 
 
 def code_arguments(module: ast.Module) -> Iterator[ast.expr]:
-    """What stands where a code must; a variable in small letters is somebody else's code."""
+    """The arguments in the place of a code; one named in small letters comes from the caller."""
     for node in ast.walk(module):
         match node:
             case ast.Call(func=ast.Name(id=called), args=arguments):

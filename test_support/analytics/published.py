@@ -58,7 +58,7 @@ class Elsewhere:
 
 
 def headers_of(event: Event) -> list[tuple[str, bytes]]:
-    """All that a relay sends, beside what the event says itself."""
+    """All headers that a relay sends, besides the fields of the event."""
     stream = json.loads(event.value)[STREAM[event.topic]]
     more = {
         "ce_streamid": stream,

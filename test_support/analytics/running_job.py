@@ -105,7 +105,7 @@ class RunningJob:
         return row
 
     def dead_letters(self) -> list[ConsumerRecord]:
-        """What the job has set aside of the records that the topics have now."""
+        """The dead letters that the job wrote of the current records of the topics."""
         return asyncio.run(read_dead_letters(self._settings.kafka_bootstrap_servers))
 
     def epoch(self, column: str) -> Any:
@@ -133,7 +133,7 @@ class RunningJob:
 
 
 class Lent:
-    """A session that is lent to a command, which stops it in the end: it goes on."""
+    """A session for a command that stops it at its end: the stop is ignored."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark

@@ -38,7 +38,7 @@ class KnownEnds(TopicEnds):
 
 
 def purchase(hour: datetime, user: str = "Jack", **other: object) -> dict[str, object]:
-    """A delta: somebody from BJ buys three phones from there."""
+    """A delta: a user from BJ buys three phones from there."""
     return {
         "hour": milliseconds(hour),
         "item_id": "iphone",

@@ -19,7 +19,7 @@ CREATE_EFFECTS = """
         version integer NOT NULL
     )
 """
-"""No key: what takes effect twice is there twice."""
+"""No key: an event that is applied twice is there twice."""
 
 
 def record(
@@ -80,7 +80,7 @@ async def take_effect(connection: Connection, message: Message) -> None:
 
 
 async def effects_of(pool: asyncpg.Pool, counter: UUID) -> list[int]:
-    """The versions that took effect, in that order."""
+    """The versions that were applied, in that order."""
     rows = await pool.fetch(
         "SELECT version FROM effects WHERE stream_id = $1 ORDER BY number", counter
     )

@@ -42,7 +42,7 @@ async def count(connection: Connection, message: Message) -> None:
 
 
 async def add(connection: Connection, message: Message) -> None:
-    """An event that is missing, repeated or out of its order makes the total wrong for ever."""
+    """An event that is missing, repeated or out of its order makes the total wrong permanently."""
     event = CODEC.read(message)
     await connection.execute(ADD, event.counter_id, event.number, message.stream_version)
 
