@@ -18,7 +18,7 @@ NUMBER: Schema = {"type": "string", "pattern": "^[0-9]+$"}
 HEADERS: dict[str, Schema] = {
     messages.ID: {**UUID, "description": "of the event; the same when it is sent again"},
     messages.TYPE: {"type": "string"},
-    messages.SOURCE: {"type": "string", "description": "the service that sends it"},
+    messages.SOURCE: {"type": "string", "description": "the service that says it"},
     messages.TIME: {"type": "string", "format": "date-time", "description": "of recording"},
     messages.SPEC: {"const": messages.SPEC_VERSION},
     messages.SUBJECT: {"type": "string", "description": "the record's key"},
@@ -29,7 +29,7 @@ HEADERS: dict[str, Schema] = {
         **NUMBER,
         "description": "of the stream's message before this one; 0 for its first",
     },
-    messages.CORRELATION_ID: {**UUID, "description": "of the request that started the chain"},
+    messages.CORRELATION_ID: {**UUID, "description": "of the first cause of the whole story"},
     messages.CAUSATION_ID: {**UUID, "description": "of the request or message that led to it"},
     messages.CONTENT: {"const": messages.CONTENT_TYPE},
     telemetry.TRACEPARENT: {"type": "string", "description": "W3C trace context, if there is one"},

@@ -33,7 +33,7 @@ def test_an_old_python_is_one_line() -> None:
     assert result.returncode == 1
     assert result.stderr == (
         "hometown: this is Python 3.9.2, which is too old: install 3.11 or newer, "
-        "or say which one with `make setup PYTHON=python3.12`\n"
+        "or choose one with `make setup PYTHON=python3.12`\n"
     )
 
 
