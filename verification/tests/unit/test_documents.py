@@ -81,3 +81,13 @@ def test_a_term_of_the_glossary_is_defined_in_the_file_it_names(term: str, where
 
     assert path.is_file()
     assert set(re.findall(r"`(\w+)`", match[2] or "")) <= defined_in(path)
+
+
+def test_the_readme_quotes_the_definition_of_the_answer() -> None:
+    definition = CHECKOUT / "analytics-spark/src/analytics_spark/definition.sql"
+    [excerpt] = re.findall(r"```sql\n(.+?)```", (CHECKOUT / "README.md").read_text(), re.DOTALL)
+
+    steps = excerpt.strip().split("\n\n")
+
+    assert len(steps) == 2
+    assert [step for step in steps if step not in definition.read_text()] == []
