@@ -26,7 +26,7 @@ HEADERS = {
     messages.CONTENT: messages.CONTENT_TYPE,
 }
 """What the event store writes; `append` adds the previous version, the thirteenth."""
-RECORD_HEADERS = wire.encoded(HEADERS | {messages.PREVIOUS_VERSION: "0"})
+RECORD_HEADERS = wire.to_headers(HEADERS | {messages.PREVIOUS_VERSION: "0"})
 
 METADATA = f'{{"correlation_id": "{EVENT_ID}", "causation_id": "{EVENT_ID}"}}'
 
@@ -85,7 +85,7 @@ def append(topic: str, *, value: str = VALUE_CONSTANT, answer: str = NO_ANSWER) 
                 uuidv7(), {literal(EVENT_TYPE)}, 1::smallint, {literal(VALUE)}::json,
                 {literal(topic)}, (random() * {PARTITIONS - 1})::smallint,
                 convert_to({literal(EVENT_ID)}, 'UTF8'), {value},
-                {bytes_literal(wire.pack(wire.encoded(HEADERS), to_follow=1))}, NULL
+                {bytes_literal(wire.pack(wire.to_headers(HEADERS), to_follow=1))}, NULL
             )::new_event],
             {literal(METADATA)}::json, clock_timestamp(), {answer});
     """

@@ -37,7 +37,7 @@ def promises_of_the_code(before: Promises) -> Promises:
 
 def versions_of(contract: Contract, name: str, before: Promises) -> Schema:
     """The schemas of a type by version."""
-    newest = contract.public.version_of(name)
+    newest = contract.public.get_version(name)
     types = before.get(contract.topic, {"types": {}})["types"]
     older = {
         version: schema
@@ -53,7 +53,7 @@ def sample_path(root: Path, topic: str, name: str, version: int | str) -> Path:
 
 def private_sample_path(checkout: Path, contract: Contract, name: str) -> Path:
     """Next to the unit tests of the service: no other one knows the event."""
-    version = contract.private.version_of(name)
+    version = contract.private.get_version(name)
     return checkout / contract.service / "tests/unit/samples" / f"{name}.v{version}.json"
 
 

@@ -28,8 +28,8 @@ class MoneyAsText(GenerateJsonSchema):
 
 def schema_of(topic: str, codec: Codec[Any], name: str) -> Schema:
     """The schema of the newest version of a type on its topic."""
-    version = codec.version_of(name)
-    generated = codec.adapter_of(name).json_schema(
+    version = codec.get_version(name)
+    generated = codec.get_adapter(name).json_schema(
         mode="serialization", schema_generator=MoneyAsText
     )
     return {

@@ -31,10 +31,10 @@ def misread_by(view: View, name: str) -> Iterator[str]:
     where = f"{view.reader} reads {view.topic} {name}"
     if name not in owner.names:
         yield f"{where}: there is no such type"
-    elif view.codec.version_of(name) != owner.version_of(name):
+    elif view.codec.get_version(name) != owner.get_version(name):
         yield (
-            f"{where}: knows version {view.codec.version_of(name)}, and version"
-            f" {owner.version_of(name)} is written: add an upcast"
+            f"{where}: knows version {view.codec.get_version(name)}, and version"
+            f" {owner.get_version(name)} is written: add an upcast"
         )
     else:
         asked = schema_of(view.topic, view.codec, name)
@@ -47,7 +47,7 @@ def misread_by_spark(topic: Topic) -> Iterator[str]:
     owner = CONTRACT_ON[topic.name].public
     wanted = [name for name in owner.names if name in topic.types]
     for name in wanted:
-        if owner.version_of(name) != SCHEMA_VERSION:
+        if owner.get_version(name) != SCHEMA_VERSION:
             yield f"{where} {name}: knows version {SCHEMA_VERSION} only"
     given = [schema_of(topic.name, owner, name)["properties"] for name in wanted]
     for field, type_ in topic.form.items():

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
-from shared.eventsourcing.event_store import partition_of
+from shared.eventsourcing.event_store import get_partition
 from shared.messaging.topics import TOPICS
 from test_support.system.clients import Hometown
 from test_support.system.eventually import eventually
@@ -122,7 +122,7 @@ def test_trap_t11_poison_is_dead_lettered_unchanged_and_everything_else_continue
     assert hometown.wait_for_decision(before)["status"] == "confirmed"
 
     poison = all_poison()
-    partition = partition_of(topic, user)
+    partition = get_partition(topic, user)
     written = asyncio.run(write(servers, topic, partition, type_, poison))
     letters = eventually(
         lambda: asyncio.run(letters_of(servers, topic, reader)),

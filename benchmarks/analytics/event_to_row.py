@@ -42,7 +42,7 @@ RANKS = {"p50": "", "p99": "below 2 000"}
 async def measure(context: StackContext, size: Size) -> list[Series]:
     samples = Samples(list)
     await create_topics(context.address("kafka"))
-    client = kafka.producer(Brokers(context.address("kafka")), "bench")
+    client = kafka.create_producer(Brokers(context.address("kafka")), "bench")
     await client.start()
     try:
         for number in range(1, size.rounds + 1):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.analytics.job_sizes import Size
-from shared.eventsourcing.event_store import partition_of
+from shared.eventsourcing.event_store import get_partition
 from shared.messaging import kafka, messages, wire
 from shared.messaging.wire import OutgoingRecord
 from shared.runtime.brokers import Brokers
@@ -64,7 +64,7 @@ class ShopHistory:
         self._chance = np.random.default_rng(seed)
         self._users = self._ids(users)
         self._items = self._ids(items)
-        self._partition = {user: partition_of(ORDERS_TOPIC, user.decode()) for user in self._users}
+        self._partition = {user: get_partition(ORDERS_TOPIC, user.decode()) for user in self._users}
         self._genders = self._numbers(len(GENDERS), users).tolist()
         self._types = self._numbers(TYPES, items).tolist()
         self._versions = dict.fromkeys([*self._users, *self._items], 0)
@@ -149,7 +149,7 @@ class ShopHistory:
         (event_id,) = self._ids(1)
         return OutgoingRecord(
             topic=topic,
-            partition=partition_of(topic, key.decode()),
+            partition=get_partition(topic, key.decode()),
             key=key,
             value=value,
             headers=headers(event_id, key, key),
@@ -184,7 +184,7 @@ def header_template(
     """
     event, stream, subject = (str(digit) * 36 for digit in range(3))
     packed = wire.pack(
-        wire.encoded(
+        wire.to_headers(
             {
                 messages.ID: event,
                 messages.TYPE: type_,
@@ -214,7 +214,7 @@ def header_template(
 async def fill(bootstrap_servers: str, size: Size) -> Totals:
     """Publish a whole history, page by page."""
     history = ShopHistory(1, users=size.users, items=size.items)
-    client = kafka.producer(Brokers(bootstrap_servers), "bench")
+    client = kafka.create_producer(Brokers(bootstrap_servers), "bench")
     await client.start()
     try:
         await kafka.publish(client, history.opening())

@@ -68,7 +68,7 @@ METADATA = Metadata(correlation_id=UUID(rows.EVENT_ID), causation_id=UUID(rows.E
 
 
 def publish(event: Noted) -> PublicEvent:
-    return CODEC.public(event, topic="users.v1", key=str(event.note_id))
+    return CODEC.to_public_event(event, topic="users.v1", key=str(event.note_id))
 
 
 async def measure(context: StackContext, size: Size) -> list[Series]:

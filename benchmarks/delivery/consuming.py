@@ -24,7 +24,7 @@ from local_stack.postgres import POSTGRES
 from local_stack.stack_spec import StackContext, StackSpec
 from orders_svc.order import contract
 from orders_svc.order.events import OrderLine, OrderPlaced
-from shared.eventsourcing.event_store import EventStore, partition_of
+from shared.eventsourcing.event_store import EventStore, get_partition
 from shared.messaging import kafka, messages, topics, wire
 from shared.messaging.messages import Metadata
 from shared.messaging.wire import OutgoingRecord
@@ -140,7 +140,7 @@ class Bench:
         await self.users.append(user_id, 0, [registered], metadata=metadata)
 
     async def publish(self, records: Sequence[OutgoingRecord]) -> None:
-        client = kafka.producer(Brokers(self.context.address("kafka")), "bench")
+        client = kafka.create_producer(Brokers(self.context.address("kafka")), "bench")
         await client.start()
         try:
             await kafka.publish(client, records)
@@ -225,10 +225,10 @@ def create_record(stream_id: UUID, value: bytes, *, key: str, version: int = 1) 
     }
     return OutgoingRecord(
         topic=TOPIC,
-        partition=partition_of(TOPIC, key),
+        partition=get_partition(TOPIC, key),
         key=key.encode(),
         value=value,
-        headers=wire.pack(wire.encoded(headers)),
+        headers=wire.pack(wire.to_headers(headers)),
         milliseconds=time.time_ns() // 1_000_000,
     )
 

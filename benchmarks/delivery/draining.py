@@ -111,7 +111,7 @@ async def measure_send_rate(
 ) -> float:
     """Records per second of a producer with the relay's settings, and nothing else to do."""
     async with servers.topic(context) as topic:
-        client = kafka.producer(Brokers(context.address("kafka")), "bench")
+        client = kafka.create_producer(Brokers(context.address("kafka")), "bench")
         await client.start()
         try:
             await client.partitions_for(topic)

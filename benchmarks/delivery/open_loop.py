@@ -38,7 +38,7 @@ Idle = asyncio.LifoQueue[asyncpg.Connection]
 Work = Callable[[float], Coroutine[object, object, None]]
 """Called with the instant at which it was due, in seconds since 1970."""
 
-PACKED_HEADERS = wire.pack(wire.encoded(rows.HEADERS), to_follow=1)
+PACKED_HEADERS = wire.pack(wire.to_headers(rows.HEADERS), to_follow=1)
 KEY = rows.EVENT_ID.encode()
 
 
@@ -75,7 +75,7 @@ def create_notifier(stack: AsyncExitStack, address: str) -> Publish:
 
 
 async def create_sender(stack: AsyncExitStack, bootstrap_servers: str, topic: str) -> Publish:
-    client = kafka.producer(Brokers(bootstrap_servers), "open-loop")
+    client = kafka.create_producer(Brokers(bootstrap_servers), "open-loop")
     await client.start()
     stack.push_async_callback(client.stop)
 

@@ -27,7 +27,7 @@ DELETE = "DELETE FROM outbox WHERE position = ANY($1)"
 
 async def relay(settings: Settings) -> None:
     connection = await asyncpg.connect(settings.database_dsn)
-    client = kafka.producer(settings.brokers, "skip-locked")
+    client = kafka.create_producer(settings.brokers, "skip-locked")
     await client.start()
     while True:
         if not await publish_some(connection, client):

@@ -86,7 +86,7 @@ def test_every_topic_has_the_documented_durability(admin: AdminClient) -> None:
 
 
 async def write_one(brokers: Brokers, topic: str) -> None:
-    write = kafka.single_writer(brokers, "intruder")
+    write = kafka.create_single_writer(brokers, "intruder")
     async with asyncio.timeout(WRITE_SECONDS_MAX):
         await write(OutgoingRecord(topic, 0, b"key", b"value", pack([]), 0))
 

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4, uuid5
 
 from aiokafka import AIOKafkaProducer
 
-from shared.eventsourcing.event_store import partition_of
+from shared.eventsourcing.event_store import get_partition
 from test_support.analytics.histories import Event
 
 IDS = ("user_id", "item_id", "order_id")
@@ -76,7 +76,7 @@ async def publish(producer: AIOKafkaProducer, events: Sequence[Event]) -> None:
             event.topic,
             event.value,
             event.key.encode(),
-            partition=partition_of(event.topic, event.key),
+            partition=get_partition(event.topic, event.key),
             headers=headers_of(event),
         )
     await producer.flush()

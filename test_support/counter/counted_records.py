@@ -69,7 +69,7 @@ def as_read(row: OutboxRow) -> IncomingRecord:
     )
 
 
-async def take_effect(connection: Connection, message: Message) -> None:
+async def apply_effect(connection: Connection, message: Message) -> None:
     """One row more. Raises ValueError where the value is no counted event."""
     CODEC.read(message)
     await connection.execute(

@@ -26,7 +26,7 @@ CODEC: Codec[Counted] = Codec({"counted": Counted})
 
 
 def publish(event: Counted) -> PublicEvent:
-    return CODEC.public(event, topic=TOPIC, key=str(event.counter_id))
+    return CODEC.to_public_event(event, topic=TOPIC, key=str(event.counter_id))
 
 
 def store_of(

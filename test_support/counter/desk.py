@@ -11,7 +11,7 @@ from shared.messaging.messages import Message
 from shared.messaging.wire import OutgoingRecord
 from shared.runtime.postgres import Connection
 from shared.runtime.relay_notifier import RelayNotifier
-from test_support.counter.counted_records import effects_of, take_effect
+from test_support.counter.counted_records import apply_effect, effects_of
 from test_support.counter.counter import TOPIC
 
 NAME = "users-worker"
@@ -40,17 +40,17 @@ class Desk:
         self.attempts = 0
         self.notifier = CountingNotifier()
         reactions = {TOPIC: {"counted": [self.react]}}
-        self.consumer = Consumer(NAME, pool, reactions, self.put_aside, self.notifier)
+        self.consumer = Consumer(NAME, pool, reactions, self.write_dead_letter, self.notifier)
 
     async def react(self, connection: Connection, message: Message) -> None:
         self.attempts += 1
-        await take_effect(connection, message)
+        await apply_effect(connection, message)
         if self.errors:
             raise self.errors.pop(0)
         if message.stream_id in self.poison:
             raise ValueError("cannot be")
 
-    async def put_aside(self, letter: OutgoingRecord) -> None:
+    async def write_dead_letter(self, letter: OutgoingRecord) -> None:
         if self.letter_errors:
             raise self.letter_errors.pop(0)
         self.letters.append(letter)

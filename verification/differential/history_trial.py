@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from analytics_spark.job import dead_letters, query, sink, writer
 from analytics_spark.job.checkpoint import Checkpoint
 from analytics_spark.settings import JobSettings
-from shared.eventsourcing.event_store import partition_of
+from shared.eventsourcing.event_store import get_partition
 from shared.messaging import kafka, wire
 from shared.messaging.wire import OutgoingRecord
 from shared.runtime.brokers import Brokers
@@ -135,7 +135,7 @@ def table(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.Table:
 
 async def publish(bootstrap_servers: str, history: Iterable[Record]) -> pa.Table:
     """Send the records in their order; give them as RECORDS."""
-    producer = kafka.producer(Brokers(bootstrap_servers), "random-history")
+    producer = kafka.create_producer(Brokers(bootstrap_servers), "random-history")
     await producer.start()
     try:
         kept: list[Record] = list(history)
@@ -144,7 +144,7 @@ async def publish(bootstrap_servers: str, history: Iterable[Record]) -> pa.Table
         offsets: list[int] = []
         for page in pages(outgoing):
             batches = await kafka.publish(producer, page)
-            offsets += kafka.offsets_of(batches, [record[:2] for record in page])
+            offsets += kafka.iterate_offsets(batches, [record[:2] for record in page])
     finally:
         await kafka.close(producer)
     rows = [
@@ -168,9 +168,9 @@ def outgoing_of(record: Record, milliseconds: int) -> OutgoingRecord:
     }
     return OutgoingRecord(
         topic=record.topic,
-        partition=partition_of(record.topic, record.key),
+        partition=get_partition(record.topic, record.key),
         key=record.key.encode(),
         value=record.value,
-        headers=wire.pack(wire.encoded(headers)),
+        headers=wire.pack(wire.to_headers(headers)),
         milliseconds=milliseconds,
     )

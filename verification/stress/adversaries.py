@@ -206,7 +206,7 @@ async def vanish(
     connection.terminate()
     try:
         await committing
-    except postgres.AWAY:
+    except postgres.UNAVAILABLE:
         pass
 
 

@@ -33,7 +33,7 @@ CODEC: Codec[Linked] = Codec({"linked": Linked})
 
 
 def publish(event: Linked) -> PublicEvent:
-    return CODEC.public(event, topic=TOPIC, key=str(event.stream_id))
+    return CODEC.to_public_event(event, topic=TOPIC, key=str(event.stream_id))
 
 
 def digest(value: bytes) -> str:

@@ -47,13 +47,13 @@ STORE_POINT = "UPDATE peer_point SET transaction_id = $1, position = $2"
 
 async def run_peer(rows_behind: str, name: str, settings: Settings) -> None:
     """Publish until SIGTERM or SIGINT, then publish the rest."""
-    stopping = processes.stop_signal()
+    stopping = processes.create_stop_event()
     connection = await asyncpg.connect(
         settings.database_dsn,
         server_settings=CONNECTION_SETTINGS | {"application_name": name},
     )
     await connection.execute(CREATE_POINT)
-    client = kafka.producer(settings.brokers, name)
+    client = kafka.create_producer(settings.brokers, name)
     await client.start()
     [point] = await connection.fetch(READ_POINT)
     while True:

@@ -9,7 +9,7 @@ from analytics_faust import api, worker
 from analytics_faust.copartitions import NotCopartitioned, check_copartitions
 from analytics_faust.service_clients import open_spark
 from analytics_faust.settings import FaustSettings
-from shared.inbox.worker import CRASH_POLL_SECONDS, running
+from shared.inbox.worker import CRASH_POLL_SECONDS, run_app
 from shared.messaging import kafka
 from shared.runtime import processes, telemetry
 from shared.runtime.settings import DEVELOPMENT
@@ -20,12 +20,12 @@ from shared.web.health import served
 
 async def run_worker(settings: FaustSettings) -> None:
     """Join, count and serve until SIGTERM or SIGINT."""
-    stopping = processes.stop_signal()
+    stopping = processes.create_stop_event()
     try:
         await check_copartitions(settings.brokers)
     except (NotCopartitioned, KafkaError) as error:
         sys.exit(f"hometown: {worker.NAME} cannot start: {error or type(error).__name__}")
-    write_dead_letter = kafka.single_writer(settings.brokers, worker.NAME)
+    write_dead_letter = kafka.create_single_writer(settings.brokers, worker.NAME)
     program = worker.Program(settings, write_dead_letter)
     async with open_spark(settings.analytics_url) as spark:
         resources = api.Resources(
@@ -38,7 +38,7 @@ async def run_worker(settings: FaustSettings) -> None:
             settings.http_port,
             connections_max=settings.http_connections_max,
         )
-        async with served(config), running(program.app):
+        async with served(config), run_app(program.app):
             while not stopping.is_set():
                 if program.app.should_stop:
                     raise RuntimeError("the Faust program ended; see its log")

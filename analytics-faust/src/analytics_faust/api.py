@@ -16,7 +16,7 @@ from analytics_faust.field_types import Hour
 from analytics_faust.service_clients import Spark, UpstreamUnavailable
 from analytics_faust.worker import Program
 from shared.eventsourcing.event_store import rfc3339
-from shared.inbox.worker import joined
+from shared.inbox.worker import check_membership
 from shared.web import http
 from shared.web.auth import Caller, RequestAuthenticator, require_scope
 from shared.web.field_types import Amount, Instant
@@ -227,7 +227,7 @@ def create_app(resources: Resources, authenticator: RequestAuthenticator) -> Fas
         [router],
         resources=resources,
         authenticator=authenticator,
-        checks={"kafka": lambda: joined(program.app)},
+        checks={"kafka": lambda: check_membership(program.app)},
         open_routes=[page.route(hours)],
         open_paths={page.PATH},
     )

@@ -34,11 +34,11 @@ from analytics_faust.messages import (
 from analytics_faust.settings import FaustSettings
 from analytics_faust.tables import Table
 from shared.eventsourcing.codec import Codec, UnknownSchemaVersion
-from shared.eventsourcing.event_store import partition_of
+from shared.eventsourcing.event_store import get_partition
 from shared.inbox import dead_letters, worker
-from shared.inbox.consumer import DeadLetterWriter, reason_of
+from shared.inbox.consumer import DeadLetterWriter, to_reason
 from shared.messaging.messages import Message
-from shared.messaging.records import Malformed, message_of
+from shared.messaging.records import Malformed, parse_message
 from shared.messaging.topics import INTERNAL_TOPICS, TOPICS
 
 log = logging.getLogger(__name__)
@@ -139,7 +139,7 @@ class Program:
             await self._lines.send(
                 key=str(line.item_id).encode(),
                 value=LINE.dump_json(line),
-                partition=partition_of(ITEMS, str(line.item_id)),
+                partition=get_partition(ITEMS, str(line.item_id)),
             )
             for line in to_lines(order, message.stream_version, address)
         ]
@@ -214,15 +214,15 @@ class Program:
 
     async def _read(self, event: EventT[bytes], codec: Codec[E]) -> tuple[E, Message] | None:
         """The event in a record, None for a type that is not used; dead-letters a bad record."""
-        record = worker.record_of(event)
+        record = worker.to_record(event)
         try:
-            message = message_of(record)
+            message = parse_message(record)
             return (codec.read(message), message) if message.type in codec.names else None
         except (Malformed, UnknownSchemaVersion, ValidationError) as error:
-            reason = reason_of(error)
+            reason = to_reason(error)
             log.error("%s/%d/%d dead-lettered: %s", *event.message.tp, event.message.offset, reason)
             self.lost["bad_records"] += 1
-            await self._write_dead_letter(dead_letters.letter(record, NAME, reason))
+            await self._write_dead_letter(dead_letters.to_dead_letter(record, NAME, reason))
             return None
 
     async def _forget_offsets(self, *_: object, **__: object) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from analytics_faust.copartitions import JOINED, NotCopartitioned, require_copartitions
 from analytics_faust.messages import ITEMS
-from shared.eventsourcing.event_store import partition_of
+from shared.eventsourcing.event_store import get_partition
 from shared.messaging.topics import INTERNAL_TOPICS, TOPICS, wanted
 
 DECLARED = {topic.name: topic.partitions for topic in TOPICS.values()} | {
@@ -53,4 +53,4 @@ def test_tv6_every_writer_sends_a_key_to_the_same_partition(item: str, of_six: i
     positive = murmur2(item.encode()) & 0x7FFFFFFF
 
     assert positive % 6 == of_six
-    assert partition_of(ITEMS, item) == positive % TOPICS[ITEMS].partitions
+    assert get_partition(ITEMS, item) == positive % TOPICS[ITEMS].partitions

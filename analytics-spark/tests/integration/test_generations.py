@@ -142,7 +142,7 @@ def test_a_second_writer_of_the_same_generation_is_refused_and_one_of_another_is
 
 def test_tables_of_before_the_generations_become_the_first_one(database: str) -> None:
     """What is counted in a database that exists stays shown, and the job goes on with it."""
-    migrations = postgres.migrations_of("analytics_spark")
+    migrations = postgres.list_migrations("analytics_spark")
     older = [each for each in migrations if each.name < "analytics_spark/0003"]
     values = {name: value for name, value in JACK.items() if name != "hour"}
     with psycopg.connect(database, autocommit=True) as connection:

@@ -67,7 +67,7 @@ async def written(
     """What a service whose contract is `codec` sends of one event on a stream of its own."""
 
     def publish(event: Any) -> PublicEvent:
-        return codec.public(event, topic=topic, key=str(event.user_id))
+        return codec.to_public_event(event, topic=topic, key=str(event.user_id))
 
     store: EventStore[Any] = EventStore(
         pool,
@@ -221,7 +221,7 @@ async def test_without_a_look_at_the_version_another_currency_is_taken_for_ours(
     """The negative control: all the fields that are asked for are there."""
 
     def read(codec: Codec[Any], message: Message) -> Any:
-        return codec.decode(message.type, message.data, codec.version_of(message.type))
+        return codec.decode(message.type, message.data, codec.get_version(message.type))
 
     monkeypatch.setattr(Codec, "read", read)
     user_id, order_id = await registered(users), new_id()
@@ -394,7 +394,7 @@ async def test_no_reaction_guesses_at_a_version_that_it_does_not_know(
         if reader == "users-worker"
         else (orders_worker(orders), orders.pool)
     )
-    wanted = [(topic, name) for topic, names in worker.wanted.items() for name in names]
+    wanted = [(topic, name) for topic, names in worker.handled_types.items() for name in names]
 
     await worker.take([of_a_later_version(topic, name) for topic, name in wanted])
 

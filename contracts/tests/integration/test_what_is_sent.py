@@ -139,9 +139,9 @@ async def test_the_views_are_all_that_the_workers_react_to(users: Users, orders:
         (orders_worker(orders), orders_svc.worker.NAME),
     ):
         assert worker.name == name
-        assert {(name, topic): frozenset(types) for topic, types in worker.wanted.items()} == {
-            (reader, topic): types for (reader, topic), types in read.items() if reader == name
-        }
+        assert {
+            (name, topic): frozenset(types) for topic, types in worker.handled_types.items()
+        } == {(reader, topic): types for (reader, topic), types in read.items() if reader == name}
 
 
 @pytest.mark.parametrize("credit_limit", [100, 100.0, 0.1])

@@ -74,8 +74,8 @@ def test_its_service_reads_a_sample_for_ever(path: Path) -> None:
 
     event = codec.decode(name, path.read_bytes(), version)
 
-    assert codec.decode(name, codec.encode(event), codec.version_of(name)) == event
-    if version == codec.version_of(name):
+    assert codec.decode(name, codec.encode(event), codec.get_version(name)) == event
+    if version == codec.get_version(name):
         sample, again = json.loads(path.read_text()), json.loads(codec.encode(event))
         assert sample == {field: again.get(field) for field in sample}
 
@@ -110,7 +110,7 @@ def test_no_reader_guesses_at_a_version_that_it_does_not_know(view: View, path: 
     _, name, _ = parts_of(path)
 
     with pytest.raises(UnknownSchemaVersion):
-        view.codec.decode(name, path.read_bytes(), view.codec.version_of(name) + 1)
+        view.codec.decode(name, path.read_bytes(), view.codec.get_version(name) + 1)
 
 
 def test_every_view_has_samples() -> None:

@@ -43,7 +43,7 @@ async def run_worker(settings: OrdersSettings) -> None:
     timeout = timedelta(seconds=settings.order_timeout_seconds)
     with telemetry.configured(worker.NAME, settings.otel_exporter_otlp_endpoint):
         async with open_resources(settings, worker.NAME) as resources:
-            write_dead_letter = kafka.single_writer(settings.brokers, worker.NAME)
+            write_dead_letter = kafka.create_single_writer(settings.brokers, worker.NAME)
             await run_consumer(
                 worker.create_consumer(resources, write_dead_letter),
                 settings,
@@ -59,7 +59,7 @@ async def migrate(settings: OrdersSettings) -> None:
 async def run_parked(settings: OrdersSettings, arguments: Namespace) -> None:
     with telemetry.configured(worker.NAME, settings.otel_exporter_otlp_endpoint):
         async with open_resources(settings, f"{worker.NAME}-parked") as resources:
-            write_dead_letter = kafka.single_writer(settings.brokers, worker.NAME)
+            write_dead_letter = kafka.create_single_writer(settings.brokers, worker.NAME)
             consumer = worker.create_consumer(resources, write_dead_letter)
             await parked_command.run(arguments, consumer, resources.pool)
 

@@ -16,7 +16,7 @@ from orders_svc.order.order import ORDER, TIMED_OUT
 from orders_svc.read_models import READ_MODELS
 from orders_svc.tracing import ORDER_ID
 from shared.eventsourcing.handler import handle, react
-from shared.inbox.consumer import TRANSIENT, Consumer, DeadLetterWriter, Reactions, reactions_of
+from shared.inbox.consumer import TRANSIENT, Consumer, DeadLetterWriter, Reactions, merge_reactions
 from shared.messaging.messages import Message, Metadata
 from shared.runtime.identifiers import new_id
 from shared.runtime.postgres import Connection
@@ -53,7 +53,7 @@ def create_consumer(resources: Resources, write_dead_letter: DeadLetterWriter) -
         },
         contract.TOPIC: {type_: [publications.note] for type_ in contract.CODEC.names},
     }
-    reactions = reactions_of(domain, READ_MODELS)
+    reactions = merge_reactions(domain, READ_MODELS)
     return Consumer(NAME, resources.pool, reactions, write_dead_letter, resources.relay_notifier)
 
 

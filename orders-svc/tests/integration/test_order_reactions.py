@@ -52,7 +52,7 @@ def reserved(user_id: UUID, order_id: UUID) -> IncomingRecord:
         offset=0,
         key=str(user_id).encode(),
         value=f'{{"order_id": "{order_id}"}}'.encode(),
-        headers=wire.encoded(headers),
+        headers=wire.to_headers(headers),
     )
 
 

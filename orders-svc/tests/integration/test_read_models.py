@@ -74,7 +74,7 @@ def message(type_: str, data: bytes, version: int) -> Message:
 
 
 def of_order(event: contract.PublicOrderEvent, version: int) -> Message:
-    return message(contract.CODEC.name_of(event), contract.CODEC.encode(event), version)
+    return message(contract.CODEC.get_name(event), contract.CODEC.encode(event), version)
 
 
 async def follow(resources: Resources, project: Projection, message: Message) -> None:
@@ -118,7 +118,7 @@ def corrected(origin: str, days: int) -> ItemOriginCorrected:
 
 def of_item(event: item_contract.PublicItemEvent, version: int) -> Message:
     codec = item_contract.CODEC
-    return message(codec.name_of(event), codec.encode(event), version)
+    return message(codec.get_name(event), codec.encode(event), version)
 
 
 ITEM_STORY: list[tuple[item_contract.PublicItemEvent, int]] = [

@@ -20,7 +20,7 @@ def test_every_event_has_a_sample() -> None:
         f"{name}.v{version}"
         for codec in (ITEM_CODEC, ORDER_CODEC)
         for name in codec.names
-        for version in range(1, codec.version_of(name) + 1)
+        for version in range(1, codec.get_version(name) + 1)
     }
 
     assert {path.stem for path in SAMPLES} == wanted, "run `make contracts`"
@@ -44,7 +44,7 @@ def test_no_field_of_todays_form_is_dropped_in_silence(path: Path) -> None:
     name, _, version = path.stem.rpartition(".v")
     codec: Codec[Any] = ITEM_CODEC if name in ITEM_CODEC.names else ORDER_CODEC
 
-    if int(version) == codec.version_of(name):
+    if int(version) == codec.get_version(name):
         event = codec.decode(name, path.read_bytes(), int(version))
         sample, again = json.loads(path.read_text()), json.loads(codec.encode(event))
         assert sample == {field: again.get(field) for field in sample}

@@ -10,11 +10,11 @@ import pytest
 
 from shared.eventsourcing.errors import VersionConflict
 from shared.inbox import parked
-from shared.inbox.consumer import REASON_CHARACTERS_MAX, Reaction, reactions_of, reason_of
+from shared.inbox.consumer import REASON_CHARACTERS_MAX, Reaction, merge_reactions, to_reason
 from shared.inbox.inbox import ConsumedElsewhere, Inbox
 from shared.messaging import wire
 from shared.messaging.messages import Message
-from shared.messaging.records import message_of
+from shared.messaging.records import parse_message
 from shared.messaging.wire import OutgoingRecord
 from shared.projections.read_models import ReadModel
 from shared.runtime.identifiers import new_id
@@ -245,7 +245,7 @@ async def test_a_version_that_somebody_else_noted_meanwhile_is_not_written_over(
 ) -> None:
     counter = new_id()
     async with desk.pool.acquire() as connection:
-        message = message_of(record(counter, 1))
+        message = parse_message(record(counter, 1))
         late = await Inbox.open(connection, NAME, [message])
         await desk.consumer.take(records(counter, 1, 2))
         late.mark_consumed(message)
@@ -343,7 +343,7 @@ async def test_every_poisoned_stream_of_a_batch_has_its_own_letter(desk: Desk) -
 
 
 def test_a_reason_is_a_line_that_postgresql_and_kafka_take() -> None:
-    reason = reason_of(ValueError("\x00\n \ud800" + "x" * 2 * REASON_CHARACTERS_MAX))
+    reason = to_reason(ValueError("\x00\n \ud800" + "x" * 2 * REASON_CHARACTERS_MAX))
 
     assert reason.startswith("ValueError: \\x00 \\ud800xx")
     assert len(reason.encode()) == REASON_CHARACTERS_MAX
@@ -360,6 +360,6 @@ async def test_read_models_follow_after_the_domain_has_decided() -> None:
     decide: Reaction = nothing
     model = ReadModel(table="t", topic="users.v1", types=("counted", "moved"), project=project)
 
-    reactions = reactions_of({"users.v1": {"counted": [decide]}}, [model])
+    reactions = merge_reactions({"users.v1": {"counted": [decide]}}, [model])
 
     assert reactions == {"users.v1": {"counted": [decide, project], "moved": [project]}}

@@ -7,7 +7,7 @@ import asyncpg
 import pytest
 
 from shared.eventsourcing.errors import Refused, StaleRead, VersionConflict
-from shared.eventsourcing.event_store import EventStore, KeyUsed, partition_of
+from shared.eventsourcing.event_store import EventStore, KeyUsed, get_partition
 from shared.messaging import wire
 from shared.messaging.messages import IdempotencyKey, StoredResponse
 from shared.runtime.identifiers import new_id
@@ -107,7 +107,7 @@ async def test_the_outbox_row_is_ready_for_the_wire(
     [recorded] = await store.read(counter)
     assert row["topic"] == "users.v1"
     assert row["key"] == str(counter).encode()
-    assert row["partition"] == partition_of("users.v1", str(counter))
+    assert row["partition"] == get_partition("users.v1", str(counter))
     assert json.loads(row["value"]) == {"counter_id": str(counter), "number": 7}
     assert headers["ce_id"] == str(recorded.event_id).encode()
     assert headers["ce_type"] == b"counted"

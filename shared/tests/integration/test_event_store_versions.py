@@ -35,7 +35,7 @@ SECOND: Codec[CountedInSteps] = Codec({"counted": CountedInSteps}, {"counted": [
 
 
 def publish(event: CountedInSteps) -> PublicEvent:
-    return SECOND.public(event, topic=TOPIC, key=str(event.counter_id))
+    return SECOND.to_public_event(event, topic=TOPIC, key=str(event.counter_id))
 
 
 def second_store_of(pool: asyncpg.Pool) -> EventStore[CountedInSteps]:
@@ -109,7 +109,7 @@ async def test_history_is_published_anew_in_the_newer_version(
     await continued(pool)
 
     history = History(connection, [second_store_of(pool)])
-    past: list[PastEvent] = [event async for page in history.pages() for event in page]
+    past: list[PastEvent] = [event async for page in history.read_pages() for event in page]
 
     records = [event.record for event in past if event.record is not None]
     assert [dict(record.headers)[messages.SCHEMA_VERSION] for record in records] == [b"2", b"2"]

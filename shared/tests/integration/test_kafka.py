@@ -35,7 +35,7 @@ async def publisher(kafka_servers: str) -> AsyncIterator[Publisher]:
 @pytest.fixture
 def almost_worn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every new producer is five records before the end of its sequence numbers."""
-    new: Callable[[Brokers, str], AIOKafkaProducer] = kafka.producer
+    new: Callable[[Brokers, str], AIOKafkaProducer] = kafka.create_producer
 
     def worn(brokers: Brokers, client_id: str) -> AIOKafkaProducer:
         client = new(brokers, client_id)
@@ -43,7 +43,7 @@ def almost_worn(monkeypatch: pytest.MonkeyPatch) -> None:
         client._txn_manager._sequence_numbers[target] = SEQUENCE_MAX - 4
         return client
 
-    monkeypatch.setattr(kafka, "producer", worn)
+    monkeypatch.setattr(kafka, "create_producer", worn)
 
 
 async def publish_ten(publisher: Publisher) -> list[int]:
@@ -84,7 +84,7 @@ async def test_after_a_refused_batch_the_same_producer_is_refused_for_ever(
     kafka_servers: str,
 ) -> None:
     """The negative control."""
-    client = kafka.producer(Brokers(kafka_servers), "test")
+    client = kafka.create_producer(Brokers(kafka_servers), "test")
     await client.start()
     try:
         await kafka.publish(client, records(b"{}"))
@@ -98,7 +98,7 @@ async def test_after_a_refused_batch_the_same_producer_is_refused_for_ever(
 
 async def test_a_producer_can_be_closed_as_soon_as_it_is_started(kafka_servers: str) -> None:
     for _ in range(3):
-        client = kafka.producer(Brokers(kafka_servers), "test")
+        client = kafka.create_producer(Brokers(kafka_servers), "test")
         await client.start()
         await kafka.close(client)
 
@@ -113,7 +113,7 @@ async def test_a_single_record_that_is_never_acknowledged_is_an_error_in_time(
 
     monkeypatch.setattr(kafka, "publish", never)
     monkeypatch.setattr(kafka, "WRITE_SECONDS_MAX", 2.0)
-    write = kafka.single_writer(Brokers(kafka_servers), "test")
+    write = kafka.create_single_writer(Brokers(kafka_servers), "test")
 
     async with asyncio.timeout(DEADLINE_SECONDS):
         with pytest.raises(TimeoutError):

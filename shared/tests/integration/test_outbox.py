@@ -32,9 +32,9 @@ class Reader:
         return new
 
     async def pages(self, target: str) -> list[OutboxRow]:
-        floor = await outbox.window_floor(self.connection, self.published)
+        floor = await outbox.read_window_floor(self.connection, self.published)
         rows: list[OutboxRow] = []
-        while page := await outbox.page(
+        while page := await outbox.read_page(
             self.connection, RelayCheckpoint(self.published, target, floor), ROWS_MAX
         ):
             rows += page

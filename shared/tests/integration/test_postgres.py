@@ -56,7 +56,7 @@ async def test_a_migration_that_fails_leaves_nothing(empty_database: str) -> Non
         await postgres.apply(connection, failing)
 
     assert await connection.fetchval("SELECT to_regclass('half')") is None
-    assert await postgres.not_applied(connection, [failing]) == [failing]
+    assert await postgres.find_missing(connection, [failing]) == [failing]
     await connection.close()
 
 

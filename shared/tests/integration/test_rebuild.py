@@ -10,9 +10,9 @@ import asyncpg
 import pytest
 
 from shared.eventsourcing.event_store import EventStore
-from shared.eventsourcing.history import EVENTS_PER_PAGE, History, message_in
+from shared.eventsourcing.history import EVENTS_PER_PAGE, History, to_message
 from shared.inbox.consumer import Consumer
-from shared.messaging.records import IncomingRecord, message_of
+from shared.messaging.records import IncomingRecord, parse_message
 from shared.messaging.wire import OutgoingRecord
 from shared.outbox import outbox
 from shared.outbox.outbox import Snapshot
@@ -102,12 +102,12 @@ async def some_history(store: Store, seed: int = 1) -> list[UUID]:
 
 async def checked(database: str, store: Store) -> dict[str, bool]:
     """Which tables are as the events make them."""
-    async with rebuild.rebuilding(database, [store], READ_MODELS) as anew:
+    async with rebuild.open_rebuild(database, [store], READ_MODELS) as anew:
         return {each.table: each.is_equal for each in await rebuild.check(anew)}
 
 
 async def rebuilt(database: str, store: Store) -> None:
-    async with rebuild.rebuilding(database, [store], READ_MODELS) as anew:
+    async with rebuild.open_rebuild(database, [store], READ_MODELS) as anew:
         await rebuild.replace(anew)
 
 
@@ -121,12 +121,12 @@ async def test_history_holds_the_messages_that_were_published(
     store: Store, pool: asyncpg.Pool, worker: Worker
 ) -> None:
     await some_history(store)
-    published = [message_of(record) for record in await worker.new_records()]
+    published = [parse_message(record) for record in await worker.new_records()]
 
     async with pool.acquire() as connection:
         past = [
-            message_in(event)
-            async for page in History(connection, [store]).pages()  # type: ignore[arg-type]
+            to_message(event)
+            async for page in History(connection, [store]).read_pages()  # type: ignore[arg-type]
             for event in page
         ]
 
@@ -294,7 +294,7 @@ async def test_a_writer_that_commits_late_is_waited_for(
         await transaction.start()
         await add(store.within(writer), late, 1)
         await add(store, new_id(), 1)
-        async with rebuild.rebuilding(database, [store], READ_MODELS) as anew:
+        async with rebuild.open_rebuild(database, [store], READ_MODELS) as anew:
             catching_up = asyncio.create_task(anew.catch_up())
             done, _ = await asyncio.wait([catching_up], timeout=1)
             assert not done
@@ -315,10 +315,10 @@ async def test_a_cursor_that_does_not_wait_loses_what_commits_late(
         await transaction.start()
         await add(store.within(writer), late, 1)
         await add(store, new_id(), 1)
-        [[first]] = [page async for page in history.pages()]
+        [[first]] = [page async for page in history.read_pages()]
         await transaction.commit()
 
-        assert [page async for page in history.pages(first.position)] == []
+        assert [page async for page in history.read_pages(first.position)] == []
 
 
 async def test_a_rebuild_that_is_killed_leaves_the_live_tables_as_they_were(

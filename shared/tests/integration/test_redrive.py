@@ -251,7 +251,7 @@ async def held_redrive(desk: Desk, counter: UUID) -> AsyncIterator[None]:
         await desk.react(connection, message)
 
     reactions = {"users.v1": {"counted": [slow]}}
-    slowly = Consumer(NAME, desk.pool, reactions, desk.put_aside, desk.notifier)
+    slowly = Consumer(NAME, desk.pool, reactions, desk.write_dead_letter, desk.notifier)
     redriving = asyncio.create_task(redrive(slowly, desk.pool, counter, WARRANT))
     await asyncio.wait_for(begun.wait(), DEADLINE_SECONDS)
     yield

@@ -16,7 +16,7 @@ async def test_a_waiter_is_woken_when_the_stream_grows(
 ) -> None:
     counter, watch = new_id(), StreamWatch(pool)
     await store.append(counter, 0, counted(counter, 1), metadata=some_metadata())
-    waiting = asyncio.create_task(watch.newer_than(counter, 1, 30))
+    waiting = asyncio.create_task(watch.wait_until_newer(counter, 1, 30))
     await asyncio.sleep(0.05)
     assert not waiting.done()
 
@@ -26,7 +26,7 @@ async def test_a_waiter_is_woken_when_the_stream_grows(
 
 
 async def test_a_waiter_is_let_go_at_the_deadline(pool: asyncpg.Pool) -> None:
-    assert not await StreamWatch(pool).newer_than(new_id(), 0, 0.05)
+    assert not await StreamWatch(pool).wait_until_newer(new_id(), 0, 0.05)
 
 
 async def test_a_waiter_is_woken_although_the_database_was_away(
@@ -43,7 +43,7 @@ async def test_a_waiter_is_woken_although_the_database_was_away(
 
     monkeypatch.setattr(watch, "_wake", failing_once)
 
-    assert await watch.newer_than(counter, 0, 30)
+    assert await watch.wait_until_newer(counter, 0, 30)
 
 
 async def test_a_stream_that_has_grown_already_needs_no_wait(
@@ -52,4 +52,4 @@ async def test_a_stream_that_has_grown_already_needs_no_wait(
     counter = new_id()
     await store.append(counter, 0, counted(counter, 1), metadata=some_metadata())
 
-    assert await StreamWatch(pool).newer_than(counter, 0, 30)
+    assert await StreamWatch(pool).wait_until_newer(counter, 0, 30)

@@ -159,7 +159,7 @@ async def test_trap_t4_the_producer_asks_all_replicas_and_signs_its_batches(
     """By its id and sequence numbers the broker knows what a producer repeats."""
     async with (
         topic_with(kafka_servers) as name,
-        started(kafka.producer(Brokers(kafka_servers), "test")) as client,
+        started(kafka.create_producer(Brokers(kafka_servers), "test")) as client,
     ):
         acks, producer_id = await asked_and_signed(client, name)
 
@@ -212,7 +212,7 @@ PRIVATE = -1
 def publish_most(event: Counted) -> PublicEvent | None:
     if event.number == PRIVATE:
         return None
-    return CODEC.public(event, topic=TOPIC, key=str(event.counter_id))
+    return CODEC.to_public_event(event, topic=TOPIC, key=str(event.counter_id))
 
 
 class Stage:
@@ -450,7 +450,10 @@ def test_trap_t16_every_request_handler_is_under_the_contract(service: str) -> N
     ("handler", "offence"),
     [
         ("users-svc/src/users_svc/api.py", "from shared.messaging import kafka"),
-        ("orders-svc/src/orders_svc/order/api.py", "from shared.messaging.kafka import producer"),
+        (
+            "orders-svc/src/orders_svc/order/api.py",
+            "from shared.messaging.kafka import create_producer",
+        ),
     ],
 )
 def test_trap_t16_a_request_handler_that_imports_the_producer_is_refused(

@@ -17,7 +17,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
 from local_stack import ports
-from shared.eventsourcing.event_store import partition_of
+from shared.eventsourcing.event_store import get_partition
 from shared.inbox import parked
 from shared.inbox.parked import OperatorAction
 from shared.inbox.redrive import redrive
@@ -101,7 +101,7 @@ class Topic:
                 TOPIC,
                 each.value,
                 each.key,
-                partition=partition_of(TOPIC, (each.key or b"").decode()),
+                partition=get_partition(TOPIC, (each.key or b"").decode()),
                 headers=list(each.headers),
             )
             for each in written
@@ -110,7 +110,7 @@ class Topic:
 
     async def committed(self, counter: UUID) -> int:
         """The offset that a worker would begin with, in the partition of a counter."""
-        place = TopicPartition(TOPIC, partition_of(TOPIC, str(counter)))
+        place = TopicPartition(TOPIC, get_partition(TOPIC, str(counter)))
         offsets = await self.admin.list_consumer_group_offsets(NAME)
         return int(offsets[place].offset) if place in offsets else 0
 
@@ -167,7 +167,7 @@ async def until_exists(file: Path) -> None:
 
 async def catch_up(desk: Desk, topic: Topic) -> None:
     """The worker is at work, and has read what other tests left."""
-    counters = {partition_of(TOPIC, str(each)): each for each in (new_id() for _ in range(64))}
+    counters = {get_partition(TOPIC, str(each)): each for each in (new_id() for _ in range(64))}
     assert len(counters) == TOPICS[TOPIC].partitions
     for counter in counters.values():
         await topic.write(record(counter, 1))

@@ -20,7 +20,7 @@ from shared.runtime.failpoints import Failpoint
 from shared.runtime.postgres import Connection
 from shared.runtime.relay_notifier import RelayNotifier
 from shared.runtime.settings import Settings
-from test_support.counter.counted_records import take_effect
+from test_support.counter.counted_records import apply_effect
 
 NAME = "users-worker"
 LONG_SECONDS = 600
@@ -48,10 +48,10 @@ async def arm(folder: Path) -> None:
 
 async def work(folder: Path) -> None:
     settings = processes.read_settings(Settings)
-    write = kafka.single_writer(settings.brokers, NAME)
+    write = kafka.create_single_writer(settings.brokers, NAME)
 
     async def react(connection: Connection, message: Message) -> None:
-        await take_effect(connection, message)
+        await apply_effect(connection, message)
         if (folder / "away").exists():
             raise ConnectionError("away")
         if (folder / "hold").exists():

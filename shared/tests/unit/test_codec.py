@@ -88,9 +88,9 @@ THIRD_PAID = PaidInCurrency(order=UUID(int=1), sum=Decimal("10.10"), currency="C
 
 
 def test_the_version_of_a_type_is_told_by_its_upcasts() -> None:
-    assert CODEC.version_of("order-paid") == 1
-    assert THIRD.version_of("order-paid") == 3
-    assert THIRD.public(THIRD_PAID, topic="orders.v1", key="key").schema_version == 3
+    assert CODEC.get_version("order-paid") == 1
+    assert THIRD.get_version("order-paid") == 3
+    assert THIRD.to_public_event(THIRD_PAID, topic="orders.v1", key="key").schema_version == 3
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from shared.inbox.inbox import Gap, Inbox, Next, Repeated, Verdict, Waiting
 from shared.messaging.messages import Message
-from shared.messaging.records import message_of
+from shared.messaging.records import parse_message
 from shared.runtime.postgres import Connection
 from test_support.counter.counted_records import record
 
@@ -27,7 +27,7 @@ def inbox() -> Inbox:
 
 
 def message(stream_id: UUID, version: int, previous: int | None = None) -> Message:
-    return message_of(record(stream_id, version, previous=previous))
+    return parse_message(record(stream_id, version, previous=previous))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from shared.messaging.records import IncomingRecord, Malformed, message_of
+from shared.messaging.records import IncomingRecord, Malformed, parse_message
 from shared.runtime.identifiers import new_id
 from test_support.counter.counted_records import record
 
@@ -13,7 +13,7 @@ COUNTER = UUID(int=1)
 
 
 def test_a_record_is_read_in_full() -> None:
-    message = message_of(record(COUNTER, 7, previous=4))
+    message = parse_message(record(COUNTER, 7, previous=4))
 
     assert (message.topic, message.type, message.key) == ("users.v1", "counted", str(COUNTER))
     assert (message.stream_id, message.stream_version) == (COUNTER, 7)
@@ -24,7 +24,7 @@ def test_a_record_need_not_say_which_version_was_before() -> None:
     whole = record(COUNTER, 7)
     bare = replace(whole, headers=[each for each in whole.headers if "previous" not in each[0]])
 
-    assert message_of(bare).previous_version is None
+    assert parse_message(bare).previous_version is None
 
 
 def with_header(name: str, value: bytes | None) -> IncomingRecord:
@@ -52,11 +52,11 @@ def with_header(name: str, value: bytes | None) -> IncomingRecord:
 )
 def test_a_record_that_is_no_message_says_why(malformed: IncomingRecord, reason: str) -> None:
     with pytest.raises(Malformed, match=reason):
-        message_of(malformed)
+        parse_message(malformed)
 
 
 def test_ids_of_records_differ() -> None:
     """Else a test of repeated messages would show nothing."""
     counter = new_id()
 
-    assert message_of(record(counter, 1)).event_id != message_of(record(counter, 1)).event_id
+    assert parse_message(record(counter, 1)).event_id != parse_message(record(counter, 1)).event_id

@@ -41,7 +41,7 @@ async def run_worker(settings: UsersSettings) -> None:
 
     with telemetry.configured(worker.NAME, settings.otel_exporter_otlp_endpoint):
         async with open_resources(settings, worker.NAME) as resources:
-            write_dead_letter = kafka.single_writer(settings.brokers, worker.NAME)
+            write_dead_letter = kafka.create_single_writer(settings.brokers, worker.NAME)
             await run_consumer(
                 worker.create_consumer(resources, write_dead_letter),
                 settings,
@@ -56,7 +56,7 @@ async def migrate(settings: UsersSettings) -> None:
 async def run_parked(settings: UsersSettings, arguments: Namespace) -> None:
     with telemetry.configured(worker.NAME, settings.otel_exporter_otlp_endpoint):
         async with open_resources(settings, f"{worker.NAME}-parked") as resources:
-            write_dead_letter = kafka.single_writer(settings.brokers, worker.NAME)
+            write_dead_letter = kafka.create_single_writer(settings.brokers, worker.NAME)
             consumer = worker.create_consumer(resources, write_dead_letter)
             await parked_command.run(arguments, consumer, resources.pool)
 

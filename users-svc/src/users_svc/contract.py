@@ -59,7 +59,7 @@ CODEC: Codec[PublicUserEvent] = Codec(
 
 def publish(event: UserEvent) -> PublicEvent:
     """The public form of an event; all events of a user share the user's id as key."""
-    return CODEC.public(to_public(event), topic=TOPIC, key=str(event.user_id))
+    return CODEC.to_public_event(to_public(event), topic=TOPIC, key=str(event.user_id))
 
 
 def to_public(event: UserEvent) -> PublicUserEvent:

@@ -7,7 +7,7 @@ from uuid import UUID
 import asyncpg
 from pydantic import BaseModel, ConfigDict
 
-from shared.eventsourcing.event_log import AN_EVENT, EventResponse, response_of
+from shared.eventsourcing.event_log import AN_EVENT, EventResponse, to_event_response
 from shared.inbox import parked
 
 CONSUMER = "users-worker"
@@ -54,7 +54,7 @@ async def read(pool: asyncpg.Pool, user_id: UUID, order_id: UUID) -> OrderCredit
     decisions = await pool.fetch(DECISIONS, user_id, order_id)
     return OrderCreditResponse(
         order_id=order_id,
-        decisions=[response_of(row) for row in decisions],
+        decisions=[to_event_response(row) for row in decisions],
         parked=await parked_of_user(pool, user_id, order_id),
     )
 

@@ -5,7 +5,7 @@ from uuid import UUID
 from opentelemetry import trace
 
 from shared.eventsourcing.handler import react
-from shared.inbox.consumer import Consumer, DeadLetterWriter, Reactions, reactions_of
+from shared.inbox.consumer import Consumer, DeadLetterWriter, Reactions, merge_reactions
 from shared.messaging.messages import Message
 from shared.runtime.postgres import Connection
 from users_svc import confirmed_orders, order_credit, order_messages
@@ -27,7 +27,7 @@ def create_consumer(resources: Resources, write_dead_letter: DeadLetterWriter) -
         order = order_messages.PLACED.read(message)
         trace.get_current_span().set_attribute(ORDER_ID, str(order.order_id))
         command = ReserveCredit(user_id=order.user_id, order_id=order.order_id, amount=order.amount)
-        await take_effect(connection, order.user_id, command, message)
+        await apply_effect(connection, order.user_id, command, message)
 
     async def note_confirmed(connection: Connection, message: Message) -> None:
         order = order_messages.DECIDED.read(message)
@@ -38,9 +38,9 @@ def create_consumer(resources: Resources, write_dead_letter: DeadLetterWriter) -
         trace.get_current_span().set_attribute(ORDER_ID, str(order.order_id))
         await confirmed_orders.remove(connection, order.user_id, order.order_id)
         command = ReleaseCredit(order_id=order.order_id)
-        await take_effect(connection, order.user_id, command, message)
+        await apply_effect(connection, order.user_id, command, message)
 
-    async def take_effect(
+    async def apply_effect(
         connection: Connection, user_id: UUID, command: UserCommand, message: Message
     ) -> None:
         users = resources.users.within(connection)
@@ -54,5 +54,5 @@ def create_consumer(resources: Resources, write_dead_letter: DeadLetterWriter) -
             "order-cancelled": [release],
         }
     }
-    reactions = reactions_of(domain, READ_MODELS)
+    reactions = merge_reactions(domain, READ_MODELS)
     return Consumer(NAME, resources.pool, reactions, write_dead_letter, resources.relay_notifier)

@@ -45,7 +45,7 @@ def message(event: PublicUserEvent, version: int) -> Message:
         offset=0,
         key=str(event.user_id),
         event_id=new_id(),
-        type=CODEC.name_of(event),
+        type=CODEC.get_name(event),
         schema_version=1,
         stream_id=event.user_id,
         stream_version=version,

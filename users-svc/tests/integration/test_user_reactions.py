@@ -58,7 +58,7 @@ def record(order_id: UUID, type_: str, value: str, version: int) -> IncomingReco
         offset=0,
         key=b"key",
         value=value.encode(),
-        headers=wire.encoded(headers),
+        headers=wire.to_headers(headers),
     )
 
 

@@ -49,7 +49,7 @@ def write_dead_letter(brokers: Brokers, bad: pa.Table) -> None:
 
 async def copy(brokers: Brokers, places: list[dict[str, object]]) -> None:
     """Raises KafkaError, TimeoutError."""
-    producer = kafka.producer(brokers, READER)
+    producer = kafka.create_producer(brokers, READER)
     await producer.start()
     try:
         held: list[OutgoingRecord] = []
@@ -79,7 +79,7 @@ async def letters(
                     consumer.seek(partition, row["offset"])
                 record = await read(consumer, partition)
                 following = record.offset + 1
-                yield dead_letters.letter(record, READER, str(row["reason"]))
+                yield dead_letters.to_dead_letter(record, READER, str(row["reason"]))
     finally:
         await consumer.stop()
 

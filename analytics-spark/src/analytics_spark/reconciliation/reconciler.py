@@ -43,7 +43,7 @@ class Health:
 
 async def run(settings: ReconcileSettings) -> None:
     """Compare at once, and then each `reconcile_seconds`, until SIGTERM."""
-    stop = processes.stop_signal()
+    stop = processes.create_stop_event()
     health = Health()
     async with health_server(
         settings.http_host, settings.http_port, {"reconciliation": health.check}

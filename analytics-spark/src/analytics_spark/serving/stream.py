@@ -68,7 +68,7 @@ class Feed:
             try:
                 await self._look()
                 is_away = False
-            except (*postgres.AWAY, TimeoutError) as error:
+            except (*postgres.UNAVAILABLE, TimeoutError) as error:
                 if not is_away:
                     log.warning("no new batches can be seen for now: %r", error)
                 is_away = True
@@ -158,7 +158,7 @@ class Feed:
         """The look back, None when the database is away; ahead is what the feed tells next."""
         try:
             return await self._since(position)
-        except (*postgres.AWAY, TimeoutError) as error:
+        except (*postgres.UNAVAILABLE, TimeoutError) as error:
             log.warning("a listener's changes cannot be read for now: %r", error)
             return None
 

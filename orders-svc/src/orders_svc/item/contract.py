@@ -26,4 +26,4 @@ CODEC: Codec[PublicItemEvent] = Codec(
 
 def publish(event: ItemEvent) -> PublicEvent:
     """The public form of an event; all events of an item share the item's id as key."""
-    return CODEC.public(event, topic=TOPIC, key=str(event.item_id))
+    return CODEC.to_public_event(event, topic=TOPIC, key=str(event.item_id))

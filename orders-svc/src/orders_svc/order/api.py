@@ -117,7 +117,7 @@ async def get_order(
         seconds_left = deadline - asyncio.get_running_loop().time()
         if outcome.state.status != "pending" or seconds_left <= 0:
             return response(to_response(order_response(outcome.state), version=outcome.version))
-        await service.watch.newer_than(order_id, outcome.version, seconds_left)
+        await service.watch.wait_until_newer(order_id, outcome.version, seconds_left)
 
 
 async def own_order(service: ResourcesDep, caller: Caller, order_id: UUID) -> Outcome[PlacedOrder]:

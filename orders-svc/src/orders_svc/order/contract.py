@@ -30,4 +30,4 @@ def publish(event: OrderEvent) -> PublicEvent:
     The key is the user, not the order: all of a user's orders keep their order, and are in the
     same partitions as the user's own events.
     """
-    return CODEC.public(event, topic=TOPIC, key=str(event.user_id))
+    return CODEC.to_public_event(event, topic=TOPIC, key=str(event.user_id))

@@ -46,29 +46,29 @@ class Codec(Generic[E]):
     def names(self) -> list[str]:
         return list(self._adapters)
 
-    def adapter_of(self, name: str) -> TypeAdapter[E]:
+    def get_adapter(self, name: str) -> TypeAdapter[E]:
         """What knows the form of a type's newest version. Raises KeyError: no such type."""
         return self._adapters[name]
 
-    def name_of(self, event: E) -> str:
+    def get_name(self, event: E) -> str:
         return self._names[type(event)]
 
-    def version_of(self, name: str) -> int:
+    def get_version(self, name: str) -> int:
         """The newest version of a type, which is the one that is written."""
         return FIRST_VERSION + len(self._upcasts.get(name, ()))
 
     def encode(self, event: E) -> bytes:
-        return self._adapters[self.name_of(event)].dump_json(event)
+        return self._adapters[self.get_name(event)].dump_json(event)
 
-    def public(self, event: E, *, topic: str, key: str) -> PublicEvent:
+    def to_public_event(self, event: E, *, topic: str, key: str) -> PublicEvent:
         """The event as it leaves the service, under its name."""
-        name = self.name_of(event)
+        name = self.get_name(event)
         return PublicEvent(
             topic=topic,
             key=key,
             type=name,
             value=self.encode(event),
-            schema_version=self.version_of(name),
+            schema_version=self.get_version(name),
         )
 
     def decode(self, name: str, data: bytes | str, version: int) -> E:
@@ -79,7 +79,7 @@ class Codec(Generic[E]):
             UnknownSchemaVersion: nobody here knows that version.
             pydantic.ValidationError: the bytes are not such an event.
         """
-        newest = self.version_of(name)
+        newest = self.get_version(name)
         if not FIRST_VERSION <= version <= newest:
             raise UnknownSchemaVersion(f"{name} has form {version}")
         if version < newest:

@@ -64,13 +64,13 @@ async def read_page(
     Raises:
         NotFound: there is no such stream; `unknown` is the code.
     """
-    events = [response_of(row) for row in await pool.fetch(READ, stream_id, after, limit)]
+    events = [to_event_response(row) for row in await pool.fetch(READ, stream_id, after, limit)]
     if not events and not await pool.fetchval(EXISTS, stream_id):
         raise NotFound(unknown, "nothing was ever recorded under this id")
     return EventPage(events=events, next=events[-1].version if len(events) == limit else None)
 
 
-def response_of(row: asyncpg.Record) -> EventResponse:
+def to_event_response(row: asyncpg.Record) -> EventResponse:
     return EventResponse(
         version=row["version"],
         event_id=row["event_id"],

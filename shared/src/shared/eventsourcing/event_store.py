@@ -91,9 +91,9 @@ class EventStore(Generic[E]):
     async def read_many(self, stream_ids: Iterable[UUID]) -> list[RecordedEvent[E]]:
         """The events of several streams in one query, each stream's oldest first."""
         rows = await self._database.fetch(READ, list(stream_ids), self.category)
-        return [self.recorded(row) for row in rows]
+        return [self.to_recorded_event(row) for row in rows]
 
-    def recorded(self, row: asyncpg.Record) -> RecordedEvent[E]:
+    def to_recorded_event(self, row: asyncpg.Record) -> RecordedEvent[E]:
         """The event in a row of `events`."""
         return RecordedEvent(
             stream_id=row["stream_id"],
@@ -140,7 +140,7 @@ class EventStore(Generic[E]):
                         self._row(stream_id, version, event, metadata, now)
                         for version, event in enumerate(events, start=expected_version + 1)
                     ],
-                    metadata_json(metadata, telemetry.trace_id_of(span)),
+                    dump_metadata(metadata, telemetry.trace_id_of(span)),
                     now,
                     response_row(key, answer),
                     list(read_versions or ()),
@@ -152,7 +152,7 @@ class EventStore(Generic[E]):
         self._relay_notifier.notify()
         return version
 
-    def record_of(self, event: RecordedEvent[E], metadata: Metadata) -> PublicRecord | None:
+    def to_public_record(self, event: RecordedEvent[E], metadata: Metadata) -> PublicRecord | None:
         """The record as which an event leaves the service; None when it stays inside.
 
         The header with the version before it is added by who knows that: `append`, or `history`.
@@ -176,10 +176,10 @@ class EventStore(Generic[E]):
         }
         return PublicRecord(
             topic=public.topic,
-            partition=partition_of(public.topic, public.key),
+            partition=get_partition(public.topic, public.key),
             key=public.key.encode(),
             value=public.value,
-            headers=wire.encoded(headers),
+            headers=wire.to_headers(headers),
         )
 
     def _row(
@@ -189,9 +189,9 @@ class EventStore(Generic[E]):
         recorded = RecordedEvent(
             stream_id=stream_id, version=version, event_id=new_id(), event=event, recorded_at=now
         )
-        type_, data = self._codec.name_of(event), self._codec.encode(event).decode()
-        private = (recorded.event_id, type_, self._codec.version_of(type_), data)
-        record = self.record_of(recorded, metadata)
+        type_, data = self._codec.get_name(event), self._codec.encode(event).decode()
+        private = (recorded.event_id, type_, self._codec.get_version(type_), data)
+        record = self.to_public_record(recorded, metadata)
         if record is None:
             return (*private, None, None, None, None, None, None)
         if len(record.value) > MESSAGE_BYTES_MAX:
@@ -215,13 +215,13 @@ class EventStore(Generic[E]):
 
 
 @lru_cache(maxsize=10_000)
-def partition_of(topic: str, key: str) -> int:
+def get_partition(topic: str, key: str) -> int:
     """The partition that Kafka's default partitioner gives a key (murmur2, as the Java client)."""
     positive: int = murmur2(key.encode()) & 0x7FFFFFFF
     return positive % TOPICS[topic].partitions
 
 
-def metadata_json(metadata: Metadata, trace_id: str | None) -> str:
+def dump_metadata(metadata: Metadata, trace_id: str | None) -> str:
     """What is known of an event beside itself; the trace is named only if it is recorded."""
     ids = {
         "correlation_id": str(metadata.correlation_id),
@@ -230,8 +230,8 @@ def metadata_json(metadata: Metadata, trace_id: str | None) -> str:
     return json.dumps(ids | {"trace_id": trace_id} if trace_id else ids)
 
 
-def metadata_of(text: str) -> Metadata:
-    """The ids in what `metadata_json` made."""
+def load_metadata(text: str) -> Metadata:
+    """The ids in what `dump_metadata` made."""
     stored = json.loads(text)
     return Metadata(
         correlation_id=UUID(stored["correlation_id"]), causation_id=UUID(stored["causation_id"])

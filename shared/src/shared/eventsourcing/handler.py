@@ -60,7 +60,7 @@ async def handle(
     """
 
     async def decide_and_append(before: Outcome[S]) -> Outcome[S]:
-        events, after = decided(decider, command, before)
+        events, after = decide_and_evolve(decider, command, before)
         if events:
             await store.append(stream_id, before.version, events, metadata=metadata)
         return after
@@ -92,7 +92,7 @@ async def handle_request(
     """
 
     async def decide_and_append(before: Outcome[S]) -> StoredResponse:
-        events, after = decided(decider, command, before)
+        events, after = decide_and_evolve(decider, command, before)
         response = make_response(after)
         if events or key:
             await store.append(
@@ -149,12 +149,12 @@ async def react(
         VersionConflict: somebody else wrote to the stream meanwhile.
     """
     before = await load(store, decider, stream_id)
-    events, after = decided(decider, command, before)
+    events, after = decide_and_evolve(decider, command, before)
     await store.append(stream_id, before.version, events, metadata=metadata)
     return after
 
 
-def decided(
+def decide_and_evolve(
     decider: Decider[C, S, E], command: C, before: Outcome[S]
 ) -> tuple[Sequence[E], Outcome[S]]:
     """The events that a command leads to, and what is true after them."""

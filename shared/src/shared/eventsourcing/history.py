@@ -12,10 +12,10 @@ from uuid import UUID
 
 import asyncpg
 
-from shared.eventsourcing.event_store import EventStore, metadata_of
+from shared.eventsourcing.event_store import EventStore, load_metadata
 from shared.messaging import messages
 from shared.messaging.messages import Message, PublicRecord, RecordedEvent
-from shared.messaging.records import IncomingRecord, message_of
+from shared.messaging.records import IncomingRecord, parse_message
 
 EVENTS_PER_PAGE = 1_000
 POSITION_MAX = 2**63 - 1
@@ -72,7 +72,7 @@ class History:
         self._connection = connection
         self._stores = {store.category: store for store in stores}
 
-    async def pages(
+    async def read_pages(
         self, after: int = 0, up_to: int = POSITION_MAX
     ) -> AsyncIterator[Sequence[PastEvent]]:
         """Events by position, which respects the order of versions in each stream.
@@ -84,7 +84,7 @@ class History:
             yield await self._with_previous_versions([self._past_event(row) for row in rows])
             after = rows[-1]["position"]
 
-    async def settled(self) -> int:
+    async def read_settled_position(self) -> int:
         """The position of the newest event, once no more can appear before it.
 
         A writer takes its positions before it commits, and its transaction id before those.
@@ -105,8 +105,8 @@ class History:
 
     def _past_event(self, row: asyncpg.Record) -> PastEvent:
         store = self._stores[row["category"]]
-        recorded = store.recorded(row)
-        record = store.record_of(recorded, metadata_of(row["metadata"]))
+        recorded = store.to_recorded_event(row)
+        record = store.to_public_record(recorded, load_metadata(row["metadata"]))
         return PastEvent(position=row["position"], recorded=recorded, record=record)
 
     async def _with_previous_versions(self, page: Sequence[PastEvent]) -> Sequence[PastEvent]:
@@ -115,7 +115,7 @@ class History:
         for event in page:
             firsts.setdefault(event.recorded.stream_id, event.recorded.version)
         left = await self._left_before(firsts)
-        return [with_previous_version(event, left) for event in page]
+        return [add_previous_version(event, left) for event in page]
 
     async def _left_before(self, firsts: Mapping[UUID, int]) -> dict[UUID, int]:
         """For each stream the last version below the given one that left the service, or 0.
@@ -134,7 +134,7 @@ class History:
         return left
 
 
-def with_previous_version(event: PastEvent, left: dict[UUID, int]) -> PastEvent:
+def add_previous_version(event: PastEvent, left: dict[UUID, int]) -> PastEvent:
     """The event with its last header; `left` holds the last published version of each stream."""
     if event.record is None:
         return event
@@ -144,12 +144,12 @@ def with_previous_version(event: PastEvent, left: dict[UUID, int]) -> PastEvent:
     return replace(event, record=replace(event.record, headers=headers))
 
 
-def message_in(event: PastEvent) -> Message | None:
+def to_message(event: PastEvent) -> Message | None:
     """The message that consumers read; its offset is the event's position."""
     record = event.record
     if record is None:
         return None
-    return message_of(
+    return parse_message(
         IncomingRecord(
             topic=record.topic,
             partition=record.partition,

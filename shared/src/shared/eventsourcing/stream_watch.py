@@ -29,7 +29,7 @@ class StreamWatch:
         self._waiting: dict[tuple[UUID, int], set[asyncio.Event]] = defaultdict(set)
         self._looking: asyncio.Task[None] | None = None
 
-    async def newer_than(self, stream_id: UUID, version: int, seconds_max: float) -> bool:
+    async def wait_until_newer(self, stream_id: UUID, version: int, seconds_max: float) -> bool:
         """Wait until the stream is past `version`; False when that took too long."""
         event = asyncio.Event()
         wanted = (stream_id, version)
@@ -51,7 +51,7 @@ class StreamWatch:
         while self._waiting:
             try:
                 await self._wake()
-            except postgres.AWAY as error:
+            except postgres.UNAVAILABLE as error:
                 log.warning("cannot look whether streams have grown: %r", error)
             await asyncio.sleep(POLL_SECONDS)
 

@@ -20,7 +20,7 @@ from shared.eventsourcing.errors import VersionConflict
 from shared.inbox import dead_letters, parked
 from shared.inbox.inbox import ConsumedElsewhere, Gap, Inbox, Next, Repeated, Waiting
 from shared.messaging.messages import Message
-from shared.messaging.records import IncomingRecord, Malformed, message_of
+from shared.messaging.records import IncomingRecord, Malformed, parse_message
 from shared.messaging.topics import TOPICS
 from shared.messaging.wire import OutgoingRecord
 from shared.projections.read_models import ReadModel
@@ -36,7 +36,7 @@ BACKOFF_SECONDS_MAX = 5.0
 REASON_CHARACTERS_MAX = 1000
 
 TRANSIENT = (
-    *postgres.AWAY,
+    *postgres.UNAVAILABLE,
     KafkaError,
     VersionConflict,
     ConsumedElsewhere,
@@ -54,7 +54,7 @@ Reactions = Mapping[str, Mapping[str, Sequence[Reaction]]]
 DeadLetterWriter = Callable[[OutgoingRecord], Awaitable[None]]
 """Writes a dead letter, and returns when it is acknowledged."""
 
-Batch = Sequence[tuple[IncomingRecord, Message]]
+ReadRecord = tuple[IncomingRecord, Message]
 
 
 class Consumer:
@@ -75,7 +75,7 @@ class Consumer:
         self.relay_notifier = relay_notifier
         self._pool = pool
         self._reactions = reactions
-        self._set_aside = write_dead_letter
+        self._write_dead_letter = write_dead_letter
         self._obstacles: dict[object, str] = {}
 
     @property
@@ -83,7 +83,7 @@ class Consumer:
         return list(self._reactions)
 
     @property
-    def wanted(self) -> Mapping[str, Collection[str]]:
+    def handled_types(self) -> Mapping[str, Collection[str]]:
         """The message types that lead to something, by topic."""
         return {topic: by_type.keys() for topic, by_type in self._reactions.items()}
 
@@ -99,25 +99,25 @@ class Consumer:
         if batch:
             await self._take(batch)
 
-    async def _read(self, record: IncomingRecord) -> tuple[IncomingRecord, Message] | None:
+    async def _read(self, record: IncomingRecord) -> ReadRecord | None:
         """A record with its message. What cannot be understood is set aside.
 
         A type that nobody declared is set aside as well, but stays a version of its stream.
         """
         try:
-            message = message_of(record)
+            message = parse_message(record)
         except Malformed as error:
-            await self._dead_letter(record, f"malformed: {error}")
+            await self._send_dead_letter(record, f"malformed: {error}")
             return None
         if not self._is_known(message):
-            await self._dead_letter(record, f"unknown type: {message.type}")
+            await self._send_dead_letter(record, f"unknown type: {message.type}")
         return record, message
 
     def _is_known(self, message: Message) -> bool:
         declared, wanted = TOPICS[message.topic].types, self._reactions[message.topic]
         return message.type in declared or message.type in wanted
 
-    async def _take(self, batch: Batch) -> None:
+    async def _take(self, batch: Sequence[ReadRecord]) -> None:
         """Take a batch as a whole; if that fails for good, one by one shows whose fault it is."""
         try:
             await self._until_done(partial(self._commit, batch), "taking messages")
@@ -125,12 +125,12 @@ class Consumer:
             if len(batch) == 1:
                 [(record, message)] = batch
                 log.exception("%s cannot take %s %s", self.name, message.type, message.event_id)
-                await self._give_up(record, message, reason_of(error))
+                await self._give_up(record, message, to_reason(error))
             else:
                 for pair in batch:
                     await self._take([pair])
 
-    async def _commit(self, batch: Batch) -> None:
+    async def _commit(self, batch: Sequence[ReadRecord]) -> None:
         """One attempt at a batch, in one transaction."""
         async with self._pool.acquire() as connection, connection.transaction():
             await self._consume(connection, batch)
@@ -138,7 +138,7 @@ class Consumer:
         failpoints.hit(Failpoint.EFFECTS_COMMITTED)
         self.relay_notifier.notify()
 
-    async def _consume(self, connection: Connection, batch: Batch) -> None:
+    async def _consume(self, connection: Connection, batch: Sequence[ReadRecord]) -> None:
         inbox = await Inbox.open(connection, self.name, [message for _, message in batch])
         for record, message in batch:
             match inbox.verdict(message):
@@ -204,7 +204,7 @@ class Consumer:
 
         A crash in between is harmless: the message is delivered again, and has a second letter.
         """
-        await self._dead_letter(record, reason)
+        await self._send_dead_letter(record, reason)
         await self._until_done(
             partial(self._park, record, message, reason), "parking a stream", retried=Exception
         )
@@ -214,12 +214,12 @@ class Consumer:
         async with self._pool.acquire() as connection, connection.transaction():
             await parked.park(connection, self.name, record, message, reason)
 
-    async def _dead_letter(self, record: IncomingRecord, reason: str) -> None:
+    async def _send_dead_letter(self, record: IncomingRecord, reason: str) -> None:
         """While the letter cannot be written, nothing goes on: the record would be lost."""
-        letter = dead_letters.letter(record, self.name, reason)
+        letter = dead_letters.to_dead_letter(record, self.name, reason)
         log.error("%s/%d/%d set aside: %s", record.topic, record.partition, record.offset, reason)
         await self._until_done(
-            partial(self._set_aside, letter), "writing a dead letter", retried=Exception
+            partial(self._write_dead_letter, letter), "writing a dead letter", retried=Exception
         )
         failpoints.hit(Failpoint.DEAD_LETTER_WRITTEN)
 
@@ -239,7 +239,7 @@ class Consumer:
                 try:
                     return await attempt()
                 except retried as error:
-                    self._obstacles[this] = f"{what}: {reason_of(error)}"
+                    self._obstacles[this] = f"{what}: {to_reason(error)}"
                     log.warning("%s again in %.2f s: %r", what, pause, error)
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, BACKOFF_SECONDS_MAX)
@@ -247,13 +247,13 @@ class Consumer:
             self._obstacles.pop(this, None)
 
 
-def reason_of(error: Exception) -> str:
+def to_reason(error: Exception) -> str:
     """An error as a line of text that PostgreSQL and Kafka take."""
     text = " ".join(f"{type(error).__name__}: {error}".split()).replace("\x00", "\\x00")
     return text.encode(errors="backslashreplace").decode()[:REASON_CHARACTERS_MAX]
 
 
-def reactions_of(domain: Reactions, read_models: Iterable[ReadModel]) -> Reactions:
+def merge_reactions(domain: Reactions, read_models: Iterable[ReadModel]) -> Reactions:
     """All reactions of a service: those of its domain, and the read models that follow."""
     found: dict[str, dict[str, list[Reaction]]] = defaultdict(dict)
     for topic, by_type in domain.items():

@@ -13,7 +13,7 @@ PARTITION = "dlq_partition"
 OFFSET = "dlq_offset"
 
 
-def letter(record: IncomingRecord, reader: str, reason: str) -> OutgoingRecord:
+def to_dead_letter(record: IncomingRecord, reader: str, reason: str) -> OutgoingRecord:
     """The record as `reader` sets it aside, in the same partition of its dead letter topic."""
     headers = [
         *record.headers,

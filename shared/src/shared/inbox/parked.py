@@ -189,10 +189,10 @@ async def list_messages(
 ) -> Sequence[ParkedMessage]:
     """What waits of a stream, in the order of its versions."""
     rows = await database.fetch(MESSAGES, consumer, stream_id, messages_max)
-    return [message_of_row(row) for row in rows]
+    return [to_parked_message(row) for row in rows]
 
 
-def message_of_row(row: asyncpg.Record) -> ParkedMessage:
+def to_parked_message(row: asyncpg.Record) -> ParkedMessage:
     record = IncomingRecord(
         topic=row["topic"],
         partition=row["partition"],
@@ -222,7 +222,7 @@ async def edit(
     Raises:
         NotParked: no such message waits.
     """
-    before = await held_value(connection, consumer, stream_id, version)
+    before = await hold_value(connection, consumer, stream_id, version)
     await connection.execute(EDIT, consumer, stream_id, version, value)
     await write_audit(
         connection,
@@ -248,14 +248,14 @@ async def discard(
     Raises:
         NotParked: no such message waits.
     """
-    before = await held_value(connection, consumer, stream_id, version)
+    before = await hold_value(connection, consumer, stream_id, version)
     await connection.execute(DISCARD, consumer, stream_id, version)
     await write_audit(
         connection, consumer, stream_id, "discard", operator_action, version, before=before
     )
 
 
-async def held_value(connection: Connection, consumer: str, stream_id: UUID, version: int) -> bytes:
+async def hold_value(connection: Connection, consumer: str, stream_id: UUID, version: int) -> bytes:
     """The value of a waiting message, whose stream is kept for this transaction alone.
 
     Raises:
@@ -280,7 +280,7 @@ async def release_stream(connection: Connection, consumer: str, stream_id: UUID)
     await connection.execute(RELEASE_STREAM, consumer, stream_id)
 
 
-async def give_reason(connection: Connection, consumer: str, stream_id: UUID, reason: str) -> None:
+async def write_reason(connection: Connection, consumer: str, stream_id: UUID, reason: str) -> None:
     """Why the stream waits now."""
     await connection.execute(GIVE_REASON, consumer, stream_id, reason)
 

@@ -16,7 +16,7 @@ import asyncpg
 
 from shared.eventsourcing.event_store import MESSAGE_BYTES_MAX
 from shared.inbox import parked
-from shared.inbox.consumer import TRANSIENT, Consumer, reason_of
+from shared.inbox.consumer import TRANSIENT, Consumer, to_reason
 from shared.inbox.parked import STREAMS_MAX, NotParked, OperatorAction, ParkedMessage, ParkedStream
 from shared.inbox.redrive import MESSAGES_MAX, redrive
 from shared.messaging import messages
@@ -109,17 +109,17 @@ async def run(arguments: Namespace, consumer: Consumer, pool: asyncpg.Pool) -> N
     except (CannotBe, NotParked) as error:
         sys.exit(f"hometown: {error}")
     except TRANSIENT as error:
-        sys.exit(f"hometown: try again: {reason_of(error)}")
+        sys.exit(f"hometown: try again: {to_reason(error)}")
 
 
 async def list_streams(arguments: Namespace, consumer: Consumer, pool: asyncpg.Pool) -> None:
     streams = await parked.list_streams(pool, consumer.name)
     if arguments.json:
-        tell(json.dumps([json_of_stream(stream) for stream in streams], indent=2))
+        print_line(json.dumps([stream_to_json(stream) for stream in streams], indent=2))
     elif not streams:
-        tell("no stream is parked")
+        print_line("no stream is parked")
     for stream in () if arguments.json else streams:
-        tell(line_of(stream))
+        print_line(format_stream(stream))
 
 
 async def show(arguments: Namespace, consumer: Consumer, pool: asyncpg.Pool) -> None:
@@ -128,21 +128,23 @@ async def show(arguments: Namespace, consumer: Consumer, pool: asyncpg.Pool) -> 
         raise NotParked(f"stream {arguments.stream} is not parked")
     messages = await parked.list_messages(pool, consumer.name, arguments.stream, MESSAGES_MAX)
     if arguments.json:
-        whole = json_of_stream(found[0]) | {"messages": [json_of(each) for each in messages]}
-        tell(json.dumps(whole, indent=2))
+        whole = stream_to_json(found[0]) | {
+            "messages": [message_to_json(each) for each in messages]
+        }
+        print_line(json.dumps(whole, indent=2))
         return
-    tell(line_of(found[0]))
+    print_line(format_stream(found[0]))
     for message in messages:
-        shown = json_of(message)
+        shown = message_to_json(message)
         mark = " (discarded)" if message.discarded else ""
         value = printable(shown["value"])
-        tell(f"  version {message.version} {shown['type']}{mark} {value}")
+        print_line(f"  version {message.version} {shown['type']}{mark} {value}")
     if found[0].waiting > len(messages):
-        tell(f"  and {found[0].waiting - len(messages)} more")
+        print_line(f"  and {found[0].waiting - len(messages)} more")
 
 
 async def edit(arguments: Namespace, consumer: Consumer, pool: asyncpg.Pool) -> None:
-    value = value_in(arguments.value)
+    value = read_value(arguments.value)
     async with pool.acquire() as connection, connection.transaction():
         await parked.edit(
             connection,
@@ -150,9 +152,11 @@ async def edit(arguments: Namespace, consumer: Consumer, pool: asyncpg.Pool) -> 
             arguments.stream,
             arguments.version,
             value,
-            warrant_of(arguments),
+            to_operator_action(arguments),
         )
-    tell(f"edited version {arguments.version} of stream {arguments.stream}; it waits for a redrive")
+    print_line(
+        f"edited version {arguments.version} of stream {arguments.stream}; it waits for a redrive"
+    )
 
 
 async def discard(arguments: Namespace, consumer: Consumer, pool: asyncpg.Pool) -> None:
@@ -162,9 +166,9 @@ async def discard(arguments: Namespace, consumer: Consumer, pool: asyncpg.Pool) 
             consumer.name,
             arguments.stream,
             arguments.version,
-            warrant_of(arguments),
+            to_operator_action(arguments),
         )
-    tell(f"discarded version {arguments.version} of stream {arguments.stream}")
+    print_line(f"discarded version {arguments.version} of stream {arguments.stream}")
 
 
 async def redrive_streams(arguments: Namespace, consumer: Consumer, pool: asyncpg.Pool) -> None:
@@ -175,16 +179,20 @@ async def redrive_streams(arguments: Namespace, consumer: Consumer, pool: asyncp
     waiting = 0
     for stream_id in chosen:
         done = await redrive(
-            consumer, pool, stream_id, warrant_of(arguments), accept_gap=arguments.accept_gap
+            consumer,
+            pool,
+            stream_id,
+            to_operator_action(arguments),
+            accept_gap=arguments.accept_gap,
         )
         outcome = f"waits still: {done.obstacle}" if done.obstacle else "goes on"
-        tell(f"stream {stream_id}: {done.passed} messages taken; it {outcome}")
+        print_line(f"stream {stream_id}: {done.passed} messages taken; it {outcome}")
         waiting += done.obstacle is not None
     if waiting:
         raise CannotBe(f"{waiting} of {len(chosen)} streams wait still")
 
 
-def value_in(file: Path) -> bytes:
+def read_value(file: Path) -> bytes:
     """The JSON object in a file.
 
     Raises:
@@ -202,14 +210,14 @@ def value_in(file: Path) -> bytes:
     return value
 
 
-def warrant_of(arguments: Namespace) -> OperatorAction:
+def to_operator_action(arguments: Namespace) -> OperatorAction:
     """Raises CannotBe: no reason was given."""
     if not arguments.reason.strip():
         raise CannotBe("--reason is empty")
     return OperatorAction(by=arguments.by, reason=arguments.reason)
 
 
-def line_of(stream: ParkedStream) -> str:
+def format_stream(stream: ParkedStream) -> str:
     since = stream.parked_at.isoformat(timespec="seconds")
     reason = printable(stream.reason)
     return f"{stream.stream_id}  {stream.topic}  {stream.waiting} waiting since {since}  {reason}"
@@ -220,17 +228,17 @@ def printable(text: str) -> str:
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
-def json_of_stream(stream: ParkedStream) -> dict[str, Any]:
+def stream_to_json(stream: ParkedStream) -> dict[str, Any]:
     return asdict(stream) | {
         "stream_id": str(stream.stream_id),
         "parked_at": stream.parked_at.isoformat(),
     }
 
 
-def json_of(message: ParkedMessage) -> dict[str, Any]:
+def message_to_json(message: ParkedMessage) -> dict[str, Any]:
     """For people and programs; a value that is no text keeps its bytes as escapes."""
     record = message.record
-    headers = [(name, text_of(value)) for name, value in record.headers]
+    headers = [(name, decode_text(value)) for name, value in record.headers]
     return {
         "version": message.version,
         "event_id": str(message.event_id),
@@ -238,16 +246,16 @@ def json_of(message: ParkedMessage) -> dict[str, Any]:
         "topic": record.topic,
         "partition": record.partition,
         "offset": record.offset,
-        "key": text_of(record.key),
-        "value": text_of(record.value),
+        "key": decode_text(record.key),
+        "value": decode_text(record.value),
         "headers": headers,
         "discarded": message.discarded,
     }
 
 
-def text_of(value: bytes | None) -> str:
+def decode_text(value: bytes | None) -> str:
     return (value or b"").decode(errors="backslashreplace")
 
 
-def tell(line: str) -> None:
+def print_line(line: str) -> None:
     sys.stdout.write(f"{line}\n")

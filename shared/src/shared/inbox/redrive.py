@@ -7,10 +7,10 @@ from uuid import UUID
 import asyncpg
 
 from shared.inbox import parked
-from shared.inbox.consumer import TRANSIENT, Consumer, reason_of
+from shared.inbox.consumer import TRANSIENT, Consumer, to_reason
 from shared.inbox.inbox import Gap, Inbox, Repeated
 from shared.inbox.parked import OperatorAction, ParkedMessage
-from shared.messaging.records import message_of
+from shared.messaging.records import parse_message
 
 MESSAGES_MAX = 500
 """Messages in one transaction; the worker waits for its end."""
@@ -66,11 +66,11 @@ async def redrive_page(
     async with pool.acquire() as connection, connection.transaction():
         inbox = await Inbox.open_parked(connection, name, stream_id)
         waiting = await parked.list_messages(connection, name, stream_id, MESSAGES_MAX)
-        passed, obstacle = await take_up(consumer, inbox, waiting, accept_gap)
+        passed, obstacle = await apply_waiting(consumer, inbox, waiting, accept_gap)
         await inbox.write_versions()
         await parked.release(connection, name, stream_id, passed)
         if obstacle:
-            await parked.give_reason(connection, name, stream_id, obstacle)
+            await parked.write_reason(connection, name, stream_id, obstacle)
         elif len(passed) < MESSAGES_MAX:
             await parked.release_stream(connection, name, stream_id)
         action, last = REDRIVE_OVER_GAPS if accept_gap else REDRIVE, passed[-1] if passed else None
@@ -78,13 +78,13 @@ async def redrive_page(
     return len(passed), obstacle
 
 
-async def take_up(
+async def apply_waiting(
     consumer: Consumer, inbox: Inbox, waiting: Sequence[ParkedMessage], accept_gap: bool
 ) -> tuple[Sequence[int], str | None]:
     """The versions that passed, as a worker would take them, and what stopped the next one."""
     passed: list[int] = []
     for each in waiting:
-        message = message_of(each.record)
+        message = parse_message(each.record)
         verdict = inbox.verdict(message)
         if isinstance(verdict, Gap) and not accept_gap:
             return passed, verdict.reason
@@ -96,7 +96,7 @@ async def take_up(
                 except TRANSIENT:
                     raise
                 except Exception as error:
-                    return passed, reason_of(error)
+                    return passed, to_reason(error)
             inbox.mark_consumed(message)
         passed.append(each.version)
     return passed, None

@@ -16,9 +16,9 @@ from faust.types import ChannelT, EventT
 from shared.inbox.consumer import Consumer
 from shared.messaging.records import IncomingRecord
 from shared.runtime import failpoints
-from shared.runtime.brokers import MECHANISM, Brokers, trust
+from shared.runtime.brokers import MECHANISM, Brokers, create_ssl_context
 from shared.runtime.failpoints import Failpoint
-from shared.runtime.processes import stop_signal, wait
+from shared.runtime.processes import create_stop_event, wait
 from shared.runtime.settings import Settings
 from shared.web.health import health_server
 
@@ -56,7 +56,7 @@ def create_app(consumer: Consumer, brokers: Brokers) -> faust.App:
     for name in consumer.topics:
         topic = app.topic(name, key_serializer="raw", value_serializer="raw")
         # concurrency 1: with more, Faust may commit past a record that is still in work.
-        app.agent(topic, name=f"{consumer.name}.{name}", concurrency=1)(agent_of(app, consumer))
+        app.agent(topic, name=f"{consumer.name}.{name}", concurrency=1)(create_agent(app, consumer))
     return app
 
 
@@ -68,13 +68,13 @@ def faust_options(brokers: Brokers) -> dict[str, Any]:
     credentials = faust.SASLCredentials(
         username=brokers.login.username,
         password=brokers.login.password,
-        ssl_context=trust(brokers.login.ca_file),
+        ssl_context=create_ssl_context(brokers.login.ca_file),
         mechanism=MECHANISM,
     )
     return {"broker": url, "broker_credentials": credentials}
 
 
-def agent_of(app: faust.App, consumer: Consumer):  # type: ignore[no-untyped-def]  # Faust's types
+def create_agent(app: faust.App, consumer: Consumer):  # type: ignore[no-untyped-def]  # Faust's types
     async def agent(stream: faust.Stream[bytes]) -> None:
         # Left to itself, Faust acknowledges the record in hand of an agent that is stopped.
         records = stream.noack()
@@ -85,7 +85,7 @@ def agent_of(app: faust.App, consumer: Consumer):  # type: ignore[no-untyped-def
             # What is there already, without a wait for more.
             if len(batch) < BATCH_MESSAGES_MAX and not records.channel.empty():
                 continue
-            await consumer.take([record_of(each) for each in batch])
+            await consumer.take([to_record(each) for each in batch])
             for each in batch:
                 each.ack()
             failpoints.hit(Failpoint.RECORDS_MARKED_DONE)
@@ -103,7 +103,7 @@ def agent_of(app: faust.App, consumer: Consumer):  # type: ignore[no-untyped-def
     return agent_or_end
 
 
-def record_of(event: EventT[bytes]) -> IncomingRecord:
+def to_record(event: EventT[bytes]) -> IncomingRecord:
     message = event.message
     headers = message.headers or ()
     return IncomingRecord(
@@ -117,7 +117,7 @@ def record_of(event: EventT[bytes]) -> IncomingRecord:
 
 
 @asynccontextmanager
-async def running(app: faust.App) -> AsyncIterator[None]:
+async def run_app(app: faust.App) -> AsyncIterator[None]:
     """Start the application; stop it in the end. The record in hand is read again by the next."""
     app.finalize()
     await app.start()
@@ -131,12 +131,12 @@ async def run_worker(
     consumer: Consumer, settings: Settings, *background: Coroutine[object, object, None]
 ) -> None:
     """Consume until SIGTERM or SIGINT, with other endless work beside it."""
-    stopping = stop_signal()
+    stopping = create_stop_event()
     app = create_app(consumer, settings.brokers)
-    checks = {"kafka": lambda: joined(app), "records": lambda: taking(consumer)}
+    checks = {"kafka": lambda: check_membership(app), "records": lambda: check_progress(consumer)}
     async with (
         health_server(settings.http_host, settings.http_port, checks),
-        running(app),
+        run_app(app),
         asyncio.TaskGroup() as tasks,
     ):
         beside = [tasks.create_task(work) for work in background]
@@ -148,13 +148,13 @@ async def run_worker(
             task.cancel()
 
 
-async def joined(app: faust.App) -> str | None:
+async def check_membership(app: faust.App) -> str | None:
     """Whether a worker has its place in the consumer group."""
     if not app.started or app.rebalancing or not app.consumer.assignment():
         return "not yet in the consumer group"
     return None
 
 
-async def taking(consumer: Consumer) -> str | None:
+async def check_progress(consumer: Consumer) -> str | None:
     """Whether the records in hand can be taken."""
     return consumer.obstacle

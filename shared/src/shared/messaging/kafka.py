@@ -22,7 +22,7 @@ WRITE_SECONDS_MAX = 10.0
 """For a single record; the client itself would try for ever."""
 
 
-def producer(brokers: Brokers, client_id: str) -> AIOKafkaProducer:
+def create_producer(brokers: Brokers, client_id: str) -> AIOKafkaProducer:
     """A producer whose acknowledgement means "in all in-sync replicas, once, in order"."""
     return AIOKafkaProducer(
         **brokers.options,
@@ -69,7 +69,9 @@ async def publish(
     return [batch for batch, _ in sent]
 
 
-def offsets_of(batches: Iterable[RecordBatch], targets: Iterable[tuple[str, int]]) -> Iterator[int]:
+def iterate_offsets(
+    batches: Iterable[RecordBatch], targets: Iterable[tuple[str, int]]
+) -> Iterator[int]:
     """The offset of each record by its (topic, partition); `batches` is what `publish` gave."""
     places: dict[tuple[str, int], Iterator[int]] = {}
     for batch in batches:
@@ -124,7 +126,7 @@ class Publisher:
 
     async def _started(self) -> AIOKafkaProducer:
         if self._client is None:
-            self._client = producer(self._brokers, self._client_id)
+            self._client = create_producer(self._brokers, self._client_id)
             await self._client.start()
         return self._client
 
@@ -136,7 +138,9 @@ class Publisher:
             await close(client)
 
 
-def single_writer(brokers: Brokers, client_id: str) -> Callable[[OutgoingRecord], Awaitable[None]]:
+def create_single_writer(
+    brokers: Brokers, client_id: str
+) -> Callable[[OutgoingRecord], Awaitable[None]]:
     """A function that writes one record and waits for its acknowledgement.
 
     For the rare record, such as a dead letter: each call has a producer of its own, so that a
@@ -145,7 +149,7 @@ def single_writer(brokers: Brokers, client_id: str) -> Callable[[OutgoingRecord]
     """
 
     async def write(record: OutgoingRecord) -> None:
-        client = producer(brokers, client_id)
+        client = create_producer(brokers, client_id)
         try:
             async with asyncio.timeout(WRITE_SECONDS_MAX):
                 await client.start()

@@ -29,7 +29,7 @@ class Malformed(Exception):
     """The record is no message of ours: the text says why."""
 
 
-def message_of(record: IncomingRecord) -> Message:
+def parse_message(record: IncomingRecord) -> Message:
     """The message in a record.
 
     Raises:

@@ -57,7 +57,7 @@ def varint(number: int) -> bytes:
     return bytes(encoded)
 
 
-def encoded(headers: Mapping[str, str]) -> list[Header]:
+def to_headers(headers: Mapping[str, str]) -> list[Header]:
     return [(name, value.encode()) for name, value in headers.items()]
 
 

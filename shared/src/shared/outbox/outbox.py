@@ -146,13 +146,13 @@ async def poll(
     return snapshot, sorted(rows, key=itemgetter("position"))
 
 
-async def window_floor(connection: asyncpg.Connection, published: Snapshot) -> int:
+async def read_window_floor(connection: asyncpg.Connection, published: Snapshot) -> int:
     """The position just below the first row that `published` does not show; 0 if there is none."""
     floor = await connection.fetchval(WINDOW_FLOOR, published.xmax, list(published.xip))
     return floor or 0
 
 
-async def page(
+async def read_page(
     connection: asyncpg.Connection, progress: RelayCheckpoint, rows_max: int
 ) -> Sequence[OutboxRow]:
     """The next rows of the open window, by position; none when the window is done."""

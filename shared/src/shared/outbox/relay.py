@@ -92,7 +92,7 @@ class Relay:
         while not self._stopping.is_set():
             try:
                 await self._connect_and_publish()
-            except* postgres.AWAY as group:
+            except* postgres.UNAVAILABLE as group:
                 log.warning("database is away, trying again: %s", group.exceptions[0])
                 await wait(self._stopping, RETRY_SECONDS)
 
@@ -155,7 +155,7 @@ class Relay:
                     task.cancel()
             await publisher.close()  # first, so that nothing of ours arrives among a successor's
             await active.hand_over()
-        except* (LeaseLost, *postgres.AWAY) as group:
+        except* (LeaseLost, *postgres.UNAVAILABLE) as group:
             # A process that was frozen may notice a query's time-out before the lost lease.
             if group.subgroup(LeaseLost) or held.is_over:
                 self._fence()
@@ -226,7 +226,7 @@ class ActiveRelay:
             return True
         snapshot, rows = await outbox.poll(self._reader, self._progress.published, ROWS_MAX)
         if rows is None:
-            floor = await outbox.window_floor(self._reader, self._progress.published)
+            floor = await outbox.read_window_floor(self._reader, self._progress.published)
             self._progress = replace(self._progress, target=snapshot, floor=floor)
             return True
         if not rows:
@@ -241,11 +241,11 @@ class ActiveRelay:
 
         The next page is read while one is sent.
         """
-        rows = await outbox.page(self._reader, self._progress, ROWS_MAX)
+        rows = await outbox.read_page(self._reader, self._progress, ROWS_MAX)
         while rows:
             sent = replace(self._progress, floor=rows[-1].position)
             async with asyncio.TaskGroup() as tasks:
-                following = tasks.create_task(outbox.page(self._reader, sent, ROWS_MAX))
+                following = tasks.create_task(outbox.read_page(self._reader, sent, ROWS_MAX))
                 tasks.create_task(self._send(rows))
             rows, self._progress = following.result(), sent
             failpoints.hit(Failpoint.PAGE_ACKNOWLEDGED)
@@ -264,7 +264,7 @@ class ActiveRelay:
             self._lease.check()
             try:
                 with BatchTrace(rows) as trace:
-                    trace.batches = await self._publisher.publish(trace.records(), handed_over)
+                    trace.batches = await self._publisher.publish(trace.records(), hit_handed_over)
                 break
             except KafkaError as error:
                 self._refusal = repr(error)
@@ -298,5 +298,5 @@ async def tidy(connection: asyncpg.Connection) -> None:
         await asyncio.sleep(TIDY_SECONDS)
 
 
-def handed_over() -> None:
+def hit_handed_over() -> None:
     failpoints.hit(Failpoint.RECORDS_HANDED_OVER)

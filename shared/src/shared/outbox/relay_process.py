@@ -10,7 +10,7 @@ from shared.outbox.lease import ForeignCheckpoint
 from shared.outbox.relay import Relay
 from shared.runtime import telemetry
 from shared.runtime.identifiers import new_id
-from shared.runtime.processes import stop_signal
+from shared.runtime.processes import create_stop_event
 from shared.runtime.relay_notifier import Listener
 from shared.runtime.settings import Settings
 from shared.web.health import health_server
@@ -38,7 +38,7 @@ async def run_relay(name: str, settings: Settings) -> None:
             name=name,
             owner=new_id(),
             notified=notified,
-            stopping=stop_signal(),
+            stopping=create_stop_event(),
             fence=end_at_once,
         )
 

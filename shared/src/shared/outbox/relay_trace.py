@@ -79,7 +79,7 @@ class BatchTrace:
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if self._sampled and self.batches:
             targets = ((row.topic, row.partition) for row in self._rows)
-            offsets = kafka.offsets_of(self.batches, targets)
+            offsets = kafka.iterate_offsets(self.batches, targets)
             for row, offset in zip(self._rows, offsets, strict=True):
                 if sampled := self._sampled.get(row.position):
                     sampled.span.set_attribute(telemetry.MESSAGING_OFFSET, offset)

@@ -74,7 +74,7 @@ async def replay(connection: asyncpg.Connection, history: History, progress: Pro
         taken = await connection.execute(TAKE, published.xmax, list(published.xip))
         if taken != "UPDATE 1":
             raise RelayIsActive(RelayIsActive.__doc__)
-        async for page in history.pages():
+        async for page in history.read_pages():
             rows = list(outbox_rows(page))
             await connection.copy_records_to_table("outbox", records=rows, columns=COLUMNS)
             records += len(rows)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import asyncpg
 
-from shared.eventsourcing.history import History, NotSettled, PastEvent, Stores, message_in
+from shared.eventsourcing.history import History, NotSettled, PastEvent, Stores, to_message
 from shared.projections.read_models import ReadModel
 from shared.runtime import postgres
 from shared.runtime.progress import ProgressLine
@@ -102,15 +102,15 @@ class Rebuild:
         Raises:
             NotSettled: a writer does not end.
         """
-        settled = await self._history.settled()
-        async for page in self._history.pages(self._position, settled):
+        settled = await self._history.read_settled_position()
+        async for page in self._history.read_pages(self._position, settled):
             async with self._connection.transaction():
                 await self._take(page)
         self._position = settled
 
     async def _take(self, page: Sequence[PastEvent]) -> None:
         for event in page:
-            message = message_in(event)
+            message = to_message(event)
             for model in self._models:
                 if message and message.topic == model.topic and message.type in model.types:
                     await model.project(self._connection, message)
@@ -146,7 +146,7 @@ class Rebuild:
         tables = ", ".join(f"public.{model.table}" for model in self._models)
         async with self._connection.transaction(isolation="repeatable_read"):
             await self._connection.execute(LOCK.format(tables=tables))
-            async for page in self._history.pages(self._position):
+            async for page in self._history.read_pages(self._position):
                 await self._take(page)
             comparisons = await self.compare()
             for comparison in comparisons:
@@ -160,7 +160,7 @@ class Rebuild:
 
 
 @asynccontextmanager
-async def rebuilding(
+async def open_rebuild(
     dsn: str, stores: Stores, models: Sequence[ReadModel]
 ) -> AsyncIterator[Rebuild]:
     """Empty tables beside the live ones, gone in the end. `dsn` is the owner's.
@@ -215,7 +215,7 @@ async def run(dsn: str, stores: Stores, models: Sequence[ReadModel], *, only_che
         SystemExit: a difference, or one line that says why nothing was done.
     """
     try:
-        async with rebuilding(dsn, stores, models) as rebuild:
+        async with open_rebuild(dsn, stores, models) as rebuild:
             comparisons = await (check if only_check else replace)(rebuild)
             rebuild.progress.end()
     except asyncpg.InsufficientPrivilegeError as error:
@@ -223,13 +223,13 @@ async def run(dsn: str, stores: Stores, models: Sequence[ReadModel], *, only_che
     except (NotSettled, asyncpg.LockNotAvailableError) as error:
         sys.exit(f"hometown: the read models are as they were, try again: {error}")
     for comparison in comparisons:
-        sys.stdout.write(f"{told(comparison, only_check)}\n")
+        sys.stdout.write(f"{format_comparison(comparison, only_check)}\n")
     sys.stdout.write(f"{rebuild.progress.events} events, {rebuild.progress.per_second:,.0f}/s\n")
     if only_check and not all(each.is_equal for each in comparisons):
         sys.exit(1)
 
 
-def told(comparison: Comparison, only_check: bool) -> str:
+def format_comparison(comparison: Comparison, only_check: bool) -> str:
     """A line for people."""
     live, anew = comparison.live, comparison.anew
     if comparison.is_equal:

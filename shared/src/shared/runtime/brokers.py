@@ -41,7 +41,7 @@ class Brokers:
             "sasl_mechanism": MECHANISM,
             "sasl_plain_username": self.login.username,
             "sasl_plain_password": self.login.password,
-            "ssl_context": trust(self.login.ca_file),
+            "ssl_context": create_ssl_context(self.login.ca_file),
         }
 
     @property
@@ -61,7 +61,8 @@ class Brokers:
             "sasl.mechanism": MECHANISM,
             "sasl.jaas.config": (
                 "org.apache.kafka.common.security.scram.ScramLoginModule required"
-                f" username={quoted(self.login.username)} password={quoted(self.login.password)};"
+                f" username={quote_jaas(self.login.username)}"
+                f" password={quote_jaas(self.login.password)};"
             ),
         }
         if self.login.ca_file is not None:
@@ -71,12 +72,12 @@ class Brokers:
 
 
 @functools.cache
-def trust(ca_file: Path | None) -> ssl.SSLContext:
+def create_ssl_context(ca_file: Path | None) -> ssl.SSLContext:
     """Of brokers with these certificates, under the names that they have there."""
     return ssl.create_default_context(cafile=ca_file)
 
 
-def quoted(text: str) -> str:
+def quote_jaas(text: str) -> str:
     """As a string of a JAAS configuration."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

@@ -23,7 +23,7 @@ MIGRATION_LOCK_TIMEOUT_SECONDS = 30
 LOCK_TIMEOUT_SECONDS = 1
 """How long a statement waits for a row that another one is writing."""
 
-AWAY = (
+UNAVAILABLE = (
     OSError,
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
@@ -113,7 +113,7 @@ async def attempt(
     """Do what can be done now and may as well be done later; others come first.
 
     Raises:
-        AWAY: the server cannot be asked.
+        UNAVAILABLE: the server cannot be asked.
     """
     try:
         await connection.execute(statement, *values, timeout=seconds_max)
@@ -121,7 +121,7 @@ async def attempt(
         pass
     except TimeoutError:
         log.warning("%s was given up for %s after %.2f s", statement, values, seconds_max)
-    except AWAY:
+    except UNAVAILABLE:
         raise
     except asyncpg.PostgresError as error:
         log.error("%s failed for %s: %s", statement, values, error)
@@ -143,13 +143,13 @@ async def migrate(
         ChangedMigration: a file is not what was applied before; nothing was done.
         rights.NoSuchRole, rights.UnknownTable: no rights were granted.
     """
-    migrations = [each for package in packages for each in migrations_of(package)]
+    migrations = [each for package in packages for each in list_migrations(package)]
     table_rights = rights.load_rights(packages)
     connection = await asyncpg.connect(dsn, timeout=CONNECT_TIMEOUT_SECONDS)
     try:
         await connection.execute(f"SET lock_timeout = '{MIGRATION_LOCK_TIMEOUT_SECONDS}s'")
         await connection.execute("SELECT pg_advisory_lock($1)", MIGRATION_LOCK)
-        missing = await not_applied(connection, migrations)
+        missing = await find_missing(connection, migrations)
         for migration in missing:
             await apply(connection, migration)
         if service_role is not None:
@@ -161,7 +161,7 @@ async def migrate(
     return [migration.name for migration in missing]
 
 
-def migrations_of(package: str) -> list[Migration]:
+def list_migrations(package: str) -> list[Migration]:
     """A package's migrations in the order of their numbers."""
     files = resources.files(package).joinpath("migrations").iterdir()
     scripts = [file for file in files if file.name.endswith(".sql")]
@@ -171,7 +171,7 @@ def migrations_of(package: str) -> list[Migration]:
     ]
 
 
-async def not_applied(
+async def find_missing(
     connection: asyncpg.Connection, migrations: list[Migration]
 ) -> list[Migration]:
     """Those that the database does not have yet.

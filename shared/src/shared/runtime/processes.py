@@ -63,7 +63,7 @@ def run(main: Coroutine[object, object, None]) -> None:
     uvloop.run(main)
 
 
-def stop_signal() -> asyncio.Event:
+def create_stop_event() -> asyncio.Event:
     """An event that SIGTERM or SIGINT sets."""
     event = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -74,6 +74,6 @@ async def forget_periodically(pool: asyncpg.Pool) -> None:
         try:
             async with pool.acquire() as connection:
                 await forget(connection, datetime.now(UTC))
-        except postgres.AWAY as error:
+        except postgres.UNAVAILABLE as error:
             log.warning("old answers are kept until the next round: %r", error)
         await asyncio.sleep(FORGET_PERIOD_SECONDS)
