@@ -1,4 +1,4 @@
-"""Records of counters as Kafka gives them, and a reaction whose effects can be counted."""
+"""Records of counters as read from Kafka, and a reaction whose effects can be counted."""
 
 from uuid import UUID
 

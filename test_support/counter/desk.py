@@ -1,4 +1,4 @@
-"""A consumer of counters over a database, without a broker, and what came of it."""
+"""A consumer of counters over a database, without a broker, and its outcome."""
 
 from uuid import UUID
 
@@ -29,7 +29,7 @@ class CountingNotifier(RelayNotifier):
 
 
 class Desk:
-    """A consumer of counters, and what came of it."""
+    """A consumer of counters, and its outcome."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self.pool = pool

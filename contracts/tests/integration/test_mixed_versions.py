@@ -206,7 +206,7 @@ async def test_a_version_that_users_svc_does_not_know_waits_until_it_does(
     await worker.take(await written(orders.pool, "orders.v1", SECOND, event))
 
     assert await reserved(users, user_id) == {}
-    assert await reasons(worker, users.pool) == ["UnknownSchemaVersion: order-placed has form 2"]
+    assert await reasons(worker, users.pool) == ["UnknownSchemaVersion: version 2 of order-placed"]
 
     monkeypatch.setattr(order_messages, "PLACED", SECOND)
     await redrive(users_worker(users), users.pool, order_id, WARRANT)
@@ -359,7 +359,9 @@ async def test_a_version_that_orders_svc_does_not_know_waits_until_it_does(
     await worker.take(await written(users.pool, "users.v1", REFUSED_SECOND, event))
 
     assert await status(orders, order_id) == ("pending", None)
-    assert await reasons(worker, orders.pool) == ["UnknownSchemaVersion: credit-refused has form 2"]
+    assert await reasons(worker, orders.pool) == [
+        "UnknownSchemaVersion: version 2 of credit-refused"
+    ]
 
     monkeypatch.setattr(user_messages, "CODEC", READ_SECOND)
     await redrive(orders_worker(orders), orders.pool, event.user_id, WARRANT)
@@ -399,7 +401,7 @@ async def test_no_reaction_guesses_at_a_version_that_it_does_not_know(
     await worker.take([of_a_later_version(topic, name) for topic, name in wanted])
 
     assert sorted(await reasons(worker, pool)) == sorted(
-        f"UnknownSchemaVersion: {name} has form 9" for _, name in wanted
+        f"UnknownSchemaVersion: version 9 of {name}" for _, name in wanted
     )
 
 

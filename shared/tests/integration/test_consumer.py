@@ -1,4 +1,4 @@
-"""Each message takes effect once and in order, waits, or is set aside; no other way out."""
+"""Each message is applied once and in order, waits, or becomes a dead letter; nothing else."""
 
 import asyncio
 import logging
@@ -25,7 +25,7 @@ from test_support.counter.desk import NAME, Desk
 DEADLINE_SECONDS = 30
 
 
-async def test_a_batch_takes_effect_in_its_order(desk: Desk) -> None:
+async def test_a_batch_is_applied_in_its_order(desk: Desk) -> None:
     one, other = new_id(), new_id()
 
     await desk.consumer.take(
@@ -57,7 +57,7 @@ async def test_trap_t6_a_repeated_message_has_one_effect_also_after_a_restart(de
     assert await desk.effects(counter) == [1, 2]
 
 
-async def test_without_the_note_of_its_version_a_repeated_message_has_two_effects(
+async def test_without_its_stored_version_a_repeated_message_has_two_effects(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The negative control."""
@@ -74,7 +74,7 @@ async def test_without_the_note_of_its_version_a_repeated_message_has_two_effect
     assert await desk.effects(counter) == [1, 1]
 
 
-async def test_a_type_without_reaction_is_noted_alone(desk: Desk) -> None:
+async def test_a_type_without_reaction_only_has_its_version_stored(desk: Desk) -> None:
     counter = new_id()
 
     await desk.consumer.take([record(counter, 1, type_="user-moved", schema_version=9)])
@@ -84,7 +84,7 @@ async def test_a_type_without_reaction_is_noted_alone(desk: Desk) -> None:
     assert desk.letters == []
 
 
-async def test_an_unknown_type_is_set_aside_and_its_stream_goes_on(desk: Desk) -> None:
+async def test_an_unknown_type_becomes_a_dead_letter_and_its_stream_continues(desk: Desk) -> None:
     counter = new_id()
 
     await desk.consumer.take([record(counter, 1, type_="unheard-of"), record(counter, 2)])
@@ -94,7 +94,7 @@ async def test_an_unknown_type_is_set_aside_and_its_stream_goes_on(desk: Desk) -
     assert await desk.reasons() == {}
 
 
-async def test_trap_t11_a_malformed_record_is_set_aside_untouched_and_the_others_go_on(
+async def test_trap_t11_a_malformed_record_is_a_dead_letter_untouched_and_others_continue(
     desk: Desk,
 ) -> None:
     counter = new_id()
@@ -114,11 +114,15 @@ async def test_trap_t11_a_malformed_record_is_set_aside_untouched_and_the_others
     assert await desk.effects(counter) == [1, 2]
 
 
-async def test_a_transient_failure_takes_back_the_whole_batch_and_tries_it_again(
+async def test_a_transient_failure_rolls_back_the_whole_batch_and_retries_it(
     desk: Desk,
 ) -> None:
     one, other = new_id(), new_id()
-    desk.errors = [ConnectionError("away"), VersionConflict(one, 3), OSError("still away")]
+    desk.errors = [
+        ConnectionError("unavailable"),
+        VersionConflict(one, 3),
+        OSError("as before"),
+    ]
 
     await desk.consumer.take([record(one, 1), record(other, 1)])
 
@@ -127,7 +131,7 @@ async def test_a_transient_failure_takes_back_the_whole_batch_and_tries_it_again
     assert desk.consumer.obstacle is None
 
 
-async def test_trap_t10_a_poisoned_stream_waits_and_all_others_go_on(desk: Desk) -> None:
+async def test_trap_t10_a_poisoned_stream_waits_and_all_others_continue(desk: Desk) -> None:
     sick, *healthy = [new_id() for _ in range(6)]
     desk.poison = {sick}
     batch = [record(counter, version) for version in (1, 2) for counter in (*healthy, sick)]
@@ -150,7 +154,7 @@ async def test_a_newer_schema_version_is_poison(desk: Desk) -> None:
 
     assert await desk.effects(counter) == []
     assert await desk.waiting(counter) == [1, 2]
-    assert desk.letter_reasons() == ["UnknownSchemaVersion: counted has form 2"]
+    assert desk.letter_reasons() == ["UnknownSchemaVersion: version 2 of counted"]
 
 
 async def test_a_value_that_cannot_be_decoded_is_poison(desk: Desk) -> None:
@@ -164,7 +168,7 @@ async def test_a_value_that_cannot_be_decoded_is_poison(desk: Desk) -> None:
 
 
 async def test_a_value_that_postgresql_cannot_hold_is_poison(desk: Desk) -> None:
-    """The driver says so before the server has seen it, and another attempt would not help."""
+    """The driver raises before the server has seen it, and another attempt would not help."""
     with pytest.raises(asyncpg.DataError) as unfit:
         await desk.pool.fetchval("SELECT $1::integer", 2**31)
     counter, desk.errors = new_id(), [unfit.value]
@@ -221,7 +225,7 @@ async def test_a_stream_that_begins_in_its_middle_has_a_gap(desk: Desk) -> None:
     assert await desk.reasons() == {counter: "gap: version 1 is missing"}
 
 
-async def test_a_record_that_does_not_say_what_was_before_has_no_gap(desk: Desk) -> None:
+async def test_a_record_without_its_previous_version_has_no_gap(desk: Desk) -> None:
     counter = new_id()
     bare = [each for each in record(counter, 5).headers if each[0] != "ce_previousversion"]
 
@@ -240,7 +244,7 @@ async def test_of_two_that_take_the_same_batch_at_once_one_does(desk: Desk) -> N
     assert [await desk.effects(counter) for counter in counters] == [[1, 2]] * 10
 
 
-async def test_a_version_that_somebody_else_noted_meanwhile_is_not_written_over(
+async def test_a_version_that_another_worker_wrote_meanwhile_is_not_overwritten(
     desk: Desk,
 ) -> None:
     counter = new_id()
@@ -256,16 +260,16 @@ async def test_a_version_that_somebody_else_noted_meanwhile_is_not_written_over(
     assert await desk.version(counter) == 2
 
 
-async def test_trap_t11_nothing_goes_on_while_the_dead_letter_topic_is_away(desk: Desk) -> None:
+async def test_trap_t11_nothing_continues_without_the_dead_letter_topic(desk: Desk) -> None:
     counter = new_id()
     garbage = replace(record(counter, 1), headers=[])
-    desk.letter_errors = [ConnectionError("away")] * 1_000_000
+    desk.letter_errors = [ConnectionError("unavailable")] * 1_000_000
     taking = asyncio.create_task(desk.consumer.take([garbage, record(counter, 1)]))
 
     async with asyncio.timeout(DEADLINE_SECONDS):
         while desk.consumer.obstacle is None:
             await asyncio.sleep(0.01)
-    assert desk.consumer.obstacle == "writing a dead letter: ConnectionError: away"
+    assert desk.consumer.obstacle == "writing a dead letter: ConnectionError: unavailable"
     assert await desk.effects(counter) == []
 
     desk.letter_errors.clear()
@@ -277,9 +281,9 @@ async def test_trap_t11_nothing_goes_on_while_the_dead_letter_topic_is_away(desk
 
 
 async def test_an_obstacle_of_one_batch_is_shown_until_that_batch_is_taken(desk: Desk) -> None:
-    """Each topic has a batch of its own; the good end of another one says nothing."""
+    """Each topic has a batch of its own; the success of another one clears nothing."""
     stuck, smooth = new_id(), new_id()
-    desk.letter_errors = [ConnectionError("away")] * 1_000_000
+    desk.letter_errors = [ConnectionError("unavailable")] * 1_000_000
     taking = asyncio.create_task(desk.consumer.take([replace(record(stuck, 1), headers=[])]))
     async with asyncio.timeout(DEADLINE_SECONDS):
         while desk.consumer.obstacle is None:
@@ -306,7 +310,7 @@ async def test_what_is_refused_for_good_leaves_no_trace_of_its_first_attempt(des
 
 @pytest.mark.parametrize(
     ("failing", "error"),
-    [("hold_shared", ConnectionError("away")), ("park", RuntimeError("a bug"))],
+    [("hold_shared", ConnectionError("unavailable")), ("park", RuntimeError("a bug"))],
 )
 async def test_a_failure_around_the_effects_is_tried_again_as_well(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, failing: str, error: Exception
@@ -350,7 +354,7 @@ def test_a_reason_is_a_line_that_postgresql_and_kafka_take() -> None:
 
 
 async def nothing(connection: Connection, message: Message) -> None:
-    """Takes no effect."""
+    """Has no effect."""
 
 
 async def test_read_models_follow_after_the_domain_has_decided() -> None:

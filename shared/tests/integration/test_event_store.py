@@ -180,7 +180,7 @@ async def test_an_event_too_large_for_the_broker_is_not_recorded(
 async def test_each_outbox_row_names_the_version_that_left_before_it(
     pool: asyncpg.Pool, store: EventStore[Counted]
 ) -> None:
-    """A consumer can tell a version that is missing from one that never left the service."""
+    """A consumer can distinguish a missing version from one that never left the service."""
     quiet = store_of(pool, publish=lambda event: publish(event) if event.number != 3 else None)
     counter = new_id()
     await quiet.append(counter, 0, counted(counter, 1, 2), metadata=some_metadata())

@@ -1,4 +1,4 @@
-"""A stream that was begun in an older form of its events: read, continued, and published anew."""
+"""A stream that was begun in an older form of its events: read, continued, and published again."""
 
 import json
 from dataclasses import dataclass

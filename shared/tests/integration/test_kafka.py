@@ -1,4 +1,4 @@
-"""A producer is replaced before and after it would be useless; no write waits for ever."""
+"""A producer is replaced before and after it would be useless; no write waits indefinitely."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -22,7 +22,7 @@ def records(*values: bytes) -> list[OutgoingRecord]:
 
 
 def nothing() -> None:
-    """Nobody wants to know when the client has the records."""
+    """No callback is needed when the client has the records."""
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ async def test_a_producer_can_be_closed_as_soon_as_it_is_started(kafka_servers: 
 async def test_a_single_record_that_is_never_acknowledged_is_an_error_in_time(
     kafka_servers: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The client would try for ever, and nobody would see that a dead letter cannot be written."""
+    """The client would retry indefinitely, and no check would show the dead letter's failure."""
 
     async def never(*_: object) -> None:
         await asyncio.Event().wait()

@@ -64,7 +64,7 @@ async def test_a_lease_that_cannot_be_renewed_in_time_is_lost(
 
 
 class Clock:
-    """Goes on by a second each time it is read."""
+    """Advances by a second each time it is read."""
 
     now = 100.0
 

@@ -15,14 +15,14 @@ ROWS_MAX = 10
 
 
 class Reader:
-    """Looks again and again, as the relay does; `seen` is what it would have published."""
+    """Polls again and again, as the relay does; `seen` is what it would have published."""
 
     def __init__(self, connection: asyncpg.Connection) -> None:
         self.connection = connection
         self.published = Snapshot()
         self.seen: list[bytes] = []
 
-    async def look(self) -> list[bytes]:
+    async def poll(self) -> list[bytes]:
         snapshot, rows = await outbox.poll(self.connection, self.published, ROWS_MAX)
         if rows is None:
             rows = await self.pages(snapshot)
@@ -64,15 +64,15 @@ async def add(connection: asyncpg.Connection, value: bytes, key: bytes = b"k") -
 
 
 async def test_nothing_new_is_no_row(connections: Connections) -> None:
-    assert await Reader(connections[0]).look() == []
+    assert await Reader(connections[0]).poll() == []
 
 
 async def test_a_row_is_seen_once(connections: Connections) -> None:
     reader = Reader(connections[0])
     await add(connections[1], b"a")
 
-    assert await reader.look() == [b"a"]
-    assert await reader.look() == []
+    assert await reader.poll() == [b"a"]
+    assert await reader.poll() == []
 
 
 async def test_a_row_that_commits_late_is_not_lost(connections: Connections) -> None:
@@ -83,9 +83,9 @@ async def test_a_row_that_commits_late_is_not_lost(connections: Connections) -> 
     await add(slow, b"late")
     await add(quick, b"early")
 
-    assert await reader.look() == [b"early"]
+    assert await reader.poll() == [b"early"]
     await transaction.commit()
-    assert await reader.look() == [b"late"]
+    assert await reader.poll() == [b"late"]
 
 
 async def test_a_cursor_on_the_position_loses_what_commits_late(connections: Connections) -> None:
@@ -113,22 +113,22 @@ async def test_an_early_transaction_id_does_not_reorder_a_stream(connections: Co
     await add(early, b"version 2")
     await transaction.commit()
 
-    assert await reader.look() == [b"version 1", b"version 2"]
+    assert await reader.poll() == [b"version 1", b"version 2"]
     by_transaction = await other.fetch("SELECT value FROM outbox ORDER BY transaction_id, position")
     assert [row["value"] for row in by_transaction] == [b"version 2", b"version 1"]
 
 
-async def test_a_slow_writer_holds_nobody_up(connections: Connections) -> None:
+async def test_a_slow_writer_delays_no_other_row(connections: Connections) -> None:
     reader, slow, quick = Reader(connections[0]), connections[1], connections[2]
     transaction = slow.transaction()
     await transaction.start()
     await add(slow, b"slow")
     for number in range(3):
         await add(quick, b"%d" % number)
-        assert await reader.look() == [b"%d" % number]
+        assert await reader.poll() == [b"%d" % number]
     await transaction.commit()
 
-    assert await reader.look() == [b"slow"]
+    assert await reader.poll() == [b"slow"]
 
 
 async def test_a_rolled_back_row_is_never_seen(connections: Connections) -> None:
@@ -136,10 +136,10 @@ async def test_a_rolled_back_row_is_never_seen(connections: Connections) -> None
     transaction = writer.transaction()
     await transaction.start()
     await add(writer, b"never")
-    await reader.look()
+    await reader.poll()
     await transaction.rollback()
 
-    await reader.look()
+    await reader.poll()
     assert reader.seen == []
 
 
@@ -155,17 +155,17 @@ async def test_a_large_window_is_paged_in_the_order_of_positions(connections: Co
         await add(early, value)
     await transaction.commit()
 
-    assert await reader.look() == values
-    assert await reader.look() == []
+    assert await reader.poll() == values
+    assert await reader.poll() == []
 
 
 async def test_rows_of_the_past_are_not_paged_again(connections: Connections) -> None:
     reader, writer = Reader(connections[0]), connections[1]
     for number in range(2 * ROWS_MAX):
         await add(writer, b"old %d" % number)
-    await reader.look()
+    await reader.poll()
     new = [b"new %d" % number for number in range(2 * ROWS_MAX)]
     for value in new:
         await add(writer, value)
 
-    assert await reader.look() == new
+    assert await reader.poll() == new

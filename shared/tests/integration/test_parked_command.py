@@ -1,4 +1,4 @@
-"""The command: says what waits, changes only what it was asked to, and refuses in one line."""
+"""The command: prints what waits, changes only what it was asked to, and refuses in one line."""
 
 import argparse
 import json
@@ -44,7 +44,7 @@ async def audits(desk: Desk) -> list[str]:
     return [row["action"] for row in rows]
 
 
-async def test_nothing_that_waits_is_said_as_well(command: Command) -> None:
+async def test_that_no_stream_is_parked_is_printed_as_well(command: Command) -> None:
     assert await command("list") == "no stream is parked\n"
     assert json.loads(await command("list", "--json")) == []
 
@@ -87,7 +87,7 @@ async def test_an_edited_message_and_those_after_it_are_redriven(
     await command("edit", counter, 1, "--value", file, *WHY)
     said = await command("redrive", counter, *WHY)
 
-    assert said == f"stream {counter}: 2 messages taken; it goes on\n"
+    assert said == f"stream {counter}: 2 messages applied; it is released\n"
     assert await desk.effects(counter) == [1, 2]
     assert await audits(desk) == ["edit", "redrive"]
 
@@ -114,11 +114,13 @@ async def test_all_streams_are_redriven_and_those_that_wait_still_make_it_fail(
     with pytest.raises(SystemExit) as ended:
         await command("redrive", "--all", *WHY)
 
-    assert ended.value.code == "hometown: 2 of 3 streams wait still"
+    assert ended.value.code == "hometown: 2 of 3 streams are still parked"
     said = capsys.readouterr().out
-    assert f"stream {cured}: 2 messages taken; it goes on" in said
-    assert f"stream {still_sick}: 0 messages taken; it waits still: ValidationError: " in said
-    assert f"stream {holed}: 0 messages taken; it waits still: gap: version 1 is missing" in said
+    assert f"stream {cured}: 2 messages applied; it is released" in said
+    assert f"stream {still_sick}: 0 messages applied; it is still parked: ValidationError: " in said
+    assert (
+        f"stream {holed}: 0 messages applied; it is still parked: gap: version 1 is missing" in said
+    )
     assert await desk.effects(cured) == [2]
 
 
@@ -158,14 +160,14 @@ async def test_an_edit_with_another_thing_than_a_json_object_changes_nothing(
 async def test_what_does_not_wait_is_refused_in_one_line(
     desk: Desk, command: Command, tmp_path: Path
 ) -> None:
-    counter, stranger, file = await sick(desk), new_id(), tmp_path / "value.json"
+    counter, unknown, file = await sick(desk), new_id(), tmp_path / "value.json"
     file.write_text("{}")
-    not_parked = f"hometown: stream {stranger} is not parked"
+    not_parked = f"hometown: stream {unknown} is not parked"
     refused: list[tuple[tuple[object, ...], str]] = [
-        (("show", stranger), not_parked),
-        (("discard", stranger, 1, *WHY), not_parked),
-        (("edit", stranger, 1, "--value", file, *WHY), not_parked),
-        (("redrive", stranger, *WHY), not_parked),
+        (("show", unknown), not_parked),
+        (("discard", unknown, 1, *WHY), not_parked),
+        (("edit", unknown, 1, "--value", file, *WHY), not_parked),
+        (("redrive", unknown, *WHY), not_parked),
         (("discard", counter, 7, *WHY), f"hometown: no version 7 of stream {counter} waits"),
         (("discard", counter, 1, "--reason", " "), "hometown: --reason is empty"),
     ]

@@ -1,5 +1,5 @@
-"""Migrations: each once, whoever runs them, however often; and none that was changed afterwards.
-A pool: each use begins anew."""
+"""Migrations: each once, however often they are run; and none that was changed afterwards.
+A pool: each use begins with a clean session."""
 
 import asyncio
 
@@ -43,7 +43,7 @@ async def test_a_database_that_kept_no_hashes_counts_as_changed(empty_database: 
     await connection.execute("INSERT INTO migrations VALUES ($1)", FIRST)
     await connection.close()
 
-    with pytest.raises(ChangedMigration, match="start anew"):
+    with pytest.raises(ChangedMigration, match="start again"):
         await postgres.migrate(empty_database, "shared")
 
 
@@ -61,8 +61,8 @@ async def test_a_migration_that_fails_leaves_nothing(empty_database: str) -> Non
 
 
 async def test_a_service_role_that_does_not_exist_is_refused(empty_database: str) -> None:
-    with pytest.raises(NoSuchRole, match="nobody_knows_me"):
-        await postgres.migrate(empty_database, "shared", service_role="nobody_knows_me")
+    with pytest.raises(NoSuchRole, match="no_such_role"):
+        await postgres.migrate(empty_database, "shared", service_role="no_such_role")
 
 
 async def test_a_transaction_left_open_does_not_meet_the_next_user(empty_database: str) -> None:

@@ -1,4 +1,4 @@
-"""A read model is what the events make it; if it is not, a rebuild says so and repairs it."""
+"""A read model is what the events make it; if it is not, a rebuild reports and repairs it."""
 
 import asyncio
 import random
@@ -102,13 +102,13 @@ async def some_history(store: Store, seed: int = 1) -> list[UUID]:
 
 async def checked(database: str, store: Store) -> dict[str, bool]:
     """Which tables are as the events make them."""
-    async with rebuild.open_rebuild(database, [store], READ_MODELS) as anew:
-        return {each.table: each.is_equal for each in await rebuild.check(anew)}
+    async with rebuild.open_rebuild(database, [store], READ_MODELS) as rebuilt:
+        return {each.table: each.is_equal for each in await rebuild.check(rebuilt)}
 
 
 async def rebuilt(database: str, store: Store) -> None:
-    async with rebuild.open_rebuild(database, [store], READ_MODELS) as anew:
-        await rebuild.replace(anew)
+    async with rebuild.open_rebuild(database, [store], READ_MODELS) as rebuilt:
+        await rebuild.replace(rebuilt)
 
 
 @pytest.fixture
@@ -294,14 +294,14 @@ async def test_a_writer_that_commits_late_is_waited_for(
         await transaction.start()
         await add(store.within(writer), late, 1)
         await add(store, new_id(), 1)
-        async with rebuild.open_rebuild(database, [store], READ_MODELS) as anew:
-            catching_up = asyncio.create_task(anew.catch_up())
+        async with rebuild.open_rebuild(database, [store], READ_MODELS) as rebuilt:
+            catching_up = asyncio.create_task(rebuilt.catch_up())
             done, _ = await asyncio.wait([catching_up], timeout=1)
             assert not done
             await transaction.commit()
             await catching_up
             await worker.catch_up()
-            assert all(each.is_equal for each in await anew.compare())
+            assert all(each.is_equal for each in await rebuilt.compare())
 
 
 async def test_a_cursor_that_does_not_wait_loses_what_commits_late(

@@ -1,4 +1,4 @@
-"""A parked stream goes on in exact order: repaired, passed over, or as far as it can."""
+"""A redrive continues a parked stream in exact order: repaired, passed over, or up to a failure."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -9,7 +9,7 @@ import pytest
 
 from shared.eventsourcing.errors import VersionConflict
 from shared.inbox import parked
-from shared.inbox import redrive as redrive_room
+from shared.inbox import redrive as redrive_module
 from shared.inbox.consumer import Consumer
 from shared.inbox.parked import NotParked, OperatorAction
 from shared.inbox.redrive import Redriven, redrive
@@ -21,7 +21,7 @@ from test_support.counter.desk import NAME, Desk
 
 DEADLINE_SECONDS = 30
 GARBAGE = b"\x00\xff garbage"
-WARRANT = OperatorAction(by="jack", reason="a test")
+OPERATOR_ACTION = OperatorAction(by="jack", reason="a test")
 
 
 async def sick(desk: Desk, *later: int) -> UUID:
@@ -33,7 +33,7 @@ async def sick(desk: Desk, *later: int) -> UUID:
 
 async def edit(desk: Desk, counter: UUID, version: int, value: bytes) -> None:
     async with desk.pool.acquire() as connection, connection.transaction():
-        await parked.edit(connection, NAME, counter, version, value, WARRANT)
+        await parked.edit(connection, NAME, counter, version, value, OPERATOR_ACTION)
 
 
 async def repair(desk: Desk, counter: UUID, version: int = 1) -> bytes:
@@ -44,7 +44,7 @@ async def repair(desk: Desk, counter: UUID, version: int = 1) -> bytes:
 
 async def discard(desk: Desk, counter: UUID, version: int) -> None:
     async with desk.pool.acquire() as connection, connection.transaction():
-        await parked.discard(connection, NAME, counter, version, WARRANT)
+        await parked.discard(connection, NAME, counter, version, OPERATOR_ACTION)
 
 
 async def audit(desk: Desk, counter: UUID) -> list[tuple[object, ...]]:
@@ -58,10 +58,10 @@ async def audit(desk: Desk, counter: UUID) -> list[tuple[object, ...]]:
 
 
 async def again(desk: Desk, counter: UUID, *, accept_gap: bool = False) -> Redriven:
-    return await redrive(desk.consumer, desk.pool, counter, WARRANT, accept_gap=accept_gap)
+    return await redrive(desk.consumer, desk.pool, counter, OPERATOR_ACTION, accept_gap=accept_gap)
 
 
-async def test_what_was_repaired_takes_effect_in_order_and_the_stream_goes_on(desk: Desk) -> None:
+async def test_repaired_messages_are_applied_in_order_and_the_stream_continues(desk: Desk) -> None:
     counter = await sick(desk, 2, 3)
     await repair(desk, counter)
 
@@ -106,7 +106,7 @@ async def test_a_stream_that_is_still_sick_stays_with_all_that_waits(desk: Desk)
     assert await desk.waiting(counter) == [1, 2]
 
 
-async def test_the_first_that_fails_ends_a_redrive_and_those_before_have_taken_effect(
+async def test_the_first_that_fails_ends_a_redrive_and_those_before_are_applied(
     desk: Desk,
 ) -> None:
     counter = await sick(desk, 2)
@@ -115,10 +115,10 @@ async def test_the_first_that_fails_ends_a_redrive_and_those_before_have_taken_e
 
     done = await again(desk, counter)
 
-    assert done == Redriven(passed=2, obstacle="UnknownSchemaVersion: counted has form 2")
+    assert done == Redriven(passed=2, obstacle="UnknownSchemaVersion: version 2 of counted")
     assert await desk.effects(counter) == [1, 2]
     assert await desk.waiting(counter) == [3, 4]
-    assert await desk.reasons() == {counter: "UnknownSchemaVersion: counted has form 2"}
+    assert await desk.reasons() == {counter: "UnknownSchemaVersion: version 2 of counted"}
     assert await desk.version(counter) == 2
 
 
@@ -145,7 +145,7 @@ async def test_a_discarded_message_is_passed_over_and_does_not_come_back(desk: D
     assert await desk.effects(counter) == [2, 3]
 
 
-async def test_a_gap_is_passed_only_by_who_accepts_it(desk: Desk) -> None:
+async def test_a_gap_is_passed_only_when_it_is_accepted(desk: Desk) -> None:
     counter = new_id()
     await desk.consumer.take(records(counter, 1, 3, 4))
 
@@ -165,7 +165,7 @@ async def test_a_gap_behind_a_discarded_message_is_seen_as_well(desk: Desk) -> N
     assert await again(desk, counter) == Redriven(passed=1, obstacle="gap: version 2 is missing")
 
 
-async def test_everything_that_is_done_is_written_down(desk: Desk) -> None:
+async def test_every_action_is_audited(desk: Desk) -> None:
     counter = await sick(desk, 2)
     value = await repair(desk, counter)
     await discard(desk, counter, 2)
@@ -179,7 +179,7 @@ async def test_everything_that_is_done_is_written_down(desk: Desk) -> None:
     ]
 
 
-async def test_a_redrive_over_gaps_is_written_down_as_one(desk: Desk) -> None:
+async def test_a_redrive_over_gaps_is_audited_as_one(desk: Desk) -> None:
     counter = new_id()
     await desk.consumer.take(records(counter, 2))
 
@@ -189,20 +189,20 @@ async def test_a_redrive_over_gaps_is_written_down_as_one(desk: Desk) -> None:
 
 
 async def test_what_does_not_wait_cannot_be_changed(desk: Desk) -> None:
-    counter, stranger = await sick(desk), new_id()
+    counter, unknown = await sick(desk), new_id()
 
-    with pytest.raises(NotParked, match=f"stream {stranger} is not parked"):
-        await again(desk, stranger)
-    with pytest.raises(NotParked, match=f"stream {stranger} is not parked"):
-        await edit(desk, stranger, 1, b"{}")
+    with pytest.raises(NotParked, match=f"stream {unknown} is not parked"):
+        await again(desk, unknown)
+    with pytest.raises(NotParked, match=f"stream {unknown} is not parked"):
+        await edit(desk, unknown, 1, b"{}")
     with pytest.raises(NotParked, match="no version 7"):
         await discard(desk, counter, 7)
 
     assert await audit(desk, counter) == []
-    assert await audit(desk, stranger) == []
+    assert await audit(desk, unknown) == []
 
 
-async def test_a_transient_failure_takes_back_a_redrive_and_all_that_it_wrote(desk: Desk) -> None:
+async def test_a_transient_failure_rolls_back_a_redrive(desk: Desk) -> None:
     counter = await sick(desk, 2)
     await repair(desk, counter)
     desk.errors = [VersionConflict(counter, 1)]
@@ -220,7 +220,7 @@ async def test_a_transient_failure_takes_back_a_redrive_and_all_that_it_wrote(de
 async def test_a_long_queue_is_taken_in_several_transactions(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(redrive_room, "MESSAGES_MAX", 3)
+    monkeypatch.setattr(redrive_module, "MESSAGES_MAX", 3)
     counter = await sick(desk, *range(2, 8))
     await repair(desk, counter)
 
@@ -252,7 +252,7 @@ async def held_redrive(desk: Desk, counter: UUID) -> AsyncIterator[None]:
 
     reactions = {"users.v1": {"counted": [slow]}}
     slowly = Consumer(NAME, desk.pool, reactions, desk.write_dead_letter, desk.notifier)
-    redriving = asyncio.create_task(redrive(slowly, desk.pool, counter, WARRANT))
+    redriving = asyncio.create_task(redrive(slowly, desk.pool, counter, OPERATOR_ACTION))
     await asyncio.wait_for(begun.wait(), DEADLINE_SECONDS)
     yield
     may_end.set()
@@ -278,7 +278,7 @@ async def test_a_worker_waits_for_the_end_of_a_redrive_and_sees_no_gap_then(desk
     assert len(desk.letters) == 1
 
 
-async def test_other_streams_go_on_during_a_redrive(desk: Desk) -> None:
+async def test_other_streams_continue_during_a_redrive(desk: Desk) -> None:
     counter, other = await sick(desk), new_id()
     await repair(desk, counter)
 

@@ -262,9 +262,9 @@ async def test_a_relay_that_waits_for_its_outbox_keeps_its_lease(
     kafka_servers: str,
     tmp_path: Path,
 ) -> None:
-    """Neither a long look nor the partitions delay a renewal, or count as a database that is away.
+    """Neither a long poll nor the partitions delay a renewal, or count as an unavailable database.
 
-    Such a look is one at a backlog of millions; here somebody holds a lock.
+    Such a poll is one of a backlog of millions; here another connection holds a lock.
     """
     counter = new_id()
     async with kafka_log(kafka_servers) as log:

@@ -1,4 +1,4 @@
-"""A topic that was lost is published anew from the event store, as it was."""
+"""A topic that was lost is published again from the event store, as it was."""
 
 import asyncio
 import os
@@ -164,7 +164,7 @@ class Effects:
         await self._consumer.take([incoming(record) for record in records])
 
 
-async def test_a_lost_topic_is_published_anew_byte_for_byte(
+async def test_a_lost_topic_is_published_again_byte_for_byte(
     partly: Store, pool: asyncpg.Pool, database: str, own_kafka: str
 ) -> None:
     counters = [new_id() for _ in range(5)]

@@ -188,7 +188,7 @@ EXAMPLES = 25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """What one connection does next. Only `append` looks at the other fields."""
+    """What one connection does next. Only `append` reads the other fields."""
 
     connection: int
     action: str
@@ -252,7 +252,7 @@ class Stage:
                 await connection.execute(move.action)
 
     async def _append(self, connection: asyncpg.Connection, move: Move, stream: UUID) -> None:
-        """Who finds the stream locked or changed loses its transaction."""
+        """A writer that finds the stream locked or changed loses its transaction."""
         store = self._store.within(connection)
         recorded = await store.read(stream)
         version = len(recorded)
@@ -409,7 +409,7 @@ def ids_of(process: "subprocess.Popen[str]") -> list[str]:
 
 
 def test_trap_t14_ids_never_repeat_after_a_restart() -> None:
-    """Nor between processes at the same time; after a restart they also go on upwards."""
+    """Nor between processes at the same time; after a restart they also continue upwards."""
     before = ids_of(start_making_ids())
     together = [start_making_ids(), start_making_ids()]
     after = [ids_of(process) for process in together]

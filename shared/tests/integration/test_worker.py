@@ -1,4 +1,4 @@
-"""A worker acknowledges what took effect or waits in its place, and nothing else."""
+"""A worker acknowledges what was applied or is parked, and nothing else."""
 
 import asyncio
 import os
@@ -301,7 +301,7 @@ async def test_trap_t11_while_no_dead_letter_can_be_written_the_worker_stands_an
 async def test_the_largest_record_fits_into_the_dead_letter_topic(
     desk: Desk, topic: Topic, start_worker: StartWorker, kafka_servers: str
 ) -> None:
-    """Else it would stop its worker for ever."""
+    """Else it would stop its worker permanently."""
     start_worker()
     counter = new_id()
     largest = b"x" * 1_048_000
@@ -316,7 +316,7 @@ async def test_the_largest_record_fits_into_the_dead_letter_topic(
 async def test_a_worker_with_a_bug_in_itself_ends_and_commits_nothing(
     desk: Desk, topic: Topic, start_worker: StartWorker, tmp_path: Path
 ) -> None:
-    """Faust would go on behind the record in hand."""
+    """Faust would continue behind the record in hand."""
     worker = start_worker()
     await catch_up(desk, topic)
     (tmp_path / "bug").touch()

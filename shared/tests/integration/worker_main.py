@@ -1,4 +1,4 @@
-"""A worker as a process of its own. Files in its folder tell it what to meet:
+"""A worker as a process of its own. Files in its folder name the faults that it meets:
 
 `hold`: each reaction takes long. `away`: each reaction meets a transient error. `no-letters`: dead
 letters cannot be written. `bug`: `take` itself raises. `die-at`: the name of a fault point.
@@ -39,7 +39,7 @@ class Fallible(Consumer):
 
 
 async def arm(folder: Path) -> None:
-    """Arm the fault point that `die-at` names; `armed` says that it is."""
+    """Arm the fault point that `die-at` names; `armed` is written when it is."""
     while not (folder / "die-at").exists():
         await asyncio.sleep(LOOK_SECONDS)
     failpoints.arm(Failpoint((folder / "die-at").read_text()))
@@ -53,14 +53,14 @@ async def work(folder: Path) -> None:
     async def react(connection: Connection, message: Message) -> None:
         await apply_effect(connection, message)
         if (folder / "away").exists():
-            raise ConnectionError("away")
+            raise ConnectionError("unavailable")
         if (folder / "hold").exists():
             (folder / "held").touch()
             await asyncio.sleep(LONG_SECONDS)
 
     async def write_dead_letter(letter: OutgoingRecord) -> None:
         if (folder / "no-letters").exists():
-            raise ConnectionError("away")
+            raise ConnectionError("unavailable")
         await write(letter)
 
     async with postgres.open_pool(settings.database_dsn, name=NAME, connections_max=4) as pool:

@@ -1,4 +1,4 @@
-"""Every client is told the same: where the brokers are, and how to show who it is."""
+"""Every client gets the same address of the brokers and the same login."""
 
 import ssl
 from pathlib import Path

@@ -112,6 +112,6 @@ def test_without_its_upcasts_an_older_version_cannot_be_read() -> None:
 
 
 @pytest.mark.parametrize("version", [4, 0, -1])
-def test_a_version_that_nobody_knows_is_not_guessed_at(version: int) -> None:
-    with pytest.raises(UnknownSchemaVersion, match=f"order-paid has form {version}"):
+def test_an_unknown_version_is_not_guessed_at(version: int) -> None:
+    with pytest.raises(UnknownSchemaVersion, match=f"version {version} of order-paid"):
         THIRD.decode("order-paid", THIRD.encode(THIRD_PAID), version)

@@ -20,7 +20,7 @@ def test_a_record_is_read_in_full() -> None:
     assert message.previous_version == 4
 
 
-def test_a_record_need_not_say_which_version_was_before() -> None:
+def test_a_record_need_not_name_the_version_before_it() -> None:
     whole = record(COUNTER, 7)
     bare = replace(whole, headers=[each for each in whole.headers if "previous" not in each[0]])
 
@@ -50,7 +50,7 @@ def with_header(name: str, value: bytes | None) -> IncomingRecord:
         (with_header("ce_id", None), "without a value"),
     ],
 )
-def test_a_record_that_is_no_message_says_why(malformed: IncomingRecord, reason: str) -> None:
+def test_a_record_that_is_no_message_has_a_reason(malformed: IncomingRecord, reason: str) -> None:
     with pytest.raises(Malformed, match=reason):
         parse_message(malformed)
 

@@ -61,7 +61,7 @@ async def test_all_relays_behind_a_name_hear_it(monkeypatch: pytest.MonkeyPatch)
             await asyncio.wait_for(event.wait(), 5)
 
 
-async def test_a_ring_that_nobody_hears_is_no_error() -> None:
+async def test_a_notification_without_listener_is_no_error() -> None:
     RelayNotifier(None).notify()
     deaf = RelayNotifier("127.0.0.1:9")
     deaf.notify()

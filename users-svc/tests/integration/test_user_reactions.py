@@ -144,7 +144,7 @@ async def test_what_waits_is_listed_and_redriven_by_command(
     assert (listed.returncode, listed.stderr) == (0, "")
     assert f"{order_id}  orders.v1  1 waiting" in listed.stdout
     assert refused.returncode == 1
-    assert refused.stderr == "hometown: 1 of 1 streams wait still\n"
+    assert refused.stderr == "hometown: 1 of 1 streams are still parked\n"
 
 
 async def test_an_order_that_waits_is_told_with_its_reason_and_to_its_user_alone(

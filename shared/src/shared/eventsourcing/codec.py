@@ -1,4 +1,4 @@
-"""Events as bytes: an explicit type name and version beside JSON of a frozen dataclass."""
+"""Events as bytes: an explicit type name and version, and JSON of a frozen dataclass."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ class Codec(Generic[E]):
     JSON form by pydantic: Decimal and UUID as strings, datetimes in ISO 8601. Unknown fields are
     ignored, so that a newer writer can add some; a missing field without default is an error.
 
-    What cannot be said by adding a field is a new version: the class has the new form, and
+    What cannot be said by adding a field is a new version: the class has the new fields, and
     `upcasts` has, oldest first, what makes each older version the next one. Their number is the
     version of a type, less one.
     """
@@ -76,12 +76,12 @@ class Codec(Generic[E]):
 
         Raises:
             KeyError: no such type.
-            UnknownSchemaVersion: nobody here knows that version.
+            UnknownSchemaVersion: this codec does not know that version.
             pydantic.ValidationError: the bytes are not such an event.
         """
         newest = self.get_version(name)
         if not FIRST_VERSION <= version <= newest:
-            raise UnknownSchemaVersion(f"{name} has form {version}")
+            raise UnknownSchemaVersion(f"version {version} of {name}")
         if version < newest:
             data = self._upcasted(name, data, version)
         return self._adapters[name].validate_json(data)

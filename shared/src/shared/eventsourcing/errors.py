@@ -6,7 +6,7 @@ from uuid import UUID
 
 @dataclass(eq=False)
 class Refused(Exception):
-    """The business says no: `code` is stable and for programs, `reason` is for people."""
+    """The business refuses: `code` is stable and for programs, `reason` is for people."""
 
     code: str
     reason: str
@@ -34,7 +34,7 @@ class StaleRead(Exception):
 
 @dataclass(eq=False)
 class VersionConflict(Exception):
-    """Somebody else wrote to the stream first; `current_version` is what it has now."""
+    """Another writer was first; `current_version` is what it has now."""
 
     stream_id: UUID
     current_version: int

@@ -31,7 +31,7 @@ from shared.runtime.relay_notifier import RelayNotifier
 E = TypeVar("E")
 
 MESSAGE_BYTES_MAX = 256 * 1024
-"""A larger record could be refused by the broker, and would hold up the outbox for ever."""
+"""A larger record could be refused by the broker, and would block the outbox permanently."""
 EVENT_TOO_LARGE = "event-too-large"
 
 READ = """
@@ -54,7 +54,7 @@ class KeyUsed(Exception):
 class EventStore(Generic[E]):
     """The streams of one category (one aggregate type).
 
-    `publish` says what the outside may know of an event; what it returns is stored wire-ready in
+    `publish` makes the public form of an event, or None; what it returns is stored wire-ready in
     the outbox by the same statement that stores the event.
     """
 
@@ -114,7 +114,7 @@ class EventStore(Generic[E]):
         answer: StoredResponse | None = None,
         read_versions: Mapping[UUID, int] | None = None,
     ) -> int:
-        """Record events after `expected_version` (0: a new stream); give the new version.
+        """Record events after `expected_version` (0: a new stream); return the new version.
 
         One statement, so one transaction and one round trip: the answer to repeat, the events and
         their outbox rows. Durable when it returns. Without events it only checks
@@ -155,7 +155,8 @@ class EventStore(Generic[E]):
     def to_public_record(self, event: RecordedEvent[E], metadata: Metadata) -> PublicRecord | None:
         """The record as which an event leaves the service; None when it stays inside.
 
-        The header with the version before it is added by who knows that: `append`, or `history`.
+        The header with the version before it is added where that is known: by `append`, or by
+        `history`.
         """
         public = self._publish(event.event)
         if public is None:
@@ -216,13 +217,13 @@ class EventStore(Generic[E]):
 
 @lru_cache(maxsize=10_000)
 def get_partition(topic: str, key: str) -> int:
-    """The partition that Kafka's default partitioner gives a key (murmur2, as the Java client)."""
+    """The partition of a key by Kafka's default partitioner (murmur2, as in the Java client)."""
     positive: int = murmur2(key.encode()) & 0x7FFFFFFF
     return positive % TOPICS[topic].partitions
 
 
 def dump_metadata(metadata: Metadata, trace_id: str | None) -> str:
-    """What is known of an event beside itself; the trace is named only if it is recorded."""
+    """The metadata of an event as JSON; the trace is named only if it is recorded."""
     ids = {
         "correlation_id": str(metadata.correlation_id),
         "causation_id": str(metadata.causation_id),

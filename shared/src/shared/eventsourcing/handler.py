@@ -146,7 +146,7 @@ async def react(
 
     Raises:
         Refused, NotFound: what `decide` raises.
-        VersionConflict: somebody else wrote to the stream meanwhile.
+        VersionConflict: another writer appended to the stream meanwhile.
     """
     before = await load(store, decider, stream_id)
     events, after = decide_and_evolve(decider, command, before)

@@ -53,7 +53,7 @@ ALL_BEFORE_ARE_OVER = "SELECT pg_snapshot_xmin(pg_current_snapshot()) >= $1::tex
 
 
 class NotSettled(Exception):
-    """A transaction that may be writing events has been open for longer than anybody waits."""
+    """A transaction that may be writing events has been open for too long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,7 @@ class History:
         return PastEvent(position=row["position"], recorded=recorded, record=record)
 
     async def _with_previous_versions(self, page: Sequence[PastEvent]) -> Sequence[PastEvent]:
-        """The page with the header that says which version of the stream left before."""
+        """The page with the header that names the version of the stream that left before."""
         firsts: dict[UUID, int] = {}
         for event in page:
             firsts.setdefault(event.recorded.stream_id, event.recorded.version)
@@ -120,7 +120,7 @@ class History:
     async def _left_before(self, firsts: Mapping[UUID, int]) -> dict[UUID, int]:
         """For each stream the last version below the given one that left the service, or 0.
 
-        Looks back event by event: most streams begin on the page, and few events stay inside.
+        Goes back event by event: most streams begin on the page, and few events stay inside.
         """
         left: dict[UUID, int] = {}
         looked_at = {stream_id: version - 1 for stream_id, version in firsts.items()}

@@ -1,4 +1,4 @@
-"""Waiting until a stream grows: one query for all who wait, instead of one for each."""
+"""Waiting until a stream grows: one query for all waiting requests, instead of one for each."""
 
 import asyncio
 import logging
@@ -22,20 +22,20 @@ GROWN = """
 
 
 class StreamWatch:
-    """Looks every POLL_SECONDS while somebody waits, and not at all otherwise."""
+    """Polls every POLL_SECONDS while a request waits, and not at all otherwise."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
         self._waiting: dict[tuple[UUID, int], set[asyncio.Event]] = defaultdict(set)
-        self._looking: asyncio.Task[None] | None = None
+        self._polling: asyncio.Task[None] | None = None
 
     async def wait_until_newer(self, stream_id: UUID, version: int, seconds_max: float) -> bool:
         """Wait until the stream is past `version`; False when that took too long."""
         event = asyncio.Event()
         wanted = (stream_id, version)
         self._waiting[wanted].add(event)
-        if self._looking is None or self._looking.done():
-            self._looking = asyncio.create_task(self._look())
+        if self._polling is None or self._polling.done():
+            self._polling = asyncio.create_task(self._poll())
         try:
             async with asyncio.timeout(seconds_max):
                 await event.wait()
@@ -47,12 +47,12 @@ class StreamWatch:
             if not self._waiting[wanted]:
                 del self._waiting[wanted]
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         while self._waiting:
             try:
                 await self._wake()
             except postgres.UNAVAILABLE as error:
-                log.warning("cannot look whether streams have grown: %r", error)
+                log.warning("cannot poll the versions of streams: %r", error)
             await asyncio.sleep(POLL_SECONDS)
 
     async def _wake(self) -> None:

@@ -40,7 +40,7 @@ class When(Generic[E]):
         assert list(self.events) == list(expected)
 
     def then_no(self, code: str) -> None:
-        """The business says no, with this code."""
+        """The business refuses, with this code."""
         assert self.error is not None, f"expected {code}, but got {self.events}"
         assert self.error.code == code
 

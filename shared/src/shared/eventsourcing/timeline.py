@@ -1,4 +1,4 @@
-"""A value that changes at instants, such as where somebody lives: what held when."""
+"""A value that changes at instants, such as an address: what held when."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,8 +1,8 @@
-"""What happens to records that a worker reads: they take effect, wait, or are set aside.
+"""What happens to records that a worker reads: they are applied, wait, or become dead letters.
 
-A batch is one transaction: the effects of its messages, and the versions that say so. No exception
-leaves `take` while the process works: a record that was not taken must not be acknowledged, nor any
-that comes after it.
+A batch is one transaction: the effects of its messages, and the versions of their streams. No
+exception leaves `take` while the process works: a record that was not consumed must not be
+acknowledged, nor any that comes after it.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ TRANSIENT = (
 """Errors that another attempt may not meet. All others are the record's own fault, or a bug's."""
 
 Reaction = Callable[[Connection, Message], Awaitable[None]]
-"""Makes a message take effect, inside the transaction that consumes it."""
+"""Applies a message, inside the transaction that consumes it."""
 
 Reactions = Mapping[str, Mapping[str, Sequence[Reaction]]]
 """By topic and message type."""
@@ -58,7 +58,7 @@ ReadRecord = tuple[IncomingRecord, Message]
 
 
 class Consumer:
-    """One reader of topics. `reactions` are the message types that it cares about.
+    """One reader of topics. `reactions` are the message types that it handles.
 
     `relay_notifier` notifies after each commit: a reaction may have appended events.
     """
@@ -84,25 +84,25 @@ class Consumer:
 
     @property
     def handled_types(self) -> Mapping[str, Collection[str]]:
-        """The message types that lead to something, by topic."""
+        """The message types that have a reaction, by topic."""
         return {topic: by_type.keys() for topic, by_type in self._reactions.items()}
 
     @property
     def obstacle(self) -> str | None:
-        """What keeps a batch from being taken now, if anything does."""
+        """The error that keeps a batch from being consumed now; None without one."""
         return "; ".join(self._obstacles.values()) or None
 
     async def take(self, records: Sequence[IncomingRecord]) -> None:
-        """Let records take effect, in their order, however often that has to be tried."""
+        """Consume records in their order, however often that has to be tried."""
         failpoints.hit(Failpoint.RECORDS_TAKEN_IN_HAND)
         batch = [pair for record in records if (pair := await self._read(record))]
         if batch:
             await self._take(batch)
 
     async def _read(self, record: IncomingRecord) -> ReadRecord | None:
-        """A record with its message. What cannot be understood is set aside.
+        """A record with its message. A malformed one becomes a dead letter.
 
-        A type that nobody declared is set aside as well, but stays a version of its stream.
+        So does one of an undeclared type, but it stays a version of its stream.
         """
         try:
             message = parse_message(record)
@@ -118,7 +118,7 @@ class Consumer:
         return message.type in declared or message.type in wanted
 
     async def _take(self, batch: Sequence[ReadRecord]) -> None:
-        """Take a batch as a whole; if that fails for good, one by one shows whose fault it is."""
+        """Consume a batch as a whole; if that fails for good, one by one, to find the poison."""
         try:
             await self._until_done(partial(self._commit, batch), "taking messages")
         except Exception as error:
@@ -155,7 +155,7 @@ class Consumer:
         await inbox.write_versions()
 
     async def react(self, connection: Connection, message: Message) -> None:
-        """Let a message take effect in the caller's transaction; nothing if nobody cares about it.
+        """Apply a message in the caller's transaction; a type without reaction does nothing.
 
         Raises:
             UnknownSchemaVersion: a reaction does not understand its version.
@@ -200,7 +200,7 @@ class Consumer:
         }
 
     async def _give_up(self, record: IncomingRecord, message: Message, reason: str) -> None:
-        """Set a poisonous message aside, and let its stream wait from there on.
+        """Write a poisonous message as a dead letter, and park its stream.
 
         A crash in between is harmless: the message is delivered again, and has a second letter.
         """
@@ -215,9 +215,11 @@ class Consumer:
             await parked.park(connection, self.name, record, message, reason)
 
     async def _send_dead_letter(self, record: IncomingRecord, reason: str) -> None:
-        """While the letter cannot be written, nothing goes on: the record would be lost."""
+        """While the letter cannot be written, nothing continues: the record would be lost."""
         letter = dead_letters.to_dead_letter(record, self.name, reason)
-        log.error("%s/%d/%d set aside: %s", record.topic, record.partition, record.offset, reason)
+        log.error(
+            "dead letter of %s/%d/%d: %s", record.topic, record.partition, record.offset, reason
+        )
         await self._until_done(
             partial(self._write_dead_letter, letter), "writing a dead letter", retried=Exception
         )

@@ -1,4 +1,4 @@
-"""Dead letters: a record untouched, with headers that say where it was and why it is here."""
+"""Dead letters: a record untouched, with headers that name its origin and the reason."""
 
 import time
 
@@ -14,7 +14,7 @@ OFFSET = "dlq_offset"
 
 
 def to_dead_letter(record: IncomingRecord, reader: str, reason: str) -> OutgoingRecord:
-    """The record as `reader` sets it aside, in the same partition of its dead letter topic."""
+    """The record as a dead letter of `reader`, for the same partition of the dead letter topic."""
     headers = [
         *record.headers,
         (REASON, reason.encode(errors="backslashreplace")),

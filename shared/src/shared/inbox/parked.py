@@ -1,8 +1,7 @@
-"""Streams that wait: a message of theirs could not be taken, and those after it keep their order.
+"""Parked streams: one message could not be applied, and those after it wait in their order.
 
 The tables `parked_streams`, `parked_messages` and `parked_audit`. A worker holds the row of a
-stream shared while it takes messages, who redrives the stream holds it alone: the two never
-interleave.
+stream shared while it consumes messages, a redrive holds it exclusively: the two never interleave.
 """
 
 import json
@@ -101,12 +100,12 @@ WRITE_AUDIT = """
 
 
 class NotParked(Exception):
-    """No such stream or message waits: the text says which."""
+    """No such stream or message waits: the text names it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorAction:
-    """Who does something to a parked stream, and why."""
+    """What the audit keeps of an operator's action on a parked stream: by whom, and why."""
 
     by: str
     reason: str
@@ -160,7 +159,7 @@ async def park(
 async def add_message(
     connection: Connection, consumer: str, record: IncomingRecord, message: Message
 ) -> None:
-    """One more message of a stream that waits."""
+    """Store one more message of a parked stream."""
     await connection.execute(
         ADD_MESSAGE,
         consumer,
@@ -179,7 +178,7 @@ async def add_message(
 async def list_streams(
     database: asyncpg.Pool | Connection, consumer: str, stream_id: UUID | None = None
 ) -> Sequence[ParkedStream]:
-    """The streams that wait, those first that wait longest, at most STREAMS_MAX; or the one."""
+    """The parked streams, longest waiting first, at most STREAMS_MAX; or the one."""
     rows = await database.fetch(STREAMS, consumer, stream_id, STREAMS_MAX)
     return [ParkedStream(**row) for row in rows]
 
@@ -217,7 +216,7 @@ async def edit(
     value: bytes,
     operator_action: OperatorAction,
 ) -> None:
-    """Give a waiting message another value, in the caller's transaction.
+    """Replace the value of a waiting message, in the caller's transaction.
 
     Raises:
         NotParked: no such message waits.
@@ -271,17 +270,17 @@ async def hold_value(connection: Connection, consumer: str, stream_id: UUID, ver
 async def release(
     connection: Connection, consumer: str, stream_id: UUID, versions: Sequence[int]
 ) -> None:
-    """These messages do not wait any more."""
+    """Delete these messages: they do not wait any more."""
     await connection.execute(RELEASE_MESSAGES, consumer, stream_id, versions)
 
 
 async def release_stream(connection: Connection, consumer: str, stream_id: UUID) -> None:
-    """Nothing of the stream waits any more: the worker goes on with it."""
+    """Unpark the stream, of which no message waits any more: the worker continues it."""
     await connection.execute(RELEASE_STREAM, consumer, stream_id)
 
 
 async def write_reason(connection: Connection, consumer: str, stream_id: UUID, reason: str) -> None:
-    """Why the stream waits now."""
+    """Replace the reason why the stream waits."""
     await connection.execute(GIVE_REASON, consumer, stream_id, reason)
 
 
@@ -296,7 +295,7 @@ async def write_audit(
     before: bytes | None = None,
     after: bytes | None = None,
 ) -> None:
-    """Keep what was done, for ever."""
+    """Record an operator's action permanently."""
     await connection.execute(
         WRITE_AUDIT,
         operator_action.by,

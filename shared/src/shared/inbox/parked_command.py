@@ -1,4 +1,4 @@
-"""The command `parked` of every service with a worker: what waits, why, and how it goes on."""
+"""The command `parked` of every service with a worker: what waits, why, and how to continue it."""
 
 import argparse
 import getpass
@@ -24,47 +24,45 @@ from shared.messaging import messages
 Action = Callable[[Namespace, Consumer, asyncpg.Pool], Awaitable[None]]
 
 
-class CannotBe(Exception):
-    """The command is refused, or did not come to its end: the text says why, in one line."""
+class CommandFailed(Exception):
+    """The command was refused or not completed: the text is the reason, in one line."""
 
 
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declare `parked` and what can be done, for `run`."""
-    text = "streams that wait because a message of theirs could not be taken"
+    text = "parked streams: one of their messages could not be applied"
     parser = commands.add_parser("parked", help=text, description=text)
     actions = parser.add_subparsers(required=True, metavar="ACTION")
 
-    listing = declare(
-        actions, "list", list_streams, "which streams wait, those first that do longest"
-    )
+    listing = declare(actions, "list", list_streams, "parked streams, longest waiting first")
     listing.add_argument("--json", action="store_true", help="for programs")
 
     showing = declare(actions, "show", show, "one stream, with the messages that wait")
     add_stream(showing)
     showing.add_argument("--json", action="store_true", help="for programs")
 
-    editing = declare(actions, "edit", edit, "give a waiting message another value")
+    editing = declare(actions, "edit", edit, "replace the value of a waiting message")
     add_stream(editing)
     add_version(editing)
     editing.add_argument("--value", metavar="FILE", type=Path, required=True, help="a JSON object")
-    add_warrant(editing)
+    add_operator_action(editing)
 
     discarding = declare(actions, "discard", discard, "let the next redrive pass over a message")
     add_stream(discarding)
     add_version(discarding)
-    add_warrant(discarding)
+    add_operator_action(discarding)
 
-    text = "take what waits, in order, and let the worker go on; ends at the first that fails"
+    text = "apply the waiting messages in order and release the stream; stops at the first failure"
     redriving = declare(actions, "redrive", redrive_streams, text)
     which = redriving.add_mutually_exclusive_group(required=True)
     which.add_argument("stream", metavar="STREAM", type=UUID, nargs="?", help="its id")
     which.add_argument(
-        "--all", action="store_true", help=f"every stream that waits, at most {STREAMS_MAX}"
+        "--all", action="store_true", help=f"all parked streams, at most {STREAMS_MAX}"
     )
     redriving.add_argument(
-        "--accept-gap", action="store_true", help="go over versions that are missing"
+        "--accept-gap", action="store_true", help="continue despite missing versions"
     )
-    add_warrant(redriving)
+    add_operator_action(redriving)
 
 
 def declare(
@@ -86,10 +84,15 @@ def add_version(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("version", metavar="VERSION", type=int, help="of the message")
 
 
-def add_warrant(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--reason", metavar="TEXT", required=True, help="why; kept for ever")
+def add_operator_action(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--by", metavar="NAME", default=login_name(), help="who; %(default)s if not given"
+        "--reason",
+        metavar="TEXT",
+        required=True,
+        help="why; kept permanently",
+    )
+    parser.add_argument(
+        "--by", metavar="NAME", default=login_name(), help="the operator; default: %(default)s"
     )
 
 
@@ -106,7 +109,7 @@ async def run(arguments: Namespace, consumer: Consumer, pool: asyncpg.Pool) -> N
     action: Action = arguments.action
     try:
         await action(arguments, consumer, pool)
-    except (CannotBe, NotParked) as error:
+    except (CommandFailed, NotParked) as error:
         sys.exit(f"hometown: {error}")
     except TRANSIENT as error:
         sys.exit(f"hometown: try again: {to_reason(error)}")
@@ -185,35 +188,35 @@ async def redrive_streams(arguments: Namespace, consumer: Consumer, pool: asyncp
             to_operator_action(arguments),
             accept_gap=arguments.accept_gap,
         )
-        outcome = f"waits still: {done.obstacle}" if done.obstacle else "goes on"
-        print_line(f"stream {stream_id}: {done.passed} messages taken; it {outcome}")
+        outcome = f"is still parked: {done.obstacle}" if done.obstacle else "is released"
+        print_line(f"stream {stream_id}: {done.passed} messages applied; it {outcome}")
         waiting += done.obstacle is not None
     if waiting:
-        raise CannotBe(f"{waiting} of {len(chosen)} streams wait still")
+        raise CommandFailed(f"{waiting} of {len(chosen)} streams are still parked")
 
 
 def read_value(file: Path) -> bytes:
     """The JSON object in a file.
 
     Raises:
-        CannotBe: it cannot be read, is no JSON object, or is larger than MESSAGE_BYTES_MAX.
+        CommandFailed: it cannot be read, is no JSON object, or is larger than MESSAGE_BYTES_MAX.
     """
     try:
         value = file.read_bytes()
         parsed = json.loads(value)
     except (OSError, ValueError) as error:
-        raise CannotBe(f"{file}: {error}") from None
+        raise CommandFailed(f"{file}: {error}") from None
     if not isinstance(parsed, dict):
-        raise CannotBe(f"{file} holds no JSON object")
+        raise CommandFailed(f"{file} holds no JSON object")
     if len(value) > MESSAGE_BYTES_MAX:
-        raise CannotBe(f"{file} is larger than {MESSAGE_BYTES_MAX} bytes")
+        raise CommandFailed(f"{file} is larger than {MESSAGE_BYTES_MAX} bytes")
     return value
 
 
 def to_operator_action(arguments: Namespace) -> OperatorAction:
-    """Raises CannotBe: no reason was given."""
+    """Raises CommandFailed: no reason was given."""
     if not arguments.reason.strip():
-        raise CannotBe("--reason is empty")
+        raise CommandFailed("--reason is empty")
     return OperatorAction(by=arguments.by, reason=arguments.reason)
 
 

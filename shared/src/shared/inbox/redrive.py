@@ -1,4 +1,4 @@
-"""Taking up a parked stream: what waits takes effect in exact order, then the worker goes on."""
+"""Redriving a parked stream: its messages are applied in exact order, then the worker continues."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ REDRIVE, REDRIVE_OVER_GAPS = "redrive", "redrive over gaps"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redriven:
-    """What came of it."""
+    """The outcome of a redrive."""
 
     passed: int
     """Messages that do not wait any more."""
@@ -36,14 +36,14 @@ async def redrive(
     *,
     accept_gap: bool = False,
 ) -> Redriven:
-    """Take what waits of a stream, as far as that goes.
+    """Apply the waiting messages of a stream, up to the first failure.
 
-    The first message that fails ends it: those before have taken effect, and the stream waits with
-    the new reason. `accept_gap` goes over versions that are missing.
+    The first message that fails ends it: those before are applied, and the stream waits with the
+    new reason. `accept_gap` passes over missing versions.
 
     Raises:
         NotParked: the stream does not wait.
-        TRANSIENT: what another attempt may not meet. The last MESSAGES_MAX were not taken.
+        TRANSIENT: what another attempt may not meet. The last MESSAGES_MAX were not applied.
     """
     passed = 0
     while True:

@@ -61,7 +61,7 @@ def create_app(consumer: Consumer, brokers: Brokers) -> faust.App:
 
 
 def faust_options(brokers: Brokers) -> dict[str, Any]:
-    """Where Faust finds Kafka, and how it shows who it is."""
+    """The options of a Faust application: the address of Kafka and the login."""
     url = f"kafka://{brokers.servers.replace(',', ';')}"
     if brokers.login is None:
         return {"broker": url}
@@ -118,7 +118,7 @@ def to_record(event: EventT[bytes]) -> IncomingRecord:
 
 @asynccontextmanager
 async def run_app(app: faust.App) -> AsyncIterator[None]:
-    """Start the application; stop it in the end. The record in hand is read again by the next."""
+    """Start the application, and stop it at exit; the next one reads the record in hand again."""
     app.finalize()
     await app.start()
     try:
@@ -130,7 +130,7 @@ async def run_app(app: faust.App) -> AsyncIterator[None]:
 async def run_worker(
     consumer: Consumer, settings: Settings, *background: Coroutine[object, object, None]
 ) -> None:
-    """Consume until SIGTERM or SIGINT, with other endless work beside it."""
+    """Consume until SIGTERM or SIGINT, with other endless work in the background."""
     stopping = create_stop_event()
     app = create_app(consumer, settings.brokers)
     checks = {"kafka": lambda: check_membership(app), "records": lambda: check_progress(consumer)}
@@ -139,12 +139,12 @@ async def run_worker(
         run_app(app),
         asyncio.TaskGroup() as tasks,
     ):
-        beside = [tasks.create_task(work) for work in background]
+        running = [tasks.create_task(work) for work in background]
         while not stopping.is_set():
             if app.should_stop:
-                raise RuntimeError("the consumer ended; its log says why")
+                raise RuntimeError("the consumer has ended; its log has the reason")
             await wait(stopping, CRASH_POLL_SECONDS)
-        for task in beside:
+        for task in running:
             task.cancel()
 
 

@@ -19,7 +19,7 @@ RECORDS_PER_PRODUCER_MAX = 1_500_000_000
 REQUEST_TIMEOUT_MILLISECONDS = 5_000
 RETRY_BACKOFF_MILLISECONDS = 50
 WRITE_SECONDS_MAX = 10.0
-"""For a single record; the client itself would try for ever."""
+"""For a single record; the client itself would retry indefinitely."""
 
 
 def create_producer(brokers: Brokers, client_id: str) -> AIOKafkaProducer:
@@ -44,7 +44,7 @@ async def publish(
     """Send records, in order within each partition, and wait until all are acknowledged.
 
     Batches are built here and sent whole, which is several times quicker than `send` with its
-    future for every record. `handed_over` is called when the client has them all.
+    future for every record. `handed_over` is called when the client holds them all.
 
     Raises:
         KafkaError: a batch was refused for good. The producer has a hole in its sequence then:
@@ -92,7 +92,7 @@ async def send(client: AIOKafkaProducer, batch: RecordBatch) -> asyncio.Future[R
 
 
 class Publisher:
-    """The one producer of a relay; made when it is first needed, and made anew when it must be.
+    """The one producer of a relay; made when it is first needed, and replaced when it must be.
 
     It must be after a refused batch, which leaves a hole in the sequence numbers, and before these
     wrap: aiokafka goes from 2^31 - 1 to -2^31, where the broker expects 0, and that partition would

@@ -110,7 +110,7 @@ class StoredResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdempotencyKey:
-    """A client's name for one request. `fingerprint` tells another request under the same name."""
+    """A client's name for one request; another request under it has another `fingerprint`."""
 
     scope: str
     key: str

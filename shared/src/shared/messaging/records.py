@@ -1,4 +1,4 @@
-"""A record as Kafka gave it, and the message in it."""
+"""A record as read from Kafka, and the message in it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ VERSION_MAX = 2**31 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncomingRecord:
-    """A record as Kafka gave it."""
+    """A record as read from Kafka."""
 
     topic: str
     partition: int
@@ -26,14 +26,14 @@ class IncomingRecord:
 
 
 class Malformed(Exception):
-    """The record is no message of ours: the text says why."""
+    """The record is not a message of this system: the text is the reason."""
 
 
 def parse_message(record: IncomingRecord) -> Message:
     """The message in a record.
 
     Raises:
-        Malformed: a header is missing or has not its form, or there is no key or value.
+        Malformed: a header is missing or malformed, or there is no key or value.
     """
     if record.key is None or record.value is None:
         raise Malformed("no key" if record.key is None else "no value")
@@ -69,5 +69,5 @@ def parse_message(record: IncomingRecord) -> Message:
 
 
 def previous_version(header: str | None) -> int | None:
-    """None when the record does not say it. Raises ValueError."""
+    """None when the record has no such header. Raises ValueError."""
     return None if header is None else int(header)

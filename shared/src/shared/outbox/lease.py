@@ -1,4 +1,4 @@
-"""Who may publish: a lease on the one `relay` row, with an epoch that tells its holders apart."""
+"""The right to publish: a lease on the one `relay` row, with an epoch for each holder."""
 
 import asyncio
 import time

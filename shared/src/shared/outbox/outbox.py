@@ -1,13 +1,13 @@
-"""Reading the outbox: what became visible since the last look, however long it took to commit.
+"""Reading the outbox: what became visible since the last poll, however long it took to commit.
 
 The cursor is not a position but a *snapshot*: everything visible now that was not visible then is
 new (the algorithm of PgQ). A sequence alone loses what commits late. The oldest running transaction
 as a horizon loses nothing, but lets version 6 of a stream leave before version 5 when the writer of
 6 took its transaction id first, and waits for every slow writer in the cluster.
 
-Why it keeps each stream's order: who appends version 6 has read version 5, so 5 was committed
-before the row of 6 existed. Either 5 becomes visible in an earlier window, or both are in one
-window and 5 has the smaller position. Rolled back rows never become visible.
+Why it keeps each stream's order: a writer that appends version 6 has read version 5, so 5 was
+committed before the row of 6 existed. Either 5 becomes visible in an earlier window, or both are in
+one window and 5 has the smaller position. Rolled back rows never become visible.
 """
 
 from collections.abc import Sequence
@@ -171,7 +171,7 @@ async def read_page(
 async def keep_partitions(connection: asyncpg.Connection, now: datetime) -> None:
     """Create the partitions of the next hours, drop those that ended and are published.
 
-    What cannot be done now, mostly because somebody holds a lock, is left for the next time: no
+    What cannot be done now, mostly because of a lock, is left for the next time: no
     writer waits for it, and publishing does not depend on it.
     """
     for hour in range(HOURS_AHEAD):

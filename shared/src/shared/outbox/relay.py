@@ -36,20 +36,20 @@ IDLE_SECONDS_MAX = 0.1
 CHECKPOINT_SECONDS = 0.1
 """How much is published twice after a crash of this process, in time."""
 READ_SECONDS_MAX = 300.0
-"""How long a look at the outbox may take: the begin of a window of 100 M rows has to be found."""
+"""Time limit of a read of the outbox: the begin of a window of 100 M rows has to be found."""
 STANDBY_SECONDS = 0.5
 RETRY_SECONDS = 1.0
 TIDY_SECONDS = 60.0
 """How often partitions of the outbox are created ahead and dropped behind."""
 ACKNOWLEDGE_SECONDS_MAX = 5.0
-"""How long an acknowledgement may take before the relay says that it cannot do its work."""
+"""How long an acknowledgement may take before the relay reports that it is not ready."""
 GRACE_SECONDS = 5.0
-"""How long a stop waits for the batch in hand; the broker may be away."""
+"""How long a stop waits for the batch in hand; the broker may be unavailable."""
 
 CONNECTION_SETTINGS = {
     "timezone": "UTC",
     "jit": "off",  # the poll is a query of well under a millisecond
-    "plan_cache_mode": "force_generic_plan",  # planning anew would take longer than the poll
+    "plan_cache_mode": "force_generic_plan",  # planning again would take longer than the poll
     "synchronous_commit": "off",  # a lost checkpoint only means to publish again
 }
 
@@ -59,7 +59,7 @@ class Relay:
 
     `notified` is set by a notification; `stopping` asks for an end after the batch in hand.
     `fence` is called when another relay may be active: it has to end the process at once,
-    because the Kafka client would go on to retry what it holds.
+    because the Kafka client would continue to retry what it holds.
     """
 
     def __init__(
@@ -87,13 +87,13 @@ class Relay:
         """Stand by, take the lease, publish until asked to stop.
 
         Raises:
-            ForeignCheckpoint: an operator has to look.
+            ForeignCheckpoint: an operator has to decide.
         """
         while not self._stopping.is_set():
             try:
                 await self._connect_and_publish()
             except* postgres.UNAVAILABLE as group:
-                log.warning("database is away, trying again: %s", group.exceptions[0])
+                log.warning("database is unavailable, retrying: %s", group.exceptions[0])
                 await wait(self._stopping, RETRY_SECONDS)
 
     async def _connect_and_publish(self) -> None:
@@ -124,7 +124,7 @@ class Relay:
         try:
             yield connection
         finally:
-            connection.terminate()  # a polite end would wait for a server that may be away
+            connection.terminate()  # a polite end would wait for a server that may be unavailable
 
     async def _take_lease(self, writer: asyncpg.Connection) -> tuple[Lease, RelayCheckpoint] | None:
         """The lease as soon as it is free; None when a stop was asked for first."""
@@ -166,9 +166,9 @@ class Relay:
 
     @property
     def obstacle(self) -> str | None:
-        """What keeps this relay from doing its work, None when nothing does."""
+        """Why this relay is not ready; None when it is."""
         if not self.connected:
-            return "the database is away"
+            return "the database is unavailable"
         return self._active.obstacle if self._active else None
 
 
@@ -212,7 +212,7 @@ class ActiveRelay:
             failpoints.hit(Failpoint.CHECKPOINT_STORED)
 
     async def publish_until(self, stopping: asyncio.Event) -> None:
-        """Publish what becomes visible; at the end look once more for what was just committed."""
+        """Publish what becomes visible; at the end poll once more for what was just committed."""
         while not stopping.is_set():
             self._notified.clear()
             if not await self._publish_new():
@@ -220,7 +220,7 @@ class ActiveRelay:
         await self._publish_new()
 
     async def _publish_new(self) -> bool:
-        """One look at the outbox; False when there was nothing new."""
+        """One poll of the outbox; False when there was nothing new."""
         if self._progress.target is not None:
             await self._publish_window()
             return True
@@ -268,14 +268,14 @@ class ActiveRelay:
                 break
             except KafkaError as error:
                 self._refusal = repr(error)
-                log.warning("broker did not take %d records, trying again: %r", len(rows), error)
+                log.warning("broker did not take %d records, retrying: %r", len(rows), error)
                 await asyncio.sleep(RETRY_SECONDS)
         self._refusal = self._sending_since = None
         failpoints.hit(Failpoint.RECORDS_ACKNOWLEDGED)
 
     @property
     def obstacle(self) -> str | None:
-        """What keeps records from being acknowledged, None when nothing does."""
+        """Why records are not acknowledged; None when they are."""
         if self._refusal is not None:
             return f"the broker does not take records: {self._refusal}"
         if self._sending_since is not None:

@@ -17,7 +17,7 @@ from shared.web.health import health_server
 
 EXIT_FENCED = 75
 NEW_OBJECTS_MAX = 50_000
-"""Between two looks of the garbage collector: rows make many objects, and none that refers to
+"""Between two runs of the garbage collector: rows make many objects, and none that refers to
 itself. With Python's own 700 it takes a seventh of the relay's time."""
 
 log = logging.getLogger(__name__)

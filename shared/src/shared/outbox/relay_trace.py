@@ -46,7 +46,7 @@ class BatchTrace:
         self.batches: Sequence[RecordBatch] = ()
 
     def records(self) -> Iterator[OutgoingRecord]:
-        """The rows as they go out; a sampled one says that its `send` span is the parent."""
+        """The rows as they go out; a sampled one names its `send` span as the parent."""
         for row in self._rows:
             sampled = self._sampled.get(row.position)
             yield sampled.record if sampled else row.record

@@ -1,8 +1,8 @@
-"""The topics of a service, published anew from its event store, after they were lost.
+"""The topics of a service, published again from its event store, after they were lost.
 
 Every public event goes into the outbox once more: the same record, in the same order within each
-stream. Who has read it before knows its version and drops it; who has not reads each stream from
-its beginning.
+stream. A consumer that has read it before knows its version and drops it; any other reads each
+stream from its beginning.
 
 The rows keep the time of their event, which is the record's timestamp, so those of past hours lie
 in the partition `outbox_rest`. A partition for each past hour would mean thousands of them, for
@@ -30,7 +30,7 @@ CONNECTION_SETTINGS = {
     "lock_timeout": f"{LOCK_SECONDS_MAX}s",
 }
 
-# Who appends waits, so the events of this moment are complete.
+# Writers wait, so the events of this moment are complete.
 LOCK = "LOCK TABLE streams IN SHARE ROW EXCLUSIVE MODE"
 
 SNAPSHOT = "SELECT pg_current_snapshot()::text"
@@ -57,7 +57,7 @@ class RelayIsActive(Exception):
 
 
 async def replay(connection: asyncpg.Connection, history: History, progress: ProgressLine) -> int:
-    """Put all public events into the outbox once more, in one transaction; give their number.
+    """Put all public events into the outbox once more, in one transaction; return their number.
 
     The next relay publishes them. `history` is on the same connection.
 
@@ -107,7 +107,7 @@ async def run(dsn: str, stores: Stores) -> None:
     """The command `replay`.
 
     Raises:
-        SystemExit: one line that says why nothing was done.
+        SystemExit: one line, the reason why nothing was done.
     """
     connection = await asyncpg.connect(
         dsn, timeout=postgres.CONNECT_TIMEOUT_SECONDS, server_settings=CONNECTION_SETTINGS

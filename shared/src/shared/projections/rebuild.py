@@ -1,8 +1,8 @@
-"""Read models made anew from event 0, compared with the live ones, and put in their place.
+"""Read models made again from event 0, compared with the live ones, and put in their place.
 
-The new tables are temporary ones of the same names: a projection finds them first, nobody else sees
-them, and they go with the connection, whatever happens to it. What is put in place is the
-difference, in one transaction, into the table that is there: readers never wait, and rights,
+The new tables are temporary ones of the same names: a projection finds them first, no other
+connection sees them, and they go with the connection, whatever happens to it. What is put in place
+is the difference, in one transaction, into the table that is there: readers never wait, and rights,
 indexes and the prepared statements of other connections stay as they are.
 """
 
@@ -47,14 +47,14 @@ LOCK = "LOCK TABLE {tables} IN SHARE ROW EXCLUSIVE MODE"
 
 DELETE_WRONG = """
     DELETE FROM public.{table} AS live
-    WHERE NOT EXISTS (SELECT FROM pg_temp.{table} AS anew WHERE anew::text = live::text)
+    WHERE NOT EXISTS (SELECT FROM pg_temp.{table} AS rebuilt WHERE rebuilt::text = live::text)
 """
 
 INSERT_RIGHT = """
     INSERT INTO public.{table}
-    SELECT anew.*
-    FROM pg_temp.{table} AS anew
-    WHERE NOT EXISTS (SELECT FROM public.{table} AS live WHERE live::text = anew::text)
+    SELECT rebuilt.*
+    FROM pg_temp.{table} AS rebuilt
+    WHERE NOT EXISTS (SELECT FROM public.{table} AS live WHERE live::text = rebuilt::text)
 """
 
 
@@ -72,11 +72,11 @@ class Comparison:
 
     table: str
     live: Content
-    anew: Content
+    rebuilt: Content
 
     @property
     def is_equal(self) -> bool:
-        return self.live == self.anew
+        return self.live == self.rebuilt
 
 
 class Rebuild:
@@ -117,12 +117,12 @@ class Rebuild:
         self.progress.add(len(page))
 
     async def compare(self) -> list[Comparison]:
-        """Each table beside the live one, as they are now."""
+        """Each table compared with the live one, as they are now."""
         return [
             Comparison(
                 table=model.table,
                 live=await self._content(f"public.{model.table}"),
-                anew=await self._content(f"pg_temp.{model.table}"),
+                rebuilt=await self._content(f"pg_temp.{model.table}"),
             )
             for model in self._models
         ]
@@ -133,7 +133,7 @@ class Rebuild:
         return Content(**row)
 
     async def put_in_place(self) -> list[Comparison]:
-        """Let the live tables have exactly the new rows; give the comparison of before.
+        """Replace the rows of the live tables by the new ones; return the comparison of before.
 
         Meanwhile the worker waits. Its tables may be ahead of what was taken here, but not of the
         snapshot that begins after the lock, and all of that is taken. What comes later finds the
@@ -163,7 +163,7 @@ class Rebuild:
 async def open_rebuild(
     dsn: str, stores: Stores, models: Sequence[ReadModel]
 ) -> AsyncIterator[Rebuild]:
-    """Empty tables beside the live ones, gone in the end. `dsn` is the owner's.
+    """Empty tables next to the live ones, dropped at exit. `dsn` is the owner's.
 
     Raises:
         asyncpg.InsufficientPrivilegeError: the role may not make temporary tables.
@@ -193,7 +193,7 @@ async def check(rebuild: Rebuild) -> list[Comparison]:
 
 
 async def replace(rebuild: Rebuild) -> list[Comparison]:
-    """Put all events in place; give the comparison of before."""
+    """Put all events in place; return the comparison of before."""
     await rebuild.catch_up()
     await rebuild.catch_up()  # with what came in that time: the less is left, the less waits
     return await rebuild.put_in_place()
@@ -201,7 +201,7 @@ async def replace(rebuild: Rebuild) -> list[Comparison]:
 
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declare `rebuild`, for `run`."""
-    text = "make the read models anew from the events, and repair what is different"
+    text = "make the read models again from the events, and repair what differs"
     parser = commands.add_parser("rebuild", help=text, description=text)
     parser.add_argument(
         "--check", action="store_true", help="only compare; ends with 1 if not equal"
@@ -209,10 +209,10 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 
 
 async def run(dsn: str, stores: Stores, models: Sequence[ReadModel], *, only_check: bool) -> None:
-    """The command `rebuild`: tells what it found, and ends with 1 when a check finds a difference.
+    """The command `rebuild`: prints what it found, and ends with 1 when a check finds a difference.
 
     Raises:
-        SystemExit: a difference, or one line that says why nothing was done.
+        SystemExit: a difference, or one line, the reason why nothing was done.
     """
     try:
         async with open_rebuild(dsn, stores, models) as rebuild:
@@ -231,11 +231,11 @@ async def run(dsn: str, stores: Stores, models: Sequence[ReadModel], *, only_che
 
 def format_comparison(comparison: Comparison, only_check: bool) -> str:
     """A line for people."""
-    live, anew = comparison.live, comparison.anew
+    live, rebuilt = comparison.live, comparison.rebuilt
     if comparison.is_equal:
         return f"{comparison.table}: equal, {live.rows} rows, {live.hash}"
     verb = "differs" if only_check else "repaired"
     return (
         f"{comparison.table}: {verb}, {live.rows} rows {live.hash},"
-        f" from the events {anew.rows} rows {anew.hash}"
+        f" from the events {rebuilt.rows} rows {rebuilt.hash}"
     )

@@ -1,4 +1,4 @@
-"""Where Kafka is, and how a client shows who it is: one value for every library that connects."""
+"""The address of Kafka and a client's login: one value for every library that connects."""
 
 import functools
 import ssl
@@ -14,7 +14,7 @@ PROTOCOL = "SASL_SSL"
 class Login:
     """A name and a password, which is never sent (RFC 5802), over TLS.
 
-    `ca_file` has the certificates, in PEM, of those who vouch for the brokers; None: the system's.
+    `ca_file` has the certificates, in PEM, of the brokers' authorities; None: the system's.
     """
 
     username: str
@@ -25,7 +25,7 @@ class Login:
 @dataclass(frozen=True, slots=True)
 class Brokers:
     """`servers` is host:port,host:port. Without a login the connection is plain, as on a machine
-    where nobody else listens."""
+    without other users."""
 
     servers: str
     login: Login | None = None

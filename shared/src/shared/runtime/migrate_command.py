@@ -9,10 +9,11 @@ from shared.runtime.settings import Settings
 
 
 async def run(settings: Settings, *packages: str) -> None:
-    """Apply the packages' migrations as the owner, grant the service's role its rights, and tell.
+    """Apply the packages' migrations as the owner, print them, and grant the service's role its
+    rights.
 
     Raises:
-        SystemExit: one line that says what is wrong.
+        SystemExit: one line, the reason.
     """
     try:
         applied = await postgres.migrate(

@@ -31,7 +31,7 @@ UNAVAILABLE = (
     asyncpg.InsufficientResourcesError,
     asyncpg.OperatorInterventionError,  # it is shutting down, or recovering
 )
-"""Errors that say nothing about the statement: the server cannot be asked now."""
+"""Errors of the connection, not of the statement: the server cannot be asked now."""
 
 MIGRATION_LOCK = 0x686F6D65
 """Key of the advisory lock that lets one migrator work at a time."""
@@ -57,11 +57,11 @@ APPLY = "INSERT INTO migrations (name, sha256) VALUES ($1, $2)"
 
 
 class ChangedMigration(Exception):
-    """A migration's file is not what was applied; the message says which."""
+    """A migration's file is not what was applied; the message names it."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"{name} was changed after it was applied here: put it back, or start anew without"
+            f"{name} was changed after it was applied here: put it back, or start again without"
             " the old data (`make clean`)"
         )
 
@@ -80,7 +80,7 @@ class Migration:
 
 @asynccontextmanager
 async def open_pool(dsn: str, *, name: str, connections_max: int) -> AsyncIterator[asyncpg.Pool]:
-    """A pool of connections that PostgreSQL shows under `name`; closed in the end."""
+    """A pool of connections that PostgreSQL shows under `name`; closed at exit."""
     async with asyncpg.create_pool(
         dsn,
         min_size=1,
@@ -102,7 +102,7 @@ async def keep_session(connection: Connection) -> None:
     """What has to be done to a connection that goes back to its pool: nothing.
 
     By itself asyncpg would ask the server, after each use, to forget the session's settings, locks
-    and cursors: one more round trip, a quarter of the throughput. Nobody here leaves any. It still
+    and cursors: one more round trip, a quarter of the throughput. No code here leaves any. It still
     rolls back what was left open.
     """
 
@@ -110,7 +110,7 @@ async def keep_session(connection: Connection) -> None:
 async def attempt(
     connection: Connection, seconds_max: float, statement: str, *values: object
 ) -> None:
-    """Do what can be done now and may as well be done later; others come first.
+    """Execute what can also be done later, without making others wait.
 
     Raises:
         UNAVAILABLE: the server cannot be asked.
@@ -177,7 +177,7 @@ async def find_missing(
     """Those that the database does not have yet.
 
     Raises:
-        ChangedMigration: one that it has is another now, or it cannot tell.
+        ChangedMigration: an applied one has another content now, or its hash is not stored.
     """
     await connection.execute(CREATE_MIGRATIONS)
     if not await connection.fetchval(HASHES_ARE_KEPT):

@@ -24,10 +24,10 @@ NOISY = (
     "aiokafka.consumer.group_coordinator",
     "aiokafka.cluster",
 )
-"""These log a line per retry while a broker is away; one a minute tells as much."""
+"""These log a line per retry while a broker is unavailable; one a minute is enough."""
 
 TALKATIVE = ("faust", "mode", "aiokafka")
-"""These tell of each step of a start that goes well."""
+"""These log each step of a start."""
 
 
 def configure_logging() -> None:

@@ -7,7 +7,7 @@ CLEAR_LINE = "\r\x1b[K"
 
 
 def tell_in_place(text: str) -> None:
-    """A line that the next one replaces; where nobody watches, nothing is written."""
+    """A line that the next one replaces; only a terminal gets any."""
     if sys.stdout.isatty():
         sys.stdout.write(f"{CLEAR_LINE}{text}")
         sys.stdout.flush()

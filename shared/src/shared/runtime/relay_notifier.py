@@ -1,7 +1,7 @@
 """A hint to the relay that something was committed: one UDP datagram, at most one a millisecond.
 
 Never a NOTIFY inside the writing transaction, which would cost most of the write throughput.
-Nothing depends on the hint: the relay also looks by itself, at most IDLE_SECONDS_MAX later.
+Nothing depends on the hint: the relay also polls by itself, at most IDLE_SECONDS_MAX later.
 """
 
 import asyncio
@@ -15,8 +15,8 @@ RESOLVED_SECONDS = 5.0
 class RelayNotifier:
     """Notifies the relay at `address` ("host:port"); None notifies no relay.
 
-    A host that is a name is resolved anew after RESOLVED_SECONDS, because a relay may move. All its
-    addresses hear it: of several relays only one publishes, and nobody here knows which.
+    A host that is a name is resolved again after RESOLVED_SECONDS, because a relay may move. All
+    its addresses receive it: of several relays only one publishes, and a writer cannot know which.
     """
 
     def __init__(self, address: str | None) -> None:
