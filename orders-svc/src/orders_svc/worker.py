@@ -57,7 +57,7 @@ def create_consumer(resources: Resources, write_dead_letter: DeadLetterWriter) -
     return Consumer(NAME, resources.pool, reactions, write_dead_letter, resources.relay_notifier)
 
 
-async def reject_overdue_for_ever(resources: Resources, timeout: timedelta) -> None:
+async def reject_overdue_periodically(resources: Resources, timeout: timedelta) -> None:
     """Reject what has waited longer than `timeout` for its credit, every OVERDUE_PERIOD_SECONDS.
 
     A reservation that comes later is released when users-svc reads the rejection. A worker that has

@@ -14,6 +14,7 @@ from orders_svc.settings import OrdersSettings
 from shared.inbox.consumer import Consumer
 from shared.runtime import telemetry
 from shared.runtime.settings import Settings
+from shared.service import command_line
 from shared.web.idempotency import KEPT
 
 FORGOTTEN_SECONDS_MAX = 10
@@ -44,6 +45,6 @@ async def test_the_worker_forgets_old_answers_in_the_background(
     monkeypatch.setattr(shared.inbox.worker, "run_worker", run_background)
     monkeypatch.setattr(telemetry, "configured", lambda name, endpoint: nullcontext())
 
-    await __main__.run_worker(OrdersSettings(database_url=database))
+    await command_line.run_worker(__main__.SERVICE, OrdersSettings(database_url=database))
 
     assert await resources.pool.fetchval(COUNT) == 0

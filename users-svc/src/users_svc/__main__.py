@@ -1,14 +1,8 @@
 """python -m users_svc api | relay | worker | migrate | parked | rebuild | replay"""
 
-import argparse
-from argparse import Namespace
-
-from shared.inbox import parked_command
-from shared.messaging import kafka
-from shared.outbox import relay_process, replay
-from shared.projections import rebuild
-from shared.runtime import migrate_command, processes, telemetry
-from shared.web import idempotency
+from shared.runtime import processes, telemetry
+from shared.service import command_line
+from shared.service.command_line import Service
 from users_svc import worker
 from users_svc.bootstrap import open_resources
 from users_svc.read_models import READ_MODELS
@@ -16,7 +10,7 @@ from users_svc.settings import UsersSettings
 
 
 async def run_api() -> None:
-    # What only an api needs costs memory: only apis pay.
+    # Imported here, because they take memory that only the api needs.
     from shared.web import api_process
     from users_svc import api
     from users_svc.api_settings import UsersApiSettings
@@ -30,72 +24,16 @@ async def run_api() -> None:
             await api_process.serve_api(app, settings)
 
 
-async def run_relay(settings: UsersSettings) -> None:
-    await relay_process.run_relay("users-relay", settings)
-
-
-async def run_worker(settings: UsersSettings) -> None:
-    from shared.inbox.worker import (
-        run_worker as run_consumer,  # Faust costs memory: only workers pay
-    )
-
-    with telemetry.configured(worker.NAME, settings.otel_exporter_otlp_endpoint):
-        async with open_resources(settings, worker.NAME) as resources:
-            write_dead_letter = kafka.create_single_writer(settings.brokers, worker.NAME)
-            await run_consumer(
-                worker.create_consumer(resources, write_dead_letter),
-                settings,
-                idempotency.forget_periodically(resources.pool),
-            )
-
-
-async def migrate(settings: UsersSettings) -> None:
-    await migrate_command.run(settings, "shared", "users_svc")
-
-
-async def run_parked(settings: UsersSettings, arguments: Namespace) -> None:
-    with telemetry.configured(worker.NAME, settings.otel_exporter_otlp_endpoint):
-        async with open_resources(settings, f"{worker.NAME}-parked") as resources:
-            write_dead_letter = kafka.create_single_writer(settings.brokers, worker.NAME)
-            consumer = worker.create_consumer(resources, write_dead_letter)
-            await parked_command.run(arguments, consumer, resources.pool)
-
-
-async def run_rebuild(settings: UsersSettings, arguments: Namespace) -> None:
-    async with open_resources(settings, "users-rebuild") as resources:
-        await rebuild.run(
-            settings.database_dsn,
-            [resources.users],
-            READ_MODELS,
-            only_check=arguments.check,
-        )
-
-
-async def run_replay(settings: UsersSettings, arguments: Namespace) -> None:
-    async with open_resources(settings, "users-replay") as resources:
-        await replay.run(settings.database_dsn, [resources.users])
-
-
-RUNS = {"relay": run_relay, "worker": run_worker, "migrate": migrate}
-TOOLS = {"parked": run_parked, "rebuild": run_rebuild, "replay": run_replay}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="users_svc", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name in ("api", *RUNS):
-        commands.add_parser(name)
-    for tool in (parked_command, rebuild, replay):
-        tool.add_to(commands)
-    arguments = parser.parse_args()
-    if arguments.command == "api":
-        return processes.run(run_api())
-    settings = processes.read_settings(UsersSettings)
-    if arguments.command in RUNS:
-        processes.run(RUNS[arguments.command](settings))
-    else:
-        processes.run(TOOLS[arguments.command](settings, arguments))
-
+SERVICE = Service(
+    name="users",
+    package="users_svc",
+    settings=UsersSettings,
+    open_resources=open_resources,
+    stores=lambda resources: [resources.users],
+    read_models=READ_MODELS,
+    create_consumer=worker.create_consumer,
+    run_api=run_api,
+)
 
 if __name__ == "__main__":
-    main()
+    command_line.main(SERVICE)

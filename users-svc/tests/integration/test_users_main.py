@@ -11,6 +11,7 @@ import shared.inbox.worker
 from shared.inbox.consumer import Consumer
 from shared.runtime import telemetry
 from shared.runtime.settings import Settings
+from shared.service import command_line
 from shared.web.idempotency import KEPT
 from users_svc import __main__
 from users_svc.bootstrap import Resources
@@ -44,6 +45,6 @@ async def test_the_worker_forgets_old_answers_in_the_background(
     monkeypatch.setattr(shared.inbox.worker, "run_worker", run_background)
     monkeypatch.setattr(telemetry, "configured", lambda name, endpoint: nullcontext())
 
-    await __main__.run_worker(UsersSettings(database_url=database))
+    await command_line.run_worker(__main__.SERVICE, UsersSettings(database_url=database))
 
     assert await resources.pool.fetchval(COUNT) == 0

@@ -1,0 +1,130 @@
+"""python -m SERVICE api | relay | worker | migrate | parked | rebuild | replay"""
+
+import argparse
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+import asyncpg
+
+from shared.eventsourcing.history import Stores
+from shared.inbox import parked_command
+from shared.inbox.consumer import Consumer, DeadLetterWriter
+from shared.messaging import kafka
+from shared.outbox import relay_process, replay
+from shared.projections import rebuild
+from shared.projections.read_models import ReadModel
+from shared.runtime import migrate_command, processes, telemetry
+from shared.runtime.settings import Settings
+from shared.web import idempotency
+
+Run = Coroutine[object, object, None]
+
+
+class WithPool(Protocol):
+    @property
+    def pool(self) -> asyncpg.Pool: ...
+
+
+S = TypeVar("S", bound=Settings)
+R = TypeVar("R", bound=WithPool)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service(Generic[S, R]):
+    """What differs from service to service.
+
+    `name` is the first word of its processes, such as `users` of users-api; `package` has its
+    migrations. `open_resources` takes the settings and the name of the process. `background`
+    returns the endless tasks of the worker besides its consumer. `run_api` reads settings of its
+    own: the api can need secrets that no other process gets.
+    """
+
+    name: str
+    package: str
+    settings: type[S]
+    open_resources: Callable[[S, str], AbstractAsyncContextManager[R]]
+    stores: Callable[[R], Stores]
+    read_models: Sequence[ReadModel]
+    create_consumer: Callable[[R, DeadLetterWriter], Consumer]
+    run_api: Callable[[], Run]
+    background: Callable[[R, S], Sequence[Run]] = lambda _resources, _settings: ()
+
+    @property
+    def worker_name(self) -> str:
+        return f"{self.name}-worker"
+
+
+def main(service: Service[S, R]) -> None:
+    """Run what the command line names, to its end."""
+    parser = argparse.ArgumentParser(
+        prog=f"python -m {service.package}", description=f"The processes of {service.name}-svc."
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands.add_parser("api", help="serve HTTP")
+    commands.add_parser("relay", help="publish the outbox to Kafka")
+    commands.add_parser("worker", help="consume the topics that the service reads")
+    commands.add_parser("migrate", help="create and change the tables, as the database's owner")
+    for tool in (parked_command, rebuild, replay):
+        tool.add_to(commands)
+    processes.run(command_of(service, parser.parse_args()))
+
+
+def command_of(service: Service[S, R], arguments: argparse.Namespace) -> Run:
+    if arguments.command == "api":
+        return service.run_api()
+    settings = processes.read_settings(service.settings)
+    match arguments.command:
+        case "relay":
+            return relay_process.run_relay(f"{service.name}-relay", settings)
+        case "worker":
+            return run_worker(service, settings)
+        case "migrate":
+            return migrate_command.run(settings, "shared", service.package)
+        case "parked":
+            return run_parked(service, settings, arguments)
+        case "rebuild":
+            return run_rebuild(service, settings, only_check=arguments.check)
+        case "replay":
+            return run_replay(service, settings)
+    raise AssertionError(f"the parser knows no {arguments.command}")
+
+
+async def run_worker(service: Service[S, R], settings: S) -> None:
+    # Imported here, because Faust takes memory that only workers need.
+    from shared.inbox.worker import run_worker as run_consumer
+
+    name = service.worker_name
+    with telemetry.configured(name, settings.otel_exporter_otlp_endpoint):
+        async with service.open_resources(settings, name) as resources:
+            await run_consumer(
+                service.create_consumer(resources, kafka.single_writer(settings.brokers, name)),
+                settings,
+                *service.background(resources, settings),
+                idempotency.forget_periodically(resources.pool),
+            )
+
+
+async def run_parked(service: Service[S, R], settings: S, arguments: argparse.Namespace) -> None:
+    name = service.worker_name
+    with telemetry.configured(name, settings.otel_exporter_otlp_endpoint):
+        async with service.open_resources(settings, f"{name}-parked") as resources:
+            write_dead_letter = kafka.single_writer(settings.brokers, name)
+            consumer = service.create_consumer(resources, write_dead_letter)
+            await parked_command.run(arguments, consumer, resources.pool)
+
+
+async def run_rebuild(service: Service[S, R], settings: S, *, only_check: bool) -> None:
+    async with service.open_resources(settings, f"{service.name}-rebuild") as resources:
+        await rebuild.run(
+            settings.database_dsn,
+            service.stores(resources),
+            service.read_models,
+            only_check=only_check,
+        )
+
+
+async def run_replay(service: Service[S, R], settings: S) -> None:
+    async with service.open_resources(settings, f"{service.name}-replay") as resources:
+        await replay.run(settings.database_dsn, service.stores(resources))
