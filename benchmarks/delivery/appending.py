@@ -28,11 +28,7 @@ from shared.runtime.identifiers import new_id
 from shared.runtime.progress import tell_in_place
 from shared.runtime.relay_notifier import RelayNotifier
 
-TASKS = (1, 8, 32)
 PEER_THREADS = 8
-
-CLIENTS = (8, 32)
-"""The size of the pool of one api, and more than the processors can serve at a time."""
 PLAIN = "INSERT into a plain table"
 EVENT = "append"
 REPEATABLE = "append with an idempotency key"
@@ -77,20 +73,21 @@ async def measure(context: StackContext, size: Size) -> list[Series]:
         await connection.execute(CREATE_PLAIN)
         for number in range(1, size.rounds + 1):
             tell_in_place(f"append: round {number} of {size.rounds}")
-            await measure_round(dsn, connection, size.append_seconds, samples)
-    return as_series(samples)
+            await measure_round(dsn, connection, size, samples)
+    return as_series(samples, size)
 
 
 async def measure_round(
-    dsn: str, connection: asyncpg.Connection, seconds: int, samples: Samples
+    dsn: str, connection: asyncpg.Connection, size: Size, samples: Samples
 ) -> None:
     """Each measurement begins after a checkpoint, so that none pays for the writes of another."""
-    for clients in CLIENTS:
+    seconds = size.append_seconds
+    for clients in size.append_clients:
         for name, script in SCRIPTS.items():
             await connection.execute("CHECKPOINT")
             outcome = await pgbench.run(dsn, script, seconds=seconds, clients=clients)
             samples[name_pgbench(name, clients)].append(outcome.per_second)
-    for tasks in TASKS:
+    for tasks in size.append_tasks:
         await connection.execute("CHECKPOINT")
         samples[name_bare(tasks)].append(await measure_bare(dsn, tasks, seconds))
         await connection.execute("CHECKPOINT")
@@ -202,16 +199,16 @@ def create_event() -> StoredEvent:
     )
 
 
-def as_series(samples: Samples) -> list[Series]:
+def as_series(samples: Samples, size: Size) -> list[Series]:
     found: list[Series] = []
-    for clients in CLIENTS:
+    for clients in size.append_clients:
         plain = series(samples, name_pgbench(PLAIN, clients), "1/s")
-        goal = "at least 0.5" if clients == CLIENTS[0] else ""
+        goal = "at least 0.5" if clients == size.append_clients[0] else ""
         found.append(plain)
         for name in (EVENT, REPEATABLE):
             ours = series(samples, name_pgbench(name, clients), "1/s", limit=plain, goal=goal)
             found.append(ours)
-    for tasks in TASKS:
+    for tasks in size.append_tasks:
         limit = series(samples, name_bare(tasks), "1/s")
         found += [limit, series(samples, name_stored(tasks), "1/s", limit=limit)]
     ours = series(samples, name_stored(PEER_THREADS), "1/s")

@@ -9,6 +9,10 @@ class Size:
 
     rounds: int
     append_seconds: int
+    append_clients: tuple[int, ...]
+    """The size of the pool of one api, and more than the processors can serve at a time."""
+    append_tasks: tuple[int, ...]
+    """Tasks that append at once; the number of the peer's threads, 8, is one of these."""
     drain_rows: int
     peer_rows: int
     """For relays that are too slow for `drain_rows`; only their rate is compared."""
@@ -38,6 +42,8 @@ class Size:
 FULL = Size(
     rounds=3,
     append_seconds=10,
+    append_clients=(8, 32),
+    append_tasks=(1, 8, 32),
     drain_rows=1_000_000,
     peer_rows=30_000,
     rates=(500, 2_000, 5_000),
@@ -59,6 +65,8 @@ FULL = Size(
 QUICK = Size(
     rounds=2,
     append_seconds=4,
+    append_clients=(8, 32),
+    append_tasks=(1, 8, 32),
     drain_rows=200_000,
     peer_rows=8_000,
     rates=(500, 2_000),
@@ -79,7 +87,9 @@ QUICK = Size(
 )
 TINY = Size(
     rounds=1,
-    append_seconds=3,
+    append_seconds=2,
+    append_clients=(8,),
+    append_tasks=(8,),
     drain_rows=4_500,
     peer_rows=200,
     rates=(100,),
