@@ -23,7 +23,7 @@ TEST_WORKERS ?= 3
 .PHONY: help setup fetch up compare down status logs token clean footprint demo load \
 	rebuild-check rebuild replay reprocess rescale reconcile export audit check-cells \
 	stress saga fuzz differential crashes bench bench-analytics \
-	contracts contracts-check contracts-release \
+	generate contracts contracts-check contracts-release \
 	test check fmt lint types imports unit integration e2e e2e-compose e2e-cluster
 
 help: ## list the verbs
@@ -131,6 +131,9 @@ types: setup ## mypy, strict
 
 imports: setup ## check the direction of imports
 	@$(VENV_PYTHON) -m scripts.check_imports
+
+generate: setup ## write the files of containers that follow from */service.toml
+	@$(VENV_PYTHON) -m containers.generate
 
 contracts: setup ## generate the schemas and the AsyncAPI document from the code
 	@$(VENV_PYTHON) -m contracts write

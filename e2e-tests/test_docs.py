@@ -44,8 +44,9 @@ RUN_BY_TESTS = {"demo", "up", "down", "status", "logs", "clean", "footprint", "h
     "fetch",
 }
 """Verbs that tests call: test_demo.py, test_load.py, test_two_answers.py and below."""
-RUN_BY_CI = {"test", "e2e", "e2e-compose", "e2e-cluster", "imports", "contracts-check"}
-"""Verbs that are parts of `make test`, or that `.github/workflows/ci.yml` calls."""
+RUN_BY_CI = {"generate", "test", "e2e", "e2e-compose", "e2e-cluster", "imports", "contracts-check"}
+"""Verbs that are parts of `make test`, or that `.github/workflows/ci.yml` calls; test_generate.py
+checks that `make generate` would change nothing."""
 RUN_SHORTLY = {"stress", "saga", "fuzz", "differential", "crashes", "bench", "bench-analytics"}
 """Campaigns of which test_stress.py, test_fuzz.py, test_random_histories.py and others run a few
 rounds."""

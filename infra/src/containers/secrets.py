@@ -20,7 +20,7 @@ from local_stack.postgres import (
     url,
 )
 from local_stack.run_folder import RunFolder, load_passwords, personal_data_key, write_atomically
-from shared.runtime.declarations import load_declarations
+from shared.runtime.declarations import Process, Service, load_declarations
 
 POSTGRES = "postgres:5432"
 APIS = {
@@ -31,6 +31,17 @@ APIS = {
 """Where callers inside find them."""
 BROKER_HOSTS = ("kafka", "kafka-2", "kafka-3", "localhost", "127.0.0.1")
 """Under these names brokers are called, from inside and from outside."""
+
+
+def store_url(database: str) -> str:
+    return f"{database}_store_url"
+
+
+FILES_OF_NEEDS = {
+    "personal-data-key": ("personal_data_key",),
+    "event-stores": tuple(map(store_url, READ_BY_RECONCILER)),
+}
+"""What a need adds to the folder of a process or tool; other needs add nothing secret."""
 
 READABLE = 0o444
 """The processes of other images read their folders as other users."""
@@ -57,6 +68,19 @@ def write(root: Path) -> None:
             write_atomically(root / process / name, text, mode=READABLE)
 
 
+def files_of(service: Service, process: Process) -> tuple[str, ...]:
+    """The files of a process without what it shows to Kafka, by their names."""
+    return (
+        *(("database_url",) if service.database else ()),
+        *(("jwks.json",) if process.public else ()),
+        *files_of_needs(process.needs),
+    )
+
+
+def files_of_needs(words: Iterable[str]) -> tuple[str, ...]:
+    return tuple(name for word in words for name in FILES_OF_NEEDS.get(word, ()))
+
+
 def folders(kept: RunFolder, passwords: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """The files of each process, by their names."""
 
@@ -67,32 +91,30 @@ def folders(kept: RunFolder, passwords: Mapping[str, str]) -> dict[str, dict[str
     broker = certificates.vouched(kept.path, "broker", BROKER_HOSTS).read_text()
     administrator = certificates.vouched(kept.path, "admin").read_text()
     issuer_key = issuer.private_key(kept)
-    public_keys = {"jwks.json": issuer.public_keys(kept).read_text()}
-    needed = {
-        "personal-data-key": {"personal_data_key": personal_data_key(kept)},
-        "event-stores": {
-            f"{name}_store_url": url(POSTGRES, passwords, RECONCILER, name)
+    services = load_declarations().services
+    texts = {
+        "jwks.json": issuer.public_keys(kept).read_text(),
+        "personal_data_key": personal_data_key(kept),
+        **{
+            store_url(name): url(POSTGRES, passwords, RECONCILER, name)
             for name in READ_BY_RECONCILER
         },
     }
-
-    def of_needs(words: Iterable[str]) -> dict[str, str]:
-        return {name: text for word in words for name, text in needed.get(word, {}).items()}
-
-    services = load_declarations().services
     folders: dict[str, dict[str, str]] = {
         SUPERUSER: {"password": passwords[SUPERUSER]},
         **{f"{name}-migrate": database(owner(name)) for name in DATABASES},
         **{
-            f"{service.name}-tool": database(owner(service.name)) | of_needs(service.tool.needs)
+            f"{service.name}-tool": {
+                **database(owner(service.name)),
+                **{name: texts[name] for name in files_of_needs(service.tool.needs)},
+            }
             for service in services
             if service.database
         },
         **{
             process.name: {
-                **(database(service.name) if service.database else {}),
-                **(public_keys if process.public else {}),
-                **of_needs(process.needs),
+                name: {**texts, **(database(service.name) if service.database else {})}[name]
+                for name in files_of(service, process)
             }
             for service in services
             for process in service.processes.values()
