@@ -12,8 +12,8 @@ SHARED = Path(__file__).parents[2] / "src/shared"
 CREATED = re.compile(r"^CREATE TABLE (\w+)", re.MULTILINE)
 LEFT_OUT = {".pyc", ".sql"}
 """Applied migrations never change, words of their comments included."""
-OF_THE_FIELD = {"batches"}
-"""Names of tables that are words of Kafka, too."""
+NAMED = r"(?:[\"'`]|\b(?:FROM|INTO|JOIN|ON|TABLE|UPDATE) )"
+"""What stands before a plain word that is a name there, and not a word of a sentence."""
 
 
 def names() -> set[str]:
@@ -43,16 +43,22 @@ def tables(folder: str, package: str) -> Iterator[str]:
         yield from CREATED.findall(script.read_text())
 
 
+def pattern() -> re.Pattern[str]:
+    longest_first = sorted(names(), key=len, reverse=True)
+    plain = "|".join(name for name in longest_first if name.isalpha())
+    other = "|".join(re.escape(name) for name in longest_first if not name.isalpha())
+    return re.compile(rf"(?<![\w-])(?:{other})(?![\w-])|{NAMED}(?:{plain})(?![\w-])")
+
+
 def names_in(folder: Path) -> list[str]:
-    """Each file and line with a name of a service, as a word of its own."""
-    longest_first = sorted(names() - OF_THE_FIELD, key=len, reverse=True)
-    word = re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, longest_first))})(?![\w-])")
+    """Each file and line with a name of a service."""
+    name = pattern()
     return [
-        f"{path.relative_to(folder)}:{number}: {found[0]}"
+        f"{path.relative_to(folder)}:{number}: {line.strip()}"
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path.suffix not in LEFT_OUT
         for number, line in enumerate(path.read_text().splitlines(), 1)
-        if (found := word.search(line))
+        if name.search(line)
     ]
 
 
@@ -61,10 +67,20 @@ def test_shared_names_nothing_that_belongs_to_a_service() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["users", "orders-worker", "items:read", "orders.v1", "user-moved", "cells"]
+    "line",
+    [
+        'SERVICE = "users"',
+        "the processes of `orders`",
+        "SELECT count(*) FROM cells",
+        "a reader such as orders-worker",
+        'require_scope("items:read")',
+        "the first record of orders.v1",
+        "import users_svc",
+        "the type user-moved",
+    ],
 )
-def test_a_planted_name_is_found(tmp_path: Path, name: str) -> None:
+def test_a_planted_name_is_found(tmp_path: Path, line: str) -> None:
     """The negative control."""
-    (tmp_path / "planted.py").write_text(f'NOTHING = ""\nNAME = "{name}"\n')
+    (tmp_path / "planted.py").write_text(f"a machine without other users\n{line}\n")
 
-    assert names_in(tmp_path) == [f"planted.py:2: {name}"]
+    assert names_in(tmp_path) == [f"planted.py:2: {line}"]
