@@ -50,7 +50,7 @@ def misread_by_spark(topic: Topic) -> Iterator[str]:
         if owner.get_version(name) != SCHEMA_VERSION:
             yield f"{where} {name}: knows version {SCHEMA_VERSION} only"
     given = [schema_of(topic.name, owner, name)["properties"] for name in wanted]
-    for field, type_ in topic.form.items():
+    for field, type_ in topic.schema.items():
         has_it = [fields[field] for fields in given if field in fields]
         if not has_it:
             yield f"{where}: `{field}`: no type has such a field"

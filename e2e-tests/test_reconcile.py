@@ -72,7 +72,7 @@ def test_a_tampered_row_is_found_by_the_verb_and_by_the_hourly_comparison(
         assert len(alarm) >= 1
         log = stack.logs()["analytics-reconciler"]
         logger = "analytics_spark.reconciliation.reconciler"
-        assert f"ERROR {logger} a cell is not what the event stores say" in log
+        assert f"ERROR {logger} a cell differs from the event stores" in log
     finally:
         tamper(stack, final_sample, -1)
 

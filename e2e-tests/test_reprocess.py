@@ -38,7 +38,7 @@ def test_hours_are_recomputed_and_rolled_back_while_orders_come(
     counted(4)
     first = life_of_job(stack)
     printed = stack.make_output("reprocess", "args=--switch")
-    assert "begins with the topics' first records" in printed
+    assert "starts at the first records of the topics" in printed
     assert f"{sample.hour:%Y-%m-%dT%H} " not in printed
     assert "is shown instead of" in printed
     buy(hometown, sample)

@@ -4,7 +4,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from analytics_spark.job.batch import Batch, Tally
+from analytics_spark.job.batch import CellBatch, Tally
 from analytics_spark.job.cells import DELTAS
 from analytics_spark.job.records import BAD
 from test_support.analytics.histories import HOUR
@@ -26,8 +26,8 @@ JACK: dict[str, object] = {
 }
 
 
-def one_batch(batch_id: int, *deltas: dict[str, object]) -> Batch:
-    return Batch(
+def one_batch(batch_id: int, *deltas: dict[str, object]) -> CellBatch:
+    return CellBatch(
         query_id=QUERY_ID,
         batch_id=batch_id,
         buckets=BUCKETS,

@@ -89,7 +89,7 @@ class RunningJob:
             frame = query.outcomes(self._spark, self._settings)
             write_dead_letter = partial(dead_letters.write_dead_letter, self._settings.brokers)
             write = wrap(
-                sink.sink_into(connection, checkpoint, buckets, write_dead_letter, generation)
+                sink.make_sink(connection, checkpoint, buckets, write_dead_letter, generation)
             )
             self._running = query.start(frame, write, self._settings)
             try:

@@ -120,7 +120,7 @@ class Kafka:
     async def publish(self, *events: Event) -> None:
         await publish(self.producer, events)
 
-    async def records_in(self, topic: str, partitions: int) -> int:
+    async def count_records(self, topic: str, partitions: int) -> int:
         places = [TopicPartition(topic, number) for number in range(partitions)]
         return sum((await self._consumer.end_offsets(places)).values())
 

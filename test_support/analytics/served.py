@@ -12,7 +12,7 @@ import pyarrow as pa
 from fastapi import FastAPI
 
 from analytics_spark.job import sink
-from analytics_spark.job.batch import Batch, Tally
+from analytics_spark.job.batch import CellBatch, Tally
 from analytics_spark.job.cells import DELTAS
 from analytics_spark.job.checkpoint import Offsets
 from analytics_spark.job.records import BAD
@@ -70,7 +70,7 @@ class Writer:
         began_at: int | None = None,
     ) -> None:
         counted = Tally(counted=len(deltas)) if tally is None else tally
-        batch = Batch(
+        batch = CellBatch(
             query_id=self.query_id,
             batch_id=self.batches,
             buckets=BUCKETS,

@@ -45,7 +45,7 @@ class SmallJob:
     def read(self, *events: Event) -> "SmallJob":
         """One batch with these records."""
         by_bucket: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
-        for row in packed(events, self._buckets):
+        for row in pack_events(events, self._buckets):
             if row["kind"] == Kind.CLOCK:
                 self._latest = max(self._latest, milliseconds(row["event_time"]))
             by_bucket[row["bucket"]].append(row)
@@ -72,14 +72,14 @@ class SmallJob:
         of_hour = {
             cell: amounts
             for cell, amounts in self.cells().items()
-            if cell[0] == milliseconds(hour) and buyer_in(cell) != NOBODY
+            if cell[0] == milliseconds(hour) and get_buyer(cell) != NOBODY
         }
-        return len({buyer_in(cell) for cell in of_hour}), *summed(of_hour.values())
+        return len({get_buyer(cell) for cell in of_hour}), *sum_amounts(of_hour.values())
 
     def everything(self, hour: datetime) -> Amounts:
         """Purchases, quantity and cents of an hour, local or not."""
         cells = self.cells().items()
-        return summed([amounts for cell, amounts in cells if cell[0] == milliseconds(hour)])
+        return sum_amounts([amounts for cell, amounts in cells if cell[0] == milliseconds(hour)])
 
     def chunks(self) -> list[int]:
         """How many chunks of orders each bucket keeps."""
@@ -102,25 +102,25 @@ class SmallJob:
             self._watermark = watermark
 
 
-def buyer_in(cell: Cell) -> object:
+def get_buyer(cell: Cell) -> object:
     return cell[KEY.index("user_id")]
 
 
-def summed(rows: Collection[Amounts]) -> tuple[int, int, int]:
+def sum_amounts(rows: Collection[Amounts]) -> tuple[int, int, int]:
     purchases, quantity, cents = (sum(row[index] for row in rows) for index in range(len(VALUES)))
     return purchases, quantity, cents
 
 
-def packed(events: Sequence[Event], buckets: int) -> Iterable[dict[str, Any]]:
+def pack_events(events: Sequence[Event], buckets: int) -> Iterable[dict[str, Any]]:
     """The rows of the pack stage, one task for each topic."""
     for topic in TOPICS.values():
         of_topic = [event for event in events if event.topic == topic.name]
-        batch = records(of_topic, buckets)
+        batch = to_record_batch(of_topic, buckets)
         for packed_batch in pack(iter([batch]), topic=topic, buckets=buckets):
             yield from packed_batch.to_pylist()
 
 
-def records(events: Sequence[Event], buckets: int) -> pa.RecordBatch:
+def to_record_batch(events: Sequence[Event], buckets: int) -> pa.RecordBatch:
     """What the job's sources select of Kafka's records."""
     columns = {
         "bucket": pa.array([sum(event.key.encode()) % buckets for event in events], pa.int32()),

@@ -93,8 +93,8 @@ def count_all(spark: SparkSession, settings: JobSettings) -> None:
     checkpoint = Checkpoint(settings.checkpoint_dir)
     with writer.open_writer(dsn, checkpoint, buckets) as connection:
         write_dead_letter = partial(dead_letters.write_dead_letter, settings.brokers)
-        write = sink.sink_into(connection, checkpoint, buckets, write_dead_letter)
-        running = query.start(query.outcomes(spark, settings), write, settings, to_the_end=True)
+        write = sink.make_sink(connection, checkpoint, buckets, write_dead_letter)
+        running = query.start(query.outcomes(spark, settings), write, settings, available_now=True)
         try:
             if not running.awaitTermination(READ_SECONDS_MAX):
                 raise TimeoutError(f"the history was not read within {READ_SECONDS_MAX} s")

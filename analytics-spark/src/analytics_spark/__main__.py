@@ -27,13 +27,13 @@ async def run_api(arguments: argparse.Namespace) -> None:
     with telemetry.configured("analytics-api", settings.otel_exporter_otlp_endpoint):
         async with open_resources(settings) as resources:
             app = api.create_app(
-                resources, api_process.authenticator_of(settings), page_of(settings)
+                resources, api_process.authenticator_of(settings), make_page_routes(settings)
             )
             await api_process.serve_api(app, settings, at_stop=resources.feed.close)
 
 
-def page_of(settings: ApiSettings) -> Sequence[BaseRoute]:
-    """The page, where the settings let it be shown."""
+def make_page_routes(settings: ApiSettings) -> Sequence[BaseRoute]:
+    """The routes of the page; none unless the settings enable it."""
     from analytics_spark.serving import page
 
     if not settings.has_page:
@@ -70,14 +70,14 @@ async def run_reconcile(arguments: argparse.Namespace) -> None:
 
     settings = processes.read_settings(ReconcileSettings)
     hours = settings.reconcile_hours_max if arguments.hours is None else arguments.hours
-    wanted = settings.model_copy(update={"reconcile_hours_max": hours})
+    chosen = settings.model_copy(update={"reconcile_hours_max": hours})
     try:
-        result = await asyncio.to_thread(reconciler.compare, wanted)
+        result = await asyncio.to_thread(reconciler.compare, chosen)
     except (NotComparable, psycopg.Error) as error:
         sys.exit(f"hometown: nothing was compared: {str(error).splitlines()[0]}")
     for difference in result.differences:
         sys.stdout.write(f"{difference}\n")
-    sys.stdout.write(f"{reconciler.summary(result)}\n")
+    sys.stdout.write(f"{reconciler.summarize(result)}\n")
     sys.exit(1 if result.differences else 0)
 
 
@@ -113,7 +113,7 @@ async def run_reprocess(arguments: argparse.Namespace) -> None:
     settings = processes.read_settings(JobSettings)
     failures = (*job.FAILURES, reprocess.NothingDone)
     with telemetry.configured("analytics-reprocess", settings.otel_exporter_otlp_endpoint):
-        await to_the_end(lambda stop: reprocess.run(settings, arguments, stop), failures)
+        await run_in_thread(lambda stop: reprocess.run(settings, arguments, stop), failures)
 
 
 async def run_rescale(arguments: argparse.Namespace) -> None:
@@ -122,14 +122,14 @@ async def run_rescale(arguments: argparse.Namespace) -> None:
 
     settings = processes.read_settings(JobSettings)
     failures = (*job.FAILURES, rescale.NotRescaled)
-    await to_the_end(lambda stop: rescale.run(settings, arguments.partitions, stop), failures)
+    await run_in_thread(lambda stop: rescale.run(settings, arguments.partitions, stop), failures)
 
 
-async def to_the_end(
+async def run_in_thread(
     work: Callable[[threading.Event], None], failures: tuple[type[Exception], ...]
 ) -> None:
-    """Run what waits for Spark, in a thread: a signal sets its event, a failure is one line."""
-    from analytics_spark.job.job import cause_of
+    """Run blocking work in a thread. A signal sets its event; an expected failure is one line."""
+    from analytics_spark.job.job import get_cause
 
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     stop = threading.Event()
@@ -138,7 +138,7 @@ async def to_the_end(
     try:
         await asyncio.to_thread(work, stop)
     except failures as error:
-        sys.exit(f"hometown: {cause_of(error)}")
+        sys.exit(f"hometown: {get_cause(error)}")
 
 
 PROCESSES = {
@@ -149,7 +149,7 @@ PROCESSES = {
 }
 
 
-def parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
     root = argparse.ArgumentParser(prog="analytics_spark", description=__doc__)
     verbs = root.add_subparsers(required=True, metavar="process")
     for name, run in PROCESSES.items():
@@ -163,9 +163,9 @@ def parser() -> argparse.ArgumentParser:
 
 
 def keep_spark_quiet() -> None:
-    """Give Spark, which is yet to start, another standard error than this process.
+    """Redirect the standard error that Spark will inherit to /dev/null.
 
-    It and its workers tell of each batch there, over the line that tells people how far it is.
+    Spark and its workers log each batch there, which would overwrite the progress line.
     """
     own = os.dup(sys.stderr.fileno())
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
@@ -173,7 +173,7 @@ def keep_spark_quiet() -> None:
 
 
 def main() -> None:
-    arguments = parser().parse_args()
+    arguments = make_parser().parse_args()
     if arguments.run in (run_archive, run_reprocess, run_rescale):
         keep_spark_quiet()
     processes.run(arguments.run(arguments))

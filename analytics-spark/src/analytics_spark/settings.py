@@ -1,4 +1,4 @@
-"""The settings of the two processes beside those that every process has."""
+"""The settings of each process, in addition to those of every process."""
 
 from pathlib import Path
 
@@ -11,15 +11,15 @@ SHUFFLE_PARTITIONS_DEFAULT = 2
 
 
 class ApiSettings(Settings):
-    """What the api is told; reading needs nothing more than every process has."""
+    """Settings of the API."""
 
     stream_seconds_max: float = Field(default=600, gt=0)
-    """How long a stream lasts: who listens on comes again, with a token that is still good."""
+    """How long a stream lasts: then the client reconnects, with a token that is still valid."""
     page_behind_proxy: bool = False
-    """The page asks nobody for a token. Development has it; elsewhere only who says by this that a
-    proxy lets nobody to it who may not see the hours."""
+    """The page needs no token. Outside of development it exists only with this setting, which
+    states that a proxy restricts the page to people who may see the hours."""
     jaeger_ui_url: AnyHttpUrl | None = None
-    """Where a browser finds Jaeger; without it the page links to no trace."""
+    """Jaeger's address for browsers; without it the page links to no trace."""
 
     @property
     def jaeger_ui_address(self) -> str | None:
@@ -31,39 +31,38 @@ class ApiSettings(Settings):
 
 
 class ReconcileSettings(Settings):
-    """Where the facts are that analytics is compared with, and how often."""
+    """The event stores that analytics is compared with, and how often."""
 
     users_store_url: PostgresDsn
     orders_store_url: PostgresDsn
     reconcile_seconds: int = Field(default=3600, ge=1)
     reconcile_hours_max: int = Field(default=168, ge=1)
-    """How many final hours, the last ones, are compared."""
+    """How many of the last final hours are compared."""
 
 
 class ExportSettings(Settings):
-    """Where the Parquet files are."""
+    """The folder of the Parquet files."""
 
     export_dir: Path
 
 
 class JobSettings(Settings):
-    """What the streaming job is told. `buckets` is fixed for the life of a checkpoint."""
+    """Settings of the streaming job. `buckets` is fixed for the life of a checkpoint."""
 
     checkpoint_dir: Path
     spark_jars_dir: Path
     """The folder with the four jars of Spark's Kafka connector."""
     spark_class_archive: Path | None = None
-    """What `python -m analytics_spark archive` made. One that is not there, or does not fit, is not
-    taken up: Spark starts slower, that is all."""
+    """Made by `python -m analytics_spark archive`. Without a matching one, Spark starts slower."""
     spark_master: str = "local[2]"
     spark_driver_memory: str = "1g"
     spark_executor_memory: str = "1g"
-    """Of each executor, where `spark_master` is a cluster."""
+    """Of each executor, when `spark_master` is a cluster."""
     buckets: int = Field(default=8, ge=1, le=1024)
     shuffle_partitions: int | None = Field(default=None, ge=1, le=1024)
-    """As many as cores. None: what the checkpoint has, SHUFFLE_PARTITIONS_DEFAULT for a new one."""
+    """As many as cores. None: the checkpoint's number, SHUFFLE_PARTITIONS_DEFAULT for a new one."""
     lateness_seconds: int = Field(default=7200, ge=1)
-    """How far an order's time may lie behind the latest one to be counted still."""
+    """How far an order's time can be behind the latest one and still count."""
     trigger_milliseconds: int = Field(default=500, ge=0)
     records_per_trigger_max: int = Field(default=200_000, ge=1)
     """Of orders."""

@@ -12,7 +12,7 @@ import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from analytics_spark.job import sink
-from analytics_spark.job.batch import Batch, Tally
+from analytics_spark.job.batch import CellBatch, Tally
 from analytics_spark.job.cells import DELTAS, KEY, VALUES
 from analytics_spark.job.checkpoint import Checkpoint
 from analytics_spark.job.records import BAD
@@ -43,7 +43,7 @@ def store_sample(dsn: str, checkpoint_dir: Path) -> None:
         dict(zip(KEY + VALUES, cell + amounts, strict=True))
         for cell, amounts in job.cells().items()
     ]
-    batch = Batch(
+    batch = CellBatch(
         query_id=QUERY_ID,
         batch_id=3,
         buckets=8,

@@ -120,7 +120,7 @@ def test_a_full_disk_leaves_no_part_of_a_file(
 
     with monkeypatch.context() as full:
         full.setattr("pyarrow.parquet.write_table", fills_the_disk)
-        with pytest.raises(NotExported, match="No space left on device: make room"):
+        with pytest.raises(NotExported, match="No space left on device: free some space"):
             export(tables, tmp_path)
 
     assert [path.name for path in tmp_path.glob("hour=*/*")] == ["cells.parquet"]
@@ -171,7 +171,7 @@ def test_a_file_that_is_broken_or_not_ours_is_written_again(tables: str, tmp_pat
 
 @pytest.mark.usefixtures("filled")
 def test_two_exports_at_once_are_refused(tables: str, tmp_path: Path) -> None:
-    with exporting.locked(tmp_path), pytest.raises(NotExported, match="another export writes"):
+    with exporting.lock_folder(tmp_path), pytest.raises(NotExported, match="another export writes"):
         export(tables, tmp_path)
 
 

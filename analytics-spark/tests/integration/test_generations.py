@@ -36,8 +36,8 @@ def test_what_a_rebuild_writes_is_not_shown_before_the_switch(
     reader: psycopg.Connection, second: Generation
 ) -> None:
     assert reader.execute(SHOWN).fetchall() == [("Jack", 1)]
-    assert generations.candidate(reader) == second
-    assert generations.active(reader) == FIRST
+    assert generations.find_candidate(reader) == second
+    assert generations.get_active(reader) == FIRST
 
     generations.show(reader, second)
 
@@ -54,7 +54,7 @@ def test_a_switch_can_be_taken_back_and_forth(
 ) -> None:
     generations.show(reader, second)
     for shown in ("Jack", "Lily", "Jack"):
-        before = generations.previous(reader)
+        before = generations.find_previous(reader)
         assert before is not None
         generations.show(reader, before)
         assert reader.execute(SHOWN).fetchall() == [(shown, 1)]
@@ -74,7 +74,7 @@ def test_readers_see_all_of_one_generation_and_nothing_of_the_other(
             generations.LOCK_TIMEOUT_SECONDS = patience
 
         assert other.execute(SHOWN).fetchall() == [("Jack", 1)]
-    assert generations.active(reader) == FIRST
+    assert generations.get_active(reader) == FIRST
     generations.show(reader, second)
 
 
@@ -108,7 +108,7 @@ def test_without_the_fence_a_job_goes_on_with_tables_that_nobody_sees(
     second: Generation,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(generations, "demand_unchanged", lambda cursor, generation: None)
+    monkeypatch.setattr(generations, "require_unchanged", lambda cursor, generation: None)
     generations.show(reader, second)
 
     with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
@@ -162,4 +162,4 @@ def test_tables_of_before_the_generations_become_the_first_one(database: str) ->
         asyncio.run(postgres.migrate(database, "analytics_spark"))
 
         assert connection.execute(SHOWN).fetchall() == [("Jack", 1)]
-        assert generations.active(connection) == FIRST
+        assert generations.get_active(connection) == FIRST

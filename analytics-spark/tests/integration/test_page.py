@@ -240,7 +240,7 @@ async def test_without_jaeger_there_is_no_link_to_it(
 async def test_without_kafka_what_waits_is_unknown(
     visitor: httpx.AsyncClient, writer: Writer
 ) -> None:
-    assert "Records waiting unknown Kafka does not answer" in (await seen(visitor)).text
+    assert "Records waiting unknown Kafka does not respond" in (await seen(visitor)).text
 
 
 async def test_without_a_job_the_page_says_since_when_the_numbers_stand_still(
@@ -257,8 +257,8 @@ async def test_without_a_job_the_page_says_since_when_the_numbers_stand_still(
             await asyncio.sleep(0.01)
 
     since = f"{committed_at:%Y-%m-%d %H:%M:%S} UTC"
-    assert f"No job is running. The numbers stand still since {since}." in words.text
-    assert "stands still" in words.text
+    assert f"No job is running. The numbers have not changed since {since}." in words.text
+    assert "stopped" in words.text
 
 
 @pytest.mark.parametrize("ends", [{"orders.v1": {"0": 7}}])

@@ -84,7 +84,7 @@ async def address(
 
 @pytest.fixture
 async def visit(chromium: Browser, address: str) -> AsyncIterator[Visit]:
-    """Whatever a test does, the page asks nobody but us, and complains about nothing."""
+    """In every test, the page loads no third-party resources, and logs no errors."""
     page = await chromium.new_page(viewport=WIDE, reduced_motion="reduce")
     page.set_default_timeout(WAIT_MILLISECONDS)
     expect.set_options(timeout=WAIT_MILLISECONDS)
@@ -250,7 +250,7 @@ async def test_the_page_says_that_no_job_runs_and_goes_on_when_one_does(
         await commit(writer, *SAMPLE, watermark=-90)
         await expect(visit.page.locator("#job-down")).to_have_count(0)
         await expect(visit.page.locator(f"{bar(visit, 0)} .value")).to_have_text("4")
-    await expect(visit.page.locator("#job-down")).to_contain_text("stand still since")
+    await expect(visit.page.locator("#job-down")).to_contain_text("have not changed since")
 
 
 @pytest.mark.parametrize("status", [429, 500, 504])

@@ -77,8 +77,8 @@ BROKEN = confirmed("broken", "Jack", ("iphone", 1), ordered_at=at(10))
 
 
 def test_broken_records_are_set_aside_and_stop_nothing(live: RunningJob) -> None:
-    document, key = "the value is no document of its form", "the key is not the user_id"
-    version = "its type or version is not understood"
+    document, key = "the value does not match the schema", "the key is not the user_id"
+    version = "unknown event type or version"
     broken = [
         (replace(BROKEN, data=b"\xff garbage"), document),
         (replace(BROKEN, data=b""), document),
@@ -120,7 +120,7 @@ def test_a_batch_is_not_counted_before_its_bad_records_are_set_aside(
 
     with monkeypatch.context() as patch:
         patch.setattr(dead_letters, "copy", refuse)
-        with pytest.raises(StreamingQueryException, match="NotSetAside"):
+        with pytest.raises(StreamingQueryException, match="DeadLettersNotWritten"):
             live.read(*sample(), replace(BROKEN, data=b"{"))
     assert live.hour(HOUR) == (0, 0, 0, 0)
 

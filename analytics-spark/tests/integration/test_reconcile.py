@@ -76,7 +76,7 @@ def test_an_invented_row_is_found(world: World) -> None:
 
     assert str(found) == (
         f"2016-11-11T00 user nobody, item {id_of('iphone')}, BJ: purchases 1, quantity 3, amount"
-        " 16166.64, but the event stores say purchases 0, quantity 0, amount 0.00"
+        " 16166.64, expected purchases 0, quantity 0, amount 0.00"
     )
 
 
@@ -145,5 +145,5 @@ def test_an_event_of_an_unknown_version_is_not_guessed(world: World) -> None:
     with psycopg.connect(world.stores["users"]) as connection:
         connection.execute("UPDATE events SET schema_version = 2")
 
-    with pytest.raises(NotComparable, match="user-registered has version 2"):
+    with pytest.raises(NotComparable, match="user-registered has the unknown schema version 2"):
         world.compare()

@@ -99,7 +99,7 @@ def test_a_tampered_row_is_stored_shown_and_logged_as_an_error(
     shown = status_of(world, authenticator, issuing)
     assert (shown["differences"], shown["hours"]) == (1, ["2016-11-11T00:00:00Z"])
     errors = errors_in(caplog)
-    assert "amount 16166.65, but the event stores say purchases 1" in errors[0]
+    assert "amount 16166.65, expected purchases 1" in errors[0]
     assert errors[-1].endswith("4 purchases: 1 cells differ")
 
 

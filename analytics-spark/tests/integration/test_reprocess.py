@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 
 from analytics_spark.job import generations, job
 from analytics_spark.job.generations import FIRST
-from analytics_spark.job.job import cause_of
+from analytics_spark.job.job import get_cause
 from analytics_spark.operations import reprocess
-from analytics_spark.operations.generations_compared import content_of
+from analytics_spark.operations.generations_compared import read_content
 from analytics_spark.settings import JobSettings
 from test_support.analytics.histories import (
     HOUR,
@@ -64,12 +64,12 @@ def test_v14_a_rebuild_into_fresh_tables_has_an_equal_content_hash(
 
     told = run()
 
-    rebuilt = generations.candidate(reader)
+    rebuilt = generations.find_candidate(reader)
     assert rebuilt is not None
-    assert content_of(reader, FIRST) == content_of(reader, rebuilt)
-    assert content_of(reader, FIRST)[0] > 0
+    assert read_content(reader, FIRST) == read_content(reader, rebuilt)
+    assert read_content(reader, FIRST)[0] > 0
     assert "all hours are equal" in told
-    assert generations.active(reader) == FIRST
+    assert generations.get_active(reader) == FIRST
 
 
 def test_a_switch_and_a_roll_back_lose_nothing_and_count_nothing_twice(
@@ -87,11 +87,11 @@ def test_a_switch_and_a_roll_back_lose_nothing_and_count_nothing_twice(
     assert live_counts(reader) == (17, 0)
     with pytest.raises(StreamingQueryException) as ended:
         live.read(confirmed("refused", "Jack", ("iphone", 1), ordered_at=at(19)))
-    assert cause_of(ended.value) == (
+    assert get_cause(ended.value) == (
         "analytics_spark.job.generations.OtherGeneration: "
         "generation 1 is not the active one any more"
     )
-    after = RunningJob(spark, settings, reader, generations.active(reader))
+    after = RunningJob(spark, settings, reader, generations.get_active(reader))
     after.read(confirmed("after", "Jack", ("iphone", 1), ordered_at=at(21)))
     assert live_counts(reader) == (19, 0)
     assert after.hour(HOUR)[:2] == (4, 7)
@@ -135,8 +135,8 @@ def test_late_orders_that_the_rebuild_accepts_are_told_by_number(
     told = run()
 
     assert "2016-11-11T00 final: 16 cells instead of 16, purchases +1, quantity +1" in told
-    assert "live has counted 17 orders and dropped 1 as late, anew 18 and 0" in told
-    assert "anew accepted 1 orders that live dropped as late" in told
+    assert "live has counted 17 orders and dropped 1 as late, the rebuild 18 and 0" in told
+    assert "the rebuild accepted 1 orders that live dropped as late" in told
 
 
 def test_a_rebuild_that_was_stopped_goes_on_where_it_was(
@@ -145,10 +145,10 @@ def test_a_rebuild_that_was_stopped_goes_on_where_it_was(
     live.read(*sample())
     stop = threading.Event()
     stop.set()
-    with pytest.raises(reprocess.NothingDone, match="goes on where it was"):
+    with pytest.raises(reprocess.NothingDone, match="resumes where it was"):
         run(stop=stop)
 
-    assert "generation 2 goes on where it was" in run()
+    assert "generation 2 resumes where it was" in run()
     assert "all hours are equal" in run()
 
 
@@ -157,7 +157,7 @@ def test_a_rebuild_can_begin_anew_and_what_is_not_shown_can_be_dropped(
 ) -> None:
     live.read(*sample())
     run()
-    assert "generation 2 is removed\ngeneration 3 begins" in run(anew=True, switch=True)
+    assert "generation 2 is removed\ngeneration 3 starts" in run(anew=True, switch=True)
     assert (settings.checkpoint_dir / "metadata").exists()
 
     assert run(drop=True) == "generation 1 is removed\n"
@@ -182,15 +182,15 @@ def test_a_lost_checkpoint_is_replaced_by_a_rebuild(
 
     run(switch=True)
 
-    after = RunningJob(spark, settings, reader, generations.active(reader))
+    after = RunningJob(spark, settings, reader, generations.get_active(reader))
     after.read(registered("Tom", "BJ"), confirmed("Tom's", "Tom", ("iphone", 1), ordered_at=at(40)))
     assert after.hour(HOUR)[:2] == (5, 5)
 
 
 def test_one_reprocess_at_a_time(settings: JobSettings, run: Reprocess) -> None:
     with (
-        reprocess.opened(settings),
-        pytest.raises(reprocess.NothingDone, match="another reprocess is at work"),
+        reprocess.connect(settings),
+        pytest.raises(reprocess.NothingDone, match="another reprocess is running"),
     ):
         run()
 
@@ -200,5 +200,5 @@ def test_a_rebuild_that_does_not_get_on_is_given_up(
 ) -> None:
     live.read(*sample())
     monkeypatch.setattr(reprocess, "SILENCE_SECONDS_MAX", -timedelta(1).total_seconds())
-    with pytest.raises(reprocess.NothingDone, match="try again"):
+    with pytest.raises(reprocess.NothingDone, match="retry"):
         run()

@@ -95,14 +95,14 @@ def test_a_setting_that_the_checkpoint_does_not_have_is_refused(
 
     with (
         pytest.raises(NotTheWriter, match="has 2 shuffle partitions, but SHUFFLE_PARTITIONS is 4"),
-        job.filling(asked, FIRST),
+        job.open_query(asked, FIRST),
     ):
         pass
     with pytest.raises(NotRescaled, match=r"SHUFFLE_PARTITIONS is 4, .* unset it first"):
         rescale.run(asked, 2, threading.Event())
 
     split(4)
-    with job.filling(asked, FIRST):
+    with job.open_query(asked, FIRST):
         pass
 
 
@@ -151,7 +151,7 @@ def test_a_rescale_that_was_interrupted_has_to_be_repeated(
 
     with (
         pytest.raises(NotTheWriter, match="to 4 partitions was interrupted: repeat"),
-        job.filling(settings, FIRST),
+        job.open_query(settings, FIRST),
     ):
         pass
     split(4)

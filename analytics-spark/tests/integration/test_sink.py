@@ -12,7 +12,7 @@ import pytest
 
 from analytics_spark.job import sink
 from analytics_spark.job import writer as writing
-from analytics_spark.job.batch import Batch, Tally, instant
+from analytics_spark.job.batch import CellBatch, Tally, to_instant
 from analytics_spark.job.checkpoint import Checkpoint
 from analytics_spark.job.writer import NotTheWriter, open_writer
 from test_support.analytics.histories import HOUR
@@ -24,7 +24,7 @@ TAKEN_OUT = JACK | {"purchases": -1, "quantity": -3, "cents": -16_166_64}
 READ_CELLS = "SELECT user_id, purchases, quantity, cents FROM cells ORDER BY user_id"
 
 
-def apply(writer: psycopg.Connection, *batches: Batch) -> Sequence[bool]:
+def apply(writer: psycopg.Connection, *batches: CellBatch) -> Sequence[bool]:
     return [sink.apply(writer, each, "0" * 32) for each in batches]
 
 
@@ -168,7 +168,7 @@ def test_a_lost_checkpoint_is_refused(
     writer.close()
 
     with (
-        pytest.raises(NotTheWriter, match="holds none"),
+        pytest.raises(NotTheWriter, match="has none"),
         open_writer(tables, Checkpoint(tmp_path), BUCKETS),
     ):
         pass
@@ -260,13 +260,15 @@ def test_another_number_of_buckets_is_refused(
     write_checkpoint(tmp_path, done=0, planned=0)
 
     with (
-        pytest.raises(NotTheWriter, match="8 buckets for ever, but BUCKETS is 4: set it to 8"),
+        pytest.raises(
+            NotTheWriter, match="permanently has 8 buckets, but BUCKETS is 4: set it to 8"
+        ),
         open_writer(tables, Checkpoint(tmp_path), 4),
     ):
         pass
 
 
 def test_the_watermark_of_the_first_batch_is_none() -> None:
-    assert instant(0) is None
-    assert instant(None) is None
-    assert instant(1_500) == datetime(1970, 1, 1, 0, 0, 1, 500_000, tzinfo=UTC)
+    assert to_instant(0) is None
+    assert to_instant(None) is None
+    assert to_instant(1_500) == datetime(1970, 1, 1, 0, 0, 1, 500_000, tzinfo=UTC)

@@ -12,7 +12,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from analytics_spark.job import query
-from analytics_spark.job.job import cause_of
+from analytics_spark.job.job import get_cause
 from analytics_spark.job.processor import CellDeltas
 from analytics_spark.job.retained import BLOB, CHUNK
 from test_support.analytics.histories import HOUR, at, confirmed, moved, sample
@@ -111,5 +111,5 @@ def test_state_of_a_later_form_is_refused_with_one_line(
     with pytest.raises(StreamingQueryException) as raised:
         live.read(moved("Jack", "SH", since=at(30)))
 
-    assert "holds tables of form 2, and this job reads form 1" in cause_of(raised.value)
+    assert "has state of version 2, and this job reads version 1" in get_cause(raised.value)
     assert live.hour(HOUR)[:2] == (4, 4)

@@ -63,7 +63,7 @@ class Listener:
     http: httpx.AsyncClient
 
     @asynccontextmanager
-    async def listening(self, last_id: str | None = None) -> AsyncIterator[AsyncIterator[Heard]]:
+    async def reserve_slot(self, last_id: str | None = None) -> AsyncIterator[AsyncIterator[Heard]]:
         headers = {"Last-Event-ID": last_id} if last_id else {}
         async with self.http.stream("GET", "/v1/stream", headers=headers) as answer:
             assert answer.status_code == 200
@@ -131,7 +131,7 @@ async def listener(
 async def test_a_batch_is_heard_in_the_form_of_the_hours(
     listener: Listener, writer: Writer
 ) -> None:
-    async with listener.listening() as events:
+    async with listener.reserve_slot() as events:
         assert (await next_of(events)).name == "reset"
         writer.commit(purchase(HOUR), purchase(NEXT, "Lily"))
         first = await next_of(events)
@@ -149,14 +149,14 @@ async def test_an_interrupted_listener_hears_what_they_missed_and_no_more(
     listener: Listener, writer: Writer
 ) -> None:
     writer.commit(purchase(HOUR))
-    async with listener.listening() as events:
+    async with listener.reserve_slot() as events:
         last_id = (await next_of(events)).id
     writer.commit(purchase(NEXT))
     writer.commit(purchase(NEXT, "Lily"))
 
-    async with listener.listening(last_id) as events:
+    async with listener.reserve_slot(last_id) as events:
         missed = await next_of(events)
-    async with listener.listening(missed.id) as events:
+    async with listener.reserve_slot(missed.id) as events:
         writer.commit(purchase(HOUR, "Lily"))
         later = await next_of(events)
 
@@ -168,7 +168,7 @@ async def test_an_hour_that_becomes_final_is_heard_though_nothing_else_changed(
     listener: Listener, writer: Writer
 ) -> None:
     writer.commit(purchase(HOUR), watermark=at(30))
-    async with listener.listening() as events:
+    async with listener.reserve_slot() as events:
         await next_of(events)
         writer.commit(watermark=at(59))
         writer.commit(watermark=at(60))
@@ -183,7 +183,7 @@ async def test_an_hour_that_lost_its_purchases_is_heard_with_zeros(
     listener: Listener, writer: Writer
 ) -> None:
     writer.commit(purchase(HOUR))
-    async with listener.listening() as events:
+    async with listener.reserve_slot() as events:
         await next_of(events)
         writer.commit(purchase(HOUR, purchases=-1, quantity=-3, cents=-16_166_64))
         heard = await next_of(events)
@@ -197,7 +197,7 @@ async def test_an_unknown_position_is_told_to_read_anew(
 ) -> None:
     writer.commit(purchase(HOUR))
 
-    async with listener.listening(last_id) as events:
+    async with listener.reserve_slot(last_id) as events:
         heard = await next_of(events)
 
     assert (heard.name, heard.hours) == ("reset", [])
@@ -212,7 +212,7 @@ async def test_a_forgotten_position_is_told_to_read_anew(
         writer.commit(purchase(HOUR))
 
     async def first_after(batch_id: int) -> str:
-        async with listener.listening(f"{writer.query_id}.{batch_id}") as events:
+        async with listener.reserve_slot(f"{writer.query_id}.{batch_id}") as events:
             return (await next_of(events)).name
 
     assert await first_after(2) == "hours"
@@ -226,7 +226,7 @@ async def test_a_position_before_batches_noted_their_hours_is_told_to_read_anew(
     writer.commit(purchase(HOUR))
     writer.connection.execute("UPDATE batches SET hours = NULL WHERE batch_id = 1")
 
-    async with listener.listening(f"{writer.query_id}.0") as events:
+    async with listener.reserve_slot(f"{writer.query_id}.0") as events:
         assert (await next_of(events)).name == "reset"
 
 
@@ -237,7 +237,7 @@ async def test_who_missed_too_much_is_told_to_read_anew(
     writer.commit(purchase(HOUR))
     writer.commit(*(purchase(HOUR + timedelta(hours=each)) for each in range(3)))
 
-    async with listener.listening(f"{writer.query_id}.0") as events:
+    async with listener.reserve_slot(f"{writer.query_id}.0") as events:
         assert (await next_of(events)).name == "reset"
 
 
@@ -283,10 +283,10 @@ async def test_without_the_look_back_changes_are_lost(
     resources: Resources, writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def nothing_was_missed(position: Position | None) -> Event:
-        newest = await change_feed.newest(resources.pool)
+        newest = await change_feed.find_newest(resources.pool)
         return Event(position=newest, watermark=None, hours=None if position is None else [])
 
-    monkeypatch.setattr(resources.feed, "_missed", nothing_was_missed)
+    monkeypatch.setattr(resources.feed, "_read_missed", nothing_was_missed)
     known: dict[datetime, int] = {}
     following = asyncio.create_task(follow(resources, known, until=ROUNDS - 1))
     await commit_rounds(writer)
@@ -313,9 +313,9 @@ async def test_who_is_too_far_behind_is_let_go_and_misses_nothing(
         writer.commit(purchase(HOUR, "first"))
         position = (await anext(events)).position
         for each in range(4):
-            told = feed._told
+            told = feed._published
             writer.commit(purchase(HOUR + timedelta(hours=each), "later"))
-            await settled(lambda told=told: feed._told > told)  # type: ignore[misc]
+            await settled(lambda told=told: feed._published > told)  # type: ignore[misc]
 
         assert [event async for event in events] == []
     assert len(feed._events) == 2
@@ -353,11 +353,11 @@ async def test_there_are_so_many_places_and_no_more(
     listener: Listener, resources: Resources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stream, "LISTENERS_MAX", 1)
-    async with listener.listening() as events:
+    async with listener.reserve_slot() as events:
         await next_of(events)
         refused = await listener.http.get("/v1/stream")
     await settled(lambda: resources.feed._listeners == 0)
-    async with listener.listening() as events:
+    async with listener.reserve_slot() as events:
         await next_of(events)
 
     assert refused.status_code == 503
@@ -395,7 +395,7 @@ async def test_a_stream_ends_when_the_database_cannot_be_asked_and_nothing_is_mi
 ) -> None:
     writer.commit(purchase(HOUR))
     async with opened(tables) as away:
-        position = await change_feed.newest(away.pool)
+        position = await change_feed.find_newest(away.pool)
         await settled(away.feed._has_begun.is_set)
         await away.pool.close()
         assert [event async for event in away.feed.events(position)] == []
@@ -404,7 +404,7 @@ async def test_a_stream_ends_when_the_database_cannot_be_asked_and_nothing_is_mi
         heard = await anext(events)
 
     assert [hour for hour, _ in heard.hours or ()] == [NEXT]
-    assert "cannot be read for now" in caplog.text
+    assert "cannot read the changes for a listener" in caplog.text
 
 
 async def test_an_open_stream_does_not_hold_up_the_end_of_the_process(
@@ -428,7 +428,7 @@ async def test_an_open_stream_does_not_hold_up_the_end_of_the_process(
         timeout=LONG_SECONDS,
     ) as http:
         await answering(http)
-        async with Listener(http=http).listening() as events:
+        async with Listener(http=http).reserve_slot() as events:
             assert (await next_of(events)).name == "reset"
             process.send_signal(signal.SIGTERM)
             with pytest.raises(StopAsyncIteration):

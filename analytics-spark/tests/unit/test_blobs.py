@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from analytics_spark.job import blobs
-from analytics_spark.job.blobs import OtherForm, from_bytes, to_bytes
+from analytics_spark.job.blobs import OtherStateVersion, from_bytes, to_bytes
 from test_support.analytics.histories import registered, sample
 from test_support.analytics.small_job import SmallJob
 
@@ -25,7 +25,9 @@ def test_bytes_from_before_the_mark_are_read() -> None:
 
 def test_state_of_another_form_is_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     job = SmallJob().read(*sample())
-    monkeypatch.setattr(blobs, "FORM", 2)
+    monkeypatch.setattr(blobs, "STATE_VERSION", 2)
 
-    with pytest.raises(OtherForm, match=r"of form 1, and this job reads form 2: .*make reprocess"):
+    with pytest.raises(
+        OtherStateVersion, match=r"of version 1, and this job reads version 2: .*make reprocess"
+    ):
         job.read(registered("Tom", "BJ"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from analytics_spark.job.job import cause_of
+from analytics_spark.job.job import get_cause
 
 THROUGH_PY4J = """An exception was raised by the Python Proxy. Return Message: Traceback:
   File "py4j/clientserver.py", line 644, in _call_proxy
@@ -25,4 +25,4 @@ CONTEXT:  COPY deltas, line 1
     ],
 )
 def test_the_cause_of_a_failure_is_one_line(message: str, cause: str) -> None:
-    assert cause_of(Exception(message)) == cause
+    assert get_cause(Exception(message)) == cause

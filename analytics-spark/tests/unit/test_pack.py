@@ -6,10 +6,12 @@ from analytics_spark.job import pack
 from analytics_spark.job.blobs import from_bytes
 from analytics_spark.job.topics import ORDERS, Kind
 from test_support.analytics.histories import at, confirmed
-from test_support.analytics.small_job import records
+from test_support.analytics.small_job import to_record_batch
 
 BATCHES = [
-    records([confirmed(f"order {number}", "Jack", ("iphone", 1), ordered_at=at())], buckets=4)
+    to_record_batch(
+        [confirmed(f"order {number}", "Jack", ("iphone", 1), ordered_at=at())], buckets=4
+    )
     for number in range(6)
 ]
 

@@ -30,7 +30,7 @@ class Job:
     def says(self, message: str, *, progress: str | None = None) -> None:
         self.status["message"] = message
         self.lastProgress = SimpleNamespace(timestamp=progress) if progress else None
-        self.readiness.look_at(cast(StreamingQuery, self))
+        self.readiness.observe(cast(StreamingQuery, self))
 
 
 @pytest.fixture

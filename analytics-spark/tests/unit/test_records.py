@@ -18,7 +18,7 @@ from test_support.analytics.histories import (
     id_of,
     registered,
 )
-from test_support.analytics.small_job import RECORDED_AT, milliseconds, records
+from test_support.analytics.small_job import RECORDED_AT, milliseconds, to_record_batch
 
 GOOD = confirmed("good", "Jack", ("iphone", 1), ordered_at=at())
 DATA = json.loads(GOOD.value)
@@ -27,7 +27,7 @@ LINE = DATA["lines"][0]
 
 def checked(*events: Event) -> Checked:
     topic = USERS if events[0].topic == USERS.name else ORDERS
-    return check(topic, pa.Table.from_batches([records(events, buckets=4)]))
+    return check(topic, pa.Table.from_batches([to_record_batch(events, buckets=4)]))
 
 
 def changed(**fields: object) -> bytes:
@@ -38,10 +38,10 @@ def with_line(**fields: object) -> bytes:
     return changed(lines=[LINE | fields])
 
 
-DOCUMENT = "the value is no document of its form"
+DOCUMENT = "the value does not match the schema"
 KEY = "the key is not the user_id"
-TIME = "it has no ordered_at, or one that nobody can mean"
-A_LINE = "a line lacks something, or nobody can mean its numbers"
+TIME = "ordered_at is missing or out of range"
+A_LINE = "a line is incomplete, or its numbers are out of range"
 
 BROKEN = {
     "nothing": (b"", DOCUMENT),
@@ -63,10 +63,10 @@ BROKEN = {
     "a quantity as text": (with_line(quantity="1"), DOCUMENT),
     "a third of a cent": (with_line(unit_price="0.333"), DOCUMENT),
     "a time that is none": (changed(ordered_at="yesterday"), DOCUMENT),
-    "no order id": (changed(order_id=None), "it has no order_id"),
+    "no order id": (changed(order_id=None), "order_id is missing"),
     "another user than its key": (changed(user_id=id_of("Lily")), KEY),
-    "no lines": (changed(lines=None), "it has no lines"),
-    "an empty list of lines": (changed(lines=[]), "it has no lines"),
+    "no lines": (changed(lines=None), "the order has no lines"),
+    "an empty list of lines": (changed(lines=[]), "the order has no lines"),
     "an absent line": (changed(lines=[None]), A_LINE),
     "no item": (with_line(item_id=None), A_LINE),
     "no quantity": (with_line(quantity=None), A_LINE),

@@ -12,8 +12,8 @@ from pydantic import PostgresDsn
 from analytics_spark.job.session import (
     CHECKPOINT_FILES,
     WORKER_VARIABLES,
-    class_sharing,
     configuration,
+    get_class_sharing_options,
 )
 from analytics_spark.settings import JobSettings
 from fetching.java import find_java
@@ -47,17 +47,17 @@ def test_executors_of_a_cluster_find_the_driver_by_its_name() -> None:
 
 def test_java_is_told_of_an_archive_that_is_there(tmp_path: Path) -> None:
     archive = tmp_path / "classes.jsa"
-    assert class_sharing(None, writes=False) == []
-    assert class_sharing(archive, writes=False) == []
+    assert get_class_sharing_options(None, writes=False) == []
+    assert get_class_sharing_options(archive, writes=False) == []
     archive.touch()
-    assert class_sharing(archive, writes=False) == [f"-XX:SharedArchiveFile={archive}"]
+    assert get_class_sharing_options(archive, writes=False) == [f"-XX:SharedArchiveFile={archive}"]
 
 
 def test_java_starts_without_an_archive_that_does_not_fit(tmp_path: Path) -> None:
     archive = tmp_path / "classes.jsa"
     archive.write_bytes(b"of another Java" * 1000)
 
-    options = class_sharing(archive, writes=False)
+    options = get_class_sharing_options(archive, writes=False)
     result = subprocess.run([find_java(), *options, "-version"], capture_output=True, timeout=30)
 
     assert result.returncode == 0

@@ -50,7 +50,7 @@ def test_a_counted_order_is_a_span_in_its_own_trace(spans: InMemorySpanExporter)
 
 def test_a_batch_ignores_the_span_around_it(spans: InMemorySpanExporter) -> None:
     with telemetry.tracer.start_as_current_span("around"), tracing.batch_span(1, []) as batch:
-        assert tracing.trace_id_of(batch) == f"{batch.get_span_context().trace_id:032x}"
+        assert tracing.get_trace_id(batch) == f"{batch.get_span_context().trace_id:032x}"
 
     inner, around = spans.get_finished_spans()
     assert inner.context.trace_id != around.context.trace_id

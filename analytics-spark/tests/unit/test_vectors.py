@@ -16,7 +16,7 @@ from test_support.analytics.histories import (
     registered,
     sample,
 )
-from test_support.analytics.small_job import SmallJob, buyer_in
+from test_support.analytics.small_job import SmallJob, get_buyer
 
 SAMPLE = (4, 4, 12, 44_506_56)
 
@@ -34,7 +34,7 @@ def test_v1_the_sample_has_four_local_buyers(job: SmallJob) -> None:
 
 
 def test_what_is_not_local_names_neither_buyer_nor_item(job: SmallJob) -> None:
-    others = [cell for cell in job.cells() if buyer_in(cell) == NOBODY]
+    others = [cell for cell in job.cells() if get_buyer(cell) == NOBODY]
 
     assert len(others) == 12
     assert {cell[KEY.index("item_id")] for cell in others} == {NOBODY}

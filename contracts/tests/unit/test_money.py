@@ -123,7 +123,7 @@ def test_a_number_in_a_contract_is_found() -> None:
 
 @pytest.mark.parametrize("topic", SPARK_TOPICS, ids=lambda topic: topic.name)
 def test_trap_t22_spark_reads_no_float(topic: Any) -> None:
-    assert not any(pa.types.is_floating(part) for part in arrow_parts_of(pa.struct(topic.form)))
+    assert not any(pa.types.is_floating(part) for part in arrow_parts_of(pa.struct(topic.schema)))
 
 
 def arrow_parts_of(type_: Any) -> Iterator[Any]:

@@ -100,7 +100,7 @@ def test_a_view_of_a_type_that_nobody_writes_is_found() -> None:
 
 
 @pytest.mark.parametrize(
-    ("form", "sentence"),
+    ("schema", "sentence"),
     [
         ({"address_line": pa.string()}, "`address_line`: no type has such a field"),
         ({"address": pa.int64()}, "`address`: requires type integer, and gets string"),
@@ -109,9 +109,9 @@ def test_a_view_of_a_type_that_nobody_writes_is_found() -> None:
         ({"amount": pa.string()}, "`amount`: no type has such a field"),
     ],
 )
-def test_a_form_of_spark_that_asks_for_something_else_is_found(form: Any, sentence: str) -> None:
+def test_a_form_of_spark_that_asks_for_something_else_is_found(schema: Any, sentence: str) -> None:
     """Also for a field of a type that Spark does not read."""
-    found = list(misread_by_spark(replace(USERS, form=form)))
+    found = list(misread_by_spark(replace(USERS, schema=schema)))
 
     assert found
     assert all(each.startswith(f"analytics-job reads users.v1: {sentence}") for each in found)

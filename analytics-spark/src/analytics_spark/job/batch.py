@@ -1,4 +1,4 @@
-"""What one batch changes: the rows of the operator, one for each bucket, put together."""
+"""A batch of cell deltas: the operator's rows, one for each bucket, combined."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import Row
 
 from analytics_spark.job.blobs import from_bytes
-from analytics_spark.job.cells import DELTAS, HOUR_MILLISECONDS, total
+from analytics_spark.job.cells import DELTAS, HOUR_MILLISECONDS, sum_cells
 from analytics_spark.job.checkpoint import Checkpoint, Ranges
 from analytics_spark.job.records import BAD
 from analytics_spark.job.tracing import SampledOrder
@@ -18,7 +18,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """Orders and records of a batch by what became of them."""
+    """Numbers of orders and records in a batch, by outcome."""
 
     counted: int = 0
     late: int = 0
@@ -29,8 +29,8 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
-    """All that one batch changes."""
+class CellBatch:
+    """All changes of one batch, as the sink writes them."""
 
     query_id: str
     batch_id: int
@@ -44,32 +44,32 @@ class Batch:
     bad_records: pa.Table
 
 
-def batch_of(rows: Sequence[Row], batch_id: int, checkpoint: Checkpoint, buckets: int) -> Batch:
-    """The rows of the operator, one for each bucket that had input, as one batch."""
+def to_batch(rows: Sequence[Row], batch_id: int, checkpoint: Checkpoint, buckets: int) -> CellBatch:
+    """Combine the operator's rows, one for each bucket that had input."""
     query_id = checkpoint.query_id
     assert query_id is not None  # Spark writes it before the first batch
-    return Batch(
+    return CellBatch(
         query_id=query_id,
         batch_id=batch_id,
         buckets=buckets,
         offsets=checkpoint.get_ranges(batch_id),
-        watermark=instant(max((row["watermark"] for row in rows), default=None)),
-        latest_order_at=instant(
+        watermark=to_instant(max((row["watermark"] for row in rows), default=None)),
+        latest_order_at=to_instant(
             max((row["latest"] for row in rows if row["latest"] is not None), default=None)
         ),
         tally=Tally(
             **{field.name: sum(row[field.name] for row in rows) for field in fields(Tally)}
         ),
-        # Cells without a user are of several buckets.
-        deltas=total([DELTAS.empty_table(), *(from_bytes(row["cells"]) for row in rows)]),
-        samples=[order for row in rows for order in samples_of(from_bytes(row["samples"]))],
+        # Cells without a user come from several buckets.
+        deltas=sum_cells([DELTAS.empty_table(), *(from_bytes(row["cells"]) for row in rows)]),
+        samples=[order for row in rows for order in to_samples(from_bytes(row["samples"]))],
         bad_records=pa.concat_tables(
             [BAD.empty_table(), *(from_bytes(row["bad_records"]) for row in rows)]
         ),
     )
 
 
-def samples_of(table: pa.Table) -> Iterator[SampledOrder]:
+def to_samples(table: pa.Table) -> Iterator[SampledOrder]:
     for order in table.to_pylist():
         start = order["ordered_at"] - order["ordered_at"] % HOUR_MILLISECONDS
         yield SampledOrder(
@@ -79,6 +79,6 @@ def samples_of(table: pa.Table) -> Iterator[SampledOrder]:
         )
 
 
-def instant(milliseconds: int | None) -> datetime | None:
-    """None also for 0, which is Spark's watermark before there is one."""
+def to_instant(milliseconds: int | None) -> datetime | None:
+    """None also for 0, Spark's watermark before the first one."""
     return EPOCH + timedelta(milliseconds=milliseconds) if milliseconds else None

@@ -1,30 +1,33 @@
-"""Arrow tables as bytes: the form in which tables cross the shuffle and rest in state."""
+"""Arrow tables as bytes: how tables cross the shuffle and are stored in state."""
 
 import pyarrow as pa
 
-FORM = 1
-"""What the columns of all tables mean. It grows with a change that old bytes cannot be read after:
-another name, type or meaning of a column, but not a new column that may be missing."""
+STATE_VERSION = 1
+"""The version of the columns of all stored tables. Increase it with a change after which old bytes
+cannot be read: another name, type or meaning of a column, but not a new optional column."""
 
-FORM_KEY = b"form"
-UNMARKED = 1
-"""The form of bytes from before there was a mark."""
+VERSION_KEY = b"form"
+"""The key of the version in a table's schema metadata. Stored in checkpoints: never rename it."""
+
+UNMARKED_VERSION = 1
+"""The version of bytes that were written before they were marked."""
 
 
-class OtherForm(Exception):
-    """The bytes were written by another release; the message says what to do."""
+class OtherStateVersion(Exception):
+    """The bytes were written by another release; the message has the ways out."""
 
-    def __init__(self, form: int) -> None:
+    def __init__(self, version: int) -> None:
         super().__init__(
-            f"the checkpoint holds tables of form {form}, and this job reads form {FORM}: run the"
-            " release that wrote them, or count anew with `make reprocess args=--switch`"
+            f"the checkpoint has state of version {version}, and this job reads version"
+            f" {STATE_VERSION}: run the release that wrote it, or count from the beginning with"
+            " `make reprocess args=--switch`"
         )
 
 
 def to_bytes(table: pa.Table) -> bytes:
-    """The table as an Arrow IPC stream, marked with its form."""
+    """The table as an Arrow IPC stream, marked with the state version."""
     stream = pa.BufferOutputStream()
-    schema = table.schema.with_metadata({FORM_KEY: str(FORM).encode()})
+    schema = table.schema.with_metadata({VERSION_KEY: str(STATE_VERSION).encode()})
     with pa.ipc.new_stream(stream, schema) as writer:
         writer.write_table(table)
     content: bytes = stream.getvalue().to_pybytes()
@@ -35,12 +38,12 @@ def from_bytes(blob: bytes) -> pa.Table:
     """The table of an Arrow IPC stream, without a copy of its columns.
 
     Raises:
-        OtherForm: it is not of the form that is read here.
+        OtherStateVersion: the bytes have another version than STATE_VERSION.
     """
     stream = pa.ipc.open_stream(pa.py_buffer(blob))
-    form = int((stream.schema.metadata or {}).get(FORM_KEY, UNMARKED))
-    if form != FORM:
-        raise OtherForm(form)
+    version = int((stream.schema.metadata or {}).get(VERSION_KEY, UNMARKED_VERSION))
+    if version != STATE_VERSION:
+        raise OtherStateVersion(version)
     return stream.read_all()
 
 

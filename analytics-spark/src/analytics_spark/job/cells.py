@@ -1,4 +1,4 @@
-"""What orders contribute to cells: the as-of join of order lines with users and items."""
+"""The contributions of orders to cells: the as-of join of order lines with users and items."""
 
 from dataclasses import dataclass
 
@@ -7,17 +7,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analytics_spark.job.blobs import column
-from analytics_spark.job.orders import without
+from analytics_spark.job.orders import zero_cancelled
 from analytics_spark.job.versions import Changes, Mask, Versions
 
 HOUR_MILLISECONDS = 3_600_000
 
 KEY = ["hour", "item_id", "item_type", "address", "gender", "user_id"]
-"""A cell is of one user, because distinct users cannot be summed: who reads counts them. What is
-not local has neither user nor item, so that there is little of it."""
+"""A cell has one user, because distinct users cannot be summed: readers count them. Purchases that
+are not local have neither user nor item, so that they make few cells."""
 NOBODY = ""
-"""The user and the item of cells that are not local, and what is not known of them: in a key, NULL
-would equal nothing, not even itself."""
+"""The user and item of cells that are not local, and every unknown attribute: in a key, NULL would
+equal nothing, not even itself."""
 VALUES = ["purchases", "quantity", "cents"]
 
 DELTAS = pa.schema(dict.fromkeys(KEY, pa.string()) | dict.fromkeys(["hour", *VALUES], pa.int64()))
@@ -26,7 +26,7 @@ DELTAS = pa.schema(dict.fromkeys(KEY, pa.string()) | dict.fromkeys(["hour", *VAL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tables:
-    """Users and items with their history."""
+    """The versions of users and of items."""
 
     users: Versions
     items: Versions
@@ -34,7 +34,7 @@ class Tables:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advance:
-    """The tables before and after a batch, and what the batch changed in them."""
+    """The tables before and after a batch, and the keys that the batch changed."""
 
     before: Tables
     after: Tables
@@ -43,12 +43,12 @@ class Advance:
 
     @property
     def since(self) -> int | None:
-        """The earliest time from which on anything changed, in milliseconds; None: nothing did."""
+        """The earliest time (milliseconds) of a change; None without changes."""
         firsts = [each.first for each in (self.users, self.items) if each.first is not None]
         return min(firsts, default=None)
 
-    def touched(self, lines: pa.Table) -> Mask:
-        """Which lines may be joined with other versions after the batch than before."""
+    def find_touched(self, lines: pa.Table) -> Mask:
+        """A mask of the lines whose versions may differ after the batch."""
         times = column(lines, "ordered_at").to_numpy()
         touched: Mask = self.users.touch(column(lines, "user_id"), times)
         return touched | self.items.touch(column(lines, "item_id"), times)
@@ -57,24 +57,24 @@ class Advance:
 def corrections(
     stored: pa.Table, cancelled: pa.Array, advance: Advance, watermark: int
 ) -> list[pa.Table]:
-    """Deltas that take out what the concerned stored lines contributed, and put in what is right.
+    """Deltas that subtract the old contribution of the affected stored lines, and add the new one.
 
     Orders up to the watermark (milliseconds) are final: they keep what they contributed.
     """
-    concerned = advance.touched(stored) | pc.is_in(stored["order_id"], cancelled).to_numpy()
-    concerned &= column(stored, "ordered_at").to_numpy() > watermark
-    lines = stored.filter(pa.array(concerned)).combine_chunks()
+    affected = advance.find_touched(stored) | pc.is_in(stored["order_id"], cancelled).to_numpy()
+    affected &= column(stored, "ordered_at").to_numpy() > watermark
+    lines = stored.filter(pa.array(affected)).combine_chunks()
     return [
         contributions(lines, advance.before, -1),
-        contributions(without(lines, cancelled), advance.after, 1),
+        contributions(zero_cancelled(lines, cancelled), advance.after, 1),
     ]
 
 
 def contributions(lines: pa.Table, tables: Tables, sign: int) -> pa.Table:
-    """Signed cell deltas of the lines; local are those whose user lived where the item comes from.
+    """Signed cell deltas of the lines; a line is local if its user lived where the item comes from.
 
     Address and origin are those valid at the order's time; a missing one equals nothing. The
-    amount is what was paid: quantity times the line's own price.
+    amount is quantity times the line's own price.
     """
     times = column(lines, "ordered_at").to_numpy()
     user = tables.users.find(column(lines, "user_id"), times)
@@ -98,7 +98,7 @@ def contributions(lines: pa.Table, tables: Tables, sign: int) -> pa.Table:
     )
 
 
-def total(deltas: list[pa.Table]) -> pa.Table:
+def sum_cells(deltas: list[pa.Table]) -> pa.Table:
     """The deltas summed by cell, without cells that do not change."""
     sums = pa.concat_tables(deltas).group_by(KEY, use_threads=False)
     cells = sums.aggregate([(value, "sum") for value in VALUES])

@@ -1,7 +1,7 @@
 """Bad records, copied to the dead letter topics before their batch is committed.
 
-Spark only says where they are, so that the headers of good records need not travel; they are read
-again, each as it is. A batch that runs again after a crash may copy its bad records twice.
+Spark returns only their offsets, so that the headers of good records are not shipped; the records
+are read again and copied unchanged. A batch that runs again after a crash can copy them twice.
 """
 
 import asyncio
@@ -23,28 +23,28 @@ log = logging.getLogger(__name__)
 
 READER = "analytics-job"
 READ_SECONDS_MAX = 10.0
-"""Until Kafka gives one bad record again."""
-LETTERS_AT_ONCE_MAX = 500
-"""In memory; a topic that nobody here understands is all bad records."""
+"""Time-out of the read of one bad record."""
+LETTERS_PER_WRITE_MAX = 500
+"""Bounds memory: in a topic of an unknown version, all records are bad."""
 
 
-class NotSetAside(Exception):
-    """Kafka did not give a bad record again, or did not take its letter."""
+class DeadLettersNotWritten(Exception):
+    """A bad record could not be read again, or its dead letter was not acknowledged."""
 
 
 def write_dead_letter(brokers: Brokers, bad: pa.Table) -> None:
-    """Copy the records (rows of `records.BAD`) with the reasons, and wait for acknowledgement.
+    """Copy the records (rows of `records.BAD`) with the reasons, and wait for the acknowledgement.
 
     Raises:
-        NotSetAside: not all were copied: the batch must not be committed.
+        DeadLettersNotWritten: not all were copied; the batch must not be committed.
     """
     places = bad.sort_by([(name, "ascending") for name in ("topic", "partition", "offset")])
     for row in places.slice(0, 1).to_pylist():
-        log.error("%d bad records set aside, the first one is %s", bad.num_rows, row)
+        log.error("dead-lettering %d bad records, the first one is %s", bad.num_rows, row)
     try:
         asyncio.run(copy(brokers, places.to_pylist()))
     except (KafkaError, TimeoutError) as error:
-        raise NotSetAside(f"bad records could not be set aside: {error!r}") from error
+        raise DeadLettersNotWritten(f"bad records could not be dead-lettered: {error!r}") from error
 
 
 async def copy(brokers: Brokers, places: list[dict[str, object]]) -> None:
@@ -53,9 +53,9 @@ async def copy(brokers: Brokers, places: list[dict[str, object]]) -> None:
     await producer.start()
     try:
         held: list[OutgoingRecord] = []
-        async for letter in letters(brokers, places):
+        async for letter in read_letters(brokers, places):
             held.append(letter)
-            if len(held) == LETTERS_AT_ONCE_MAX:
+            if len(held) == LETTERS_PER_WRITE_MAX:
                 await kafka.publish(producer, held)
                 held = []
         await kafka.publish(producer, held)
@@ -63,10 +63,10 @@ async def copy(brokers: Brokers, places: list[dict[str, object]]) -> None:
         await kafka.close(producer)
 
 
-async def letters(
+async def read_letters(
     brokers: Brokers, places: Iterable[dict[str, object]]
 ) -> AsyncIterator[OutgoingRecord]:
-    """The letter of each place; places are sorted."""
+    """The dead letter of each record in `places` (rows of `records.BAD`), which are sorted."""
     consumer = AIOKafkaConsumer(**brokers.options, client_id=READER)
     await consumer.start()
     try:

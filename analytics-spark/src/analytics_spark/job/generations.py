@@ -1,4 +1,4 @@
-"""Generations of the job's tables: the one that is shown, and the one that a rebuild fills."""
+"""Generations of the job's tables: the active one, and one that a rebuild fills."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ from psycopg.rows import class_row
 from analytics_spark.job.checkpoint import Checkpoint
 
 TABLES = ("cells", "epochs", "batches")
-"""What a generation has."""
+"""The tables of each generation."""
 
 LOCK_TIMEOUT_SECONDS = 10
-"""How long a switch waits for readers of a view to end; then it changes nothing."""
+"""How long a switch waits for readers of a view; after that it changes nothing."""
 
 ALL = """
     SELECT number, checkpoint, is_active, built_at, shown_until
@@ -62,13 +62,12 @@ DROP = """
 
 
 class OtherGeneration(Exception):
-    """A writer's tables were shown, hidden or dropped since it opened them; the message says so."""
+    """A writer's tables were shown, hidden or dropped since it opened them (see the message)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generation:
-    """Tables in a schema of their own, and the folder of the checkpoint that they are filled
-    from."""
+    """Tables in a schema of their own, and the folder of the checkpoint that fills them."""
 
     number: int
     checkpoint: str
@@ -90,7 +89,7 @@ class Generation:
 
 
 FIRST = Generation(number=1, checkpoint=".", is_active=True)
-"""Every database begins with it."""
+"""The generation of a new database."""
 
 
 def find_all(connection: psycopg.Connection) -> Sequence[Generation]:
@@ -98,27 +97,27 @@ def find_all(connection: psycopg.Connection) -> Sequence[Generation]:
         return cursor.execute(ALL).fetchall()
 
 
-def active(connection: psycopg.Connection) -> Generation:
-    """The one that readers see."""
+def get_active(connection: psycopg.Connection) -> Generation:
+    """The generation that readers see."""
     [shown] = [each for each in find_all(connection) if each.is_active]
     return shown
 
 
-def candidate(connection: psycopg.Connection) -> Generation | None:
-    """The newest one that was never shown: a rebuild, finished or not."""
+def find_candidate(connection: psycopg.Connection) -> Generation | None:
+    """The newest generation that was never shown: a rebuild, finished or not."""
     built = [each for each in find_all(connection) if not each.was_shown]
     return built[-1] if built else None
 
 
-def previous(connection: psycopg.Connection) -> Generation | None:
-    """The one that was shown before the active one, unless it was dropped."""
+def find_previous(connection: psycopg.Connection) -> Generation | None:
+    """The generation that was shown before the active one, unless it was dropped."""
     hidden = [(each.shown_until, each) for each in find_all(connection) if each.shown_until]
     return max(hidden, key=lambda pair: pair[0])[1] if hidden else None
 
 
 def begin(connection: psycopg.Connection) -> Generation:
-    """Make empty tables of the form of those that are shown. `connection` is the owner's."""
-    form = active(connection)
+    """Create empty tables like those of the active generation. `connection` is the owner's."""
+    active = get_active(connection)
     with (
         connection.transaction(),
         connection.cursor(row_factory=class_row(Generation)) as cursor,
@@ -129,7 +128,7 @@ def begin(connection: psycopg.Connection) -> Generation:
         for table in TABLES:
             cursor.execute(
                 f"CREATE TABLE {generation.schema}.{table}"
-                f" (LIKE {form.schema}.{table} INCLUDING ALL)".encode()
+                f" (LIKE {active.schema}.{table} INCLUDING ALL)".encode()
             )
     return generation
 
@@ -139,10 +138,10 @@ def mark_built(connection: psycopg.Connection, generation: Generation) -> None:
 
 
 def show(connection: psycopg.Connection, generation: Generation) -> None:
-    """Let readers see this one instead, from one moment to the next. `connection` is the owner's.
+    """Let readers see this generation instead, atomically. `connection` is the owner's.
 
     Raises:
-        psycopg.errors.LockNotAvailable: a reader did not end; nothing is changed.
+        psycopg.errors.LockNotAvailable: a reader held a view for too long; nothing is changed.
     """
     with connection.transaction():
         connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT_SECONDS}s'".encode())
@@ -156,21 +155,21 @@ def show(connection: psycopg.Connection, generation: Generation) -> None:
 
 
 def drop(connection: psycopg.Connection, generation: Generation) -> None:
-    """Remove the tables of one that is not shown. `connection` is the owner's."""
+    """Drop the tables of a generation that is not active. `connection` is the owner's."""
     assert not generation.is_active
     with connection.transaction():
         connection.execute(DROP, [generation.number])
         connection.execute(f"DROP SCHEMA {generation.schema} CASCADE".encode())
 
 
-def demand_unchanged(cursor: psycopg.Cursor, generation: Generation) -> None:
-    """A batch goes into tables that are still what they were when their writer opened them.
+def require_unchanged(cursor: psycopg.Cursor, generation: Generation) -> None:
+    """Check that the generation is still as active as when its writer opened it.
 
-    Nothing would be counted twice without it, because each generation has a checkpoint of its own.
-    But a job would go on with tables that nobody reads any more.
+    Nothing would be counted twice without this, because each generation has its own checkpoint.
+    But a job would continue to write tables that have no readers.
 
     Raises:
-        OtherGeneration: they are not.
+        OtherGeneration: it was shown, hidden or dropped.
     """
     row = cursor.execute(IS_ACTIVE, [generation.number]).fetchone()
     if row is None:

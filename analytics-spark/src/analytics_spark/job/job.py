@@ -1,4 +1,4 @@
-"""The process around the streaming query: one writer, health, and an end that is in order."""
+"""The process around the streaming query: one writer, health, and an orderly stop."""
 
 import asyncio
 import logging
@@ -27,24 +27,24 @@ log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.25
 STOP_WAIT_SECONDS = 10
-"""How long a stop waits for the batch in hand. One that is cut off runs again after a start."""
+"""How long a stop waits for the current batch. An interrupted one runs again after a start."""
 
 GENERATION_POLL_SECONDS = 5
-"""How soon a job that has nothing to write notices that another generation is shown."""
+"""How often a job without new batches checks that its generation is still active."""
 
 FAILURES = (writer.NotTheWriter, OtherGeneration, psycopg.Error, StreamingQueryException)
-"""What ends a job with one line."""
+"""Errors that end a job with one line in the log."""
 
 ERROR_OF_PYTHON = re.compile(r"^(?:(?:[a-z_]\w*\.)+\w+|\w*Error): .+$", re.MULTILINE)
-"""The line that a stack of Python ends with: a class and its message."""
+"""The last line of a Python traceback: a class and its message."""
 
 
 async def run_job(settings: JobSettings) -> None:
-    """Run the query until SIGTERM; a failure ends the process with one line, for a new start.
+    """Run the query until SIGTERM; a failure ends the process with one line, to be restarted.
 
-    The event loop stays free for health requests: all that waits for Spark is in a thread.
+    The event loop stays free for health requests: everything that waits for Spark runs in a thread.
     """
-    # It logs every batch, and a failure with the stack of a call that is not ours.
+    # py4j logs every batch, and a failure with a stack trace of its own callback.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -55,30 +55,30 @@ async def run_job(settings: JobSettings) -> None:
         try:
             await asyncio.to_thread(run_query, settings, stop, readiness)
         except FAILURES as error:
-            log.critical("the job ends: %s", cause_of(error))
+            log.critical("the job ends: %s", get_cause(error))
             sys.exit(1)
 
 
 def run_query(settings: JobSettings, stop: threading.Event, readiness: Readiness) -> None:
-    """Write into the active generation. Raises what ended the query, when that was not `stop`."""
-    generation = active_generation(settings.database_dsn)
-    with filling(settings, generation) as start, started(start()) as live:
-        watch(live, stop, readiness, lambda: demand_active(settings.database_dsn, generation))
+    """Write into the active generation until `stop`. Raises the error that ended the query."""
+    generation = get_active_generation(settings.database_dsn)
+    with open_query(settings, generation) as start, stop_at_end(start()) as live:
+        watch(live, stop, readiness, lambda: require_active(settings.database_dsn, generation))
 
 
-def active_generation(dsn: str) -> Generation:
+def get_active_generation(dsn: str) -> Generation:
     with psycopg.connect(dsn, connect_timeout=writer.CONNECT_TIMEOUT_SECONDS) as connection:
-        return generations.active(connection)
+        return generations.get_active(connection)
 
 
 @contextmanager
-def filling(
+def open_query(
     settings: JobSettings,
     generation: Generation,
     write_dead_letter: Callable[[pa.Table], None] | None = None,
 ) -> Iterator[Callable[..., StreamingQuery]]:
-    """All that the query needs which fills a generation; starts it, with the options of
-    `query.start`. Bad records go to the dead letter topics, if `write_dead_letter` is not given."""
+    """Open the writer and the session of a generation; yields a function that starts the query,
+    with the options of `query.start`. By default bad records go to the dead letter topics."""
     checkpoint = generation.get_checkpoint(settings.checkpoint_dir)
     own = settings.model_copy(update={"checkpoint_dir": checkpoint.path})
     dsn, buckets = settings.database_dsn, settings.buckets
@@ -90,15 +90,15 @@ def filling(
             frame = query.outcomes(spark, own)
             copy = partial(dead_letters.write_dead_letter, settings.brokers)
             write_dead_letter = write_dead_letter or copy
-            write = sink.sink_into(connection, checkpoint, buckets, write_dead_letter, generation)
+            write = sink.make_sink(connection, checkpoint, buckets, write_dead_letter, generation)
             yield partial(query.start, frame, write, own)
         finally:
             spark.stop()
 
 
 @contextmanager
-def started(live: StreamingQuery) -> Iterator[StreamingQuery]:
-    """Stop the query in the end, if possible between two batches: a cut one only makes noise."""
+def stop_at_end(live: StreamingQuery) -> Iterator[StreamingQuery]:
+    """Stop the query on exit, if possible between two batches: an interrupted one logs errors."""
     try:
         yield live
     finally:
@@ -112,37 +112,37 @@ def watch(
     live: StreamingQuery,
     stop: threading.Event,
     readiness: Readiness,
-    look: Callable[[], None] = lambda: None,
+    check: Callable[[], None] = lambda: None,
 ) -> None:
-    """Until `stop`; what the query or `look` raises ends it sooner."""
-    looked_at = time.monotonic()
+    """Wait until `stop`. Raises the error of the query, or of `check`, as soon as there is one."""
+    checked_at = time.monotonic()
     while not stop.wait(POLL_SECONDS):
         if not live.isActive:
-            raise live.exception() or RuntimeError("the query ended by itself")
-        readiness.look_at(live)
-        if time.monotonic() - looked_at > GENERATION_POLL_SECONDS:
-            look()
-            looked_at = time.monotonic()
+            raise live.exception() or RuntimeError("the query ended without an error")
+        readiness.observe(live)
+        if time.monotonic() - checked_at > GENERATION_POLL_SECONDS:
+            check()
+            checked_at = time.monotonic()
 
 
-def demand_active(dsn: str, generation: Generation) -> None:
-    """Each batch looks for itself; this is for a job that has none.
+def require_active(dsn: str, generation: Generation) -> None:
+    """The sink checks this for each batch; this is for a job without batches.
 
     Raises:
-        OtherGeneration: another one is shown.
+        OtherGeneration: another generation is active.
     """
     try:
         with (
             psycopg.connect(dsn, connect_timeout=writer.CONNECT_TIMEOUT_SECONDS) as connection,
             connection.cursor() as cursor,
         ):
-            generations.demand_unchanged(cursor, generation)
+            generations.require_unchanged(cursor, generation)
     except psycopg.Error as error:
-        log.warning("PostgreSQL does not say which generation is shown: %s", cause_of(error))
+        log.warning("cannot read the active generation: %s", get_cause(error))
 
 
-def cause_of(error: Exception) -> str:
-    """One line for the log. Spark's message holds a stack for every layer the error went through;
-    what began it is at the end of the last one."""
+def get_cause(error: Exception) -> str:
+    """The root cause as one line. Spark's message has a stack trace for every layer that the error
+    passed; the cause is at the end of the last one."""
     lines = ERROR_OF_PYTHON.findall(str(error)) or str(error).splitlines()[:1]
     return str(lines[-1]) if lines else repr(error)

@@ -1,13 +1,12 @@
-"""The lock that the one job which may write the tables holds, and so the sign that a job runs."""
+"""The advisory lock of the one job that can write the tables: it also shows whether a job runs."""
 
 from shared.runtime.postgres import Connection
 
 WRITER_LOCK = 0x63656C6C
-"""First key of the advisory lock that lets one job write these tables; the second one is the number
-of their generation."""
+"""First key of the advisory lock; the second one is the number of the generation."""
 
-# Without leave of its own, anybody may see who holds which lock. Of a lock with two keys they are
-# `classid` and `objid`, and its `objsubid` is 2.
+# Every role can read pg_locks. A lock with two keys has them in `classid` and `objid`, and its
+# `objsubid` is 2.
 IS_HELD = """
     SELECT EXISTS (
         SELECT FROM pg_locks
@@ -22,9 +21,9 @@ IS_HELD = """
 
 
 async def is_held(connection: Connection) -> bool:
-    """Whether the job runs that fills what is shown.
+    """Whether a job of the active generation runs.
 
-    PostgreSQL takes the lock back when its holder dies.
+    PostgreSQL releases the lock when its holder dies.
     """
     held: bool = await connection.fetchval(IS_HELD, WRITER_LOCK)
     return held

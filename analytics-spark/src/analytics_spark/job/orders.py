@@ -1,4 +1,4 @@
-"""What a batch of order events does to the orders known so far: pure functions over Arrow."""
+"""How a batch of order events changes the stored orders: pure functions over Arrow tables."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analytics_spark.job.blobs import column
-from analytics_spark.job.versions import Integers, Mask, codes_in
+from analytics_spark.job.versions import Integers, Mask, find_codes
 
 EVENTS = {
     "order_id": pa.string(),
@@ -33,7 +33,7 @@ STORED = {
     "ordered_at": pa.int64(),
     "weight": pa.int64(),
 }
-"""An order line at rest. Weight 1 counts; 0 is a cancelled one, kept to know a repeat again."""
+"""A stored order line. Weight 1 counts; 0 is a cancelled line, kept to recognize a repeat."""
 
 UNKNOWN = -1
 NEVER = np.iinfo(np.int64).max
@@ -53,17 +53,17 @@ class Settled:
 
 
 def settle(events: pa.Table, stored: pa.Table, *, samples_max: int) -> Settled:
-    """Decide on order events (rows of `records.orders`) against the stored lines they may concern.
+    """Decide on order events (rows of `records.orders`), given the stored lines they may affect.
 
     A confirmation counts once. A cancellation counts when its order counts and was not cancelled;
-    else it is ignored. Kafka's offset says what was first: all events of one order come from one
-    partition, though Spark may hand over their blobs in any order.
+    otherwise it is ignored. Kafka's offset is the order of events: all events of one order come
+    from one partition, though Spark can deliver their blobs in any order.
     """
     heads = events.filter(pc.equal(events["line"], 0))
     encoded = column(heads, "order_id").dictionary_encode()
     ids, code = encoded.dictionary, encoded.indices.to_numpy()
-    offset, cancel = column(heads, "offset").to_numpy(), truth(heads, "cancelled")
-    weight = stored_weight(ids, stored)
+    offset, cancel = column(heads, "offset").to_numpy(), get_mask(heads, "cancelled")
+    weight = get_stored_weight(ids, stored)
 
     confirmed_at = np.full(len(ids), NEVER)
     np.minimum.at(confirmed_at, code[~cancel], offset[~cancel])
@@ -75,7 +75,7 @@ def settle(events: pa.Table, stored: pa.Table, *, samples_max: int) -> Settled:
     accepted_heads = heads.filter(pa.array(new))
     traced = accepted_heads.filter(pc.is_valid(accepted_heads["traceparent"]))
     return Settled(
-        accepted=accepted_lines(events, ids, confirmed_at, out),
+        accepted=get_accepted_lines(events, ids, confirmed_at, out),
         cancelled=ids.filter(pa.array(out & (weight == 1))),
         samples=traced.select(["traceparent", "order_id", "ordered_at"]).slice(0, samples_max),
         counted=int(new.sum()),
@@ -85,31 +85,35 @@ def settle(events: pa.Table, stored: pa.Table, *, samples_max: int) -> Settled:
     )
 
 
-def stored_weight(ids: pa.Array, stored: pa.Table) -> Integers:
+def get_stored_weight(ids: pa.Array, stored: pa.Table) -> Integers:
     """1 or 0 for each order that is stored, UNKNOWN for the others."""
-    position = codes_in(ids, column(stored, "order_id"))
+    position = find_codes(ids, column(stored, "order_id"))
     weights = np.append(column(stored, "weight").to_numpy(), UNKNOWN)
     result: Integers = weights[position]  # position -1, not found, is the appended UNKNOWN
     return result
 
 
-def accepted_lines(events: pa.Table, ids: pa.Array, confirmed_at: Integers, out: Mask) -> pa.Table:
-    """The lines of the orders confirmed by this batch, as they are stored."""
-    code = codes_in(column(events, "order_id"), ids)
-    new = ~truth(events, "cancelled") & (column(events, "offset").to_numpy() == confirmed_at[code])
+def get_accepted_lines(
+    events: pa.Table, ids: pa.Array, confirmed_at: Integers, out: Mask
+) -> pa.Table:
+    """The lines of the orders that this batch confirms, as they are stored."""
+    code = find_codes(column(events, "order_id"), ids)
+    new = ~get_mask(events, "cancelled") & (
+        column(events, "offset").to_numpy() == confirmed_at[code]
+    )
     weight = np.where(out[code], 0, 1).astype(np.int64)
     lines = events.append_column("weight", pa.array(weight)).filter(pa.array(new))
     return lines.select(list(STORED)).combine_chunks()
 
 
-def without(lines: pa.Table, cancelled: pa.Array) -> pa.Table:
+def zero_cancelled(lines: pa.Table, cancelled: pa.Array) -> pa.Table:
     """The stored lines with weight 0 for the cancelled orders."""
     kept = pc.invert(pc.is_in(lines["order_id"], cancelled)).cast(pa.int64())
     weight = pc.multiply(lines["weight"], kept)
     return lines.set_column(lines.schema.get_field_index("weight"), "weight", weight)
 
 
-def truth(table: pa.Table, name: str) -> Mask:
-    """A column of truth values as numpy's."""
+def get_mask(table: pa.Table, name: str) -> Mask:
+    """A boolean column as a numpy array."""
     values: Mask = column(table, name).to_numpy(zero_copy_only=False)
     return values

@@ -1,7 +1,7 @@
-"""The stateless stage: records of Kafka, packed to one Arrow blob for each bucket of users.
+"""The stateless stage: Kafka's records, packed into one Arrow blob for each bucket of users.
 
-Spark hands rows to a Python state operator one by one, which would cost more than everything else
-together. So the operator never sees an order as a row: it sees a few blobs of many orders.
+Spark passes rows to a Python state operator one by one, which would cost more than everything else
+together. So the operator gets no rows of single orders, but a few blobs of many orders.
 """
 
 from collections.abc import Iterator
@@ -22,8 +22,8 @@ ROWS_MAX = 200_000
 """Records that a task holds before it packs them."""
 
 BYTES_MAX = 64 * 1024 * 1024
-"""Bytes that a task holds before it packs them: a few big records weigh as much as many small ones.
-Spark's batches are at most as large again (its `arrow.maxBytesPerBatch`)."""
+"""Bytes that a task holds before it packs them: a few big records need as much as many small ones.
+Spark's batches can add as much again (its `arrow.maxBytesPerBatch`)."""
 
 PACKED = "bucket int, kind string, event_time timestamp, body binary"
 PACKED_ARROW = pa.schema(
@@ -38,7 +38,7 @@ PACKED_ARROW = pa.schema(
 PackedRow = tuple[int, Kind, int | None, bytes | None]
 
 
-def packed(records: DataFrame, topic: Topic, buckets: int) -> DataFrame:
+def pack_topic(records: DataFrame, topic: Topic, buckets: int) -> DataFrame:
     """The packed rows of one topic's records, which have the columns of `records.check`."""
     return records.mapInArrow(partial(pack, topic=topic, buckets=buckets), PACKED)
 
@@ -46,7 +46,7 @@ def packed(records: DataFrame, topic: Topic, buckets: int) -> DataFrame:
 def pack(
     batches: Iterator[pa.RecordBatch], *, topic: Topic, buckets: int
 ) -> Iterator[pa.RecordBatch]:
-    """One task's records; what is held is packed once it reaches ROWS_MAX or BYTES_MAX."""
+    """The packed rows of one task; records are held until they reach ROWS_MAX or BYTES_MAX."""
     held: list[pa.RecordBatch] = []
     for batch in batches:
         held.append(batch)
@@ -68,7 +68,7 @@ def pack_held(
     if not any(batch.num_rows for batch in held):
         return
     checked = check(topic, pa.Table.from_batches(held).combine_chunks())
-    rows = list(packed_rows(topic, checked.rows, buckets))
+    rows = list(to_packed_rows(topic, checked.rows, buckets))
     if checked.bad.num_rows:
         rows.append((0, Kind.BAD, None, to_bytes(checked.bad)))
     if rows:
@@ -77,16 +77,16 @@ def pack_held(
         yield pa.RecordBatch.from_arrays(arrays, schema=PACKED_ARROW)
 
 
-def packed_rows(topic: Topic, rows: pa.Table, buckets: int) -> Iterator[PackedRow]:
-    """Spark drops late rows by their event time, so a blob has none: orders are judged one by one.
+def to_packed_rows(topic: Topic, rows: pa.Table, buckets: int) -> Iterator[PackedRow]:
+    """Blobs have no event time, because Spark would drop them as late: each order is checked later.
 
-    Only the clock row moves the watermark. Changes of users and items do not: a table that is
-    quiet must not hold it back, and one that is read from its beginning is not late.
+    Only the clock row moves the watermark. Changes of users and items do not: a quiet table must
+    not hold it back, and one that is read from its beginning is not late.
     """
     bucket = column(rows, "bucket").to_numpy()
     plain = rows.drop_columns("bucket")
     if topic.kind is Kind.ITEMS:
-        yield from replicated(plain, buckets)
+        yield from replicate(plain, buckets)
         return
     for number, part in split(plain, bucket, buckets):
         yield (number, topic.kind, None, to_bytes(part))
@@ -95,8 +95,8 @@ def packed_rows(topic: Topic, rows: pa.Table, buckets: int) -> Iterator[PackedRo
         yield (0, Kind.CLOCK, latest, None)
 
 
-def replicated(changes: pa.Table, buckets: int) -> Iterator[PackedRow]:
-    """Any user may buy any item, so every bucket gets every change of an item."""
+def replicate(changes: pa.Table, buckets: int) -> Iterator[PackedRow]:
+    """Any user can buy any item, so every bucket gets every change of an item."""
     if changes.num_rows:
         body = to_bytes(changes)
         for number in range(buckets):
@@ -104,7 +104,7 @@ def replicated(changes: pa.Table, buckets: int) -> Iterator[PackedRow]:
 
 
 def split(rows: pa.Table, bucket: Integers, buckets: int) -> Iterator[tuple[int, pa.Table]]:
-    """The rows of each bucket that has some."""
+    """The rows of each bucket that has any."""
     order = np.argsort(bucket, kind="stable")
     edges = np.searchsorted(bucket[order], np.arange(buckets + 1))
     rows = rows.take(pa.array(order))

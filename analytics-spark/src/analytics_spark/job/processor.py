@@ -14,8 +14,8 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 
 from analytics_spark.job.blobs import column, from_bytes, to_bytes
-from analytics_spark.job.cells import Advance, Tables, contributions, corrections, total
-from analytics_spark.job.orders import EVENTS, STORED, Settled, settle, without
+from analytics_spark.job.cells import Advance, Tables, contributions, corrections, sum_cells
+from analytics_spark.job.orders import EVENTS, STORED, Settled, settle, zero_cancelled
 from analytics_spark.job.records import BAD
 from analytics_spark.job.retained import BLOB, CHUNK, RetainedOrders
 from analytics_spark.job.topics import ITEM_ATTRIBUTES, USER_ATTRIBUTES, Kind
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
 
 SAMPLES_MAX = 64
-"""Orders of a batch whose traces go on into the table."""
+"""Orders of a batch whose traces get a span for the table."""
 
 OUTCOME = (
     "watermark long, latest long, counted long, late long, duplicates long, cancellations long,"
@@ -44,7 +44,7 @@ ARRIVING = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrived:
-    """What one batch brought to one bucket; the tables may be empty."""
+    """The input of one bucket in one batch; the tables can be empty."""
 
     orders: pa.Table
     users: pa.Table
@@ -65,8 +65,8 @@ class CellDeltas(StatefulProcessor):
     def handleInputRows(
         self, key: Any, rows: Iterator["pd.DataFrame"], timerValues: TimerValues
     ) -> Iterator["pd.DataFrame"]:
-        # Not above: at each start Spark asks, in a process of its own, for the form of the state,
-        # and waits for all that is imported there.
+        # Imported here: at each start Spark reads the state's schema in a separate process, and
+        # waits for the imports of this module.
         import pandas as pd
 
         outcome = self._apply(unpack(rows), timerValues.getCurrentWatermarkInMs())
@@ -76,23 +76,23 @@ class CellDeltas(StatefulProcessor):
         pass
 
     def _apply(self, arrived: Arrived, watermark: int) -> dict[str, object]:
-        """Correct what the changes concern, count what is new, say by how much cells change."""
+        """Correct the stored orders, count the new ones, and return the cell deltas."""
         advance = self._advance(arrived, watermark)
         late = pc.less_equal(arrived.orders["ordered_at"], watermark)
         events = arrived.orders.filter(pc.invert(late))
         retained = RetainedOrders(self._index, self._chunks)
-        chunks = retained.concerned(column(events, "ordered_at").to_numpy(), advance.since)
+        chunks = retained.find_affected(column(events, "ordered_at").to_numpy(), advance.since)
         stored = pa.concat_tables([pa.schema(STORED).empty_table(), *chunks.values()])
         settled = settle(events, stored, samples_max=SAMPLES_MAX)
         deltas = corrections(stored, settled.cancelled, advance, watermark)
         deltas.append(contributions(settled.accepted, advance.after, 1))
-        keep(retained, chunks, settled, watermark)
+        store_orders(retained, chunks, settled, watermark)
         return {
             "watermark": watermark,
             "latest": pc.max(events["ordered_at"]).as_py(),
-            **tallies(settled, arrived.orders.filter(late)),
+            **get_tallies(settled, arrived.orders.filter(late)),
             "bad": arrived.bad.num_rows,
-            "cells": to_bytes(total(deltas)),
+            "cells": to_bytes(sum_cells(deltas)),
             "samples": to_bytes(settled.samples),
             "bad_records": to_bytes(arrived.bad),
         }
@@ -100,7 +100,8 @@ class CellDeltas(StatefulProcessor):
     def _advance(self, arrived: Arrived, watermark: int) -> Advance:
         """Bring users and items to their new versions."""
         before = Tables(
-            users=load(self._users, USER_ATTRIBUTES), items=load(self._items, ITEM_ATTRIBUTES)
+            users=load_versions(self._users, USER_ATTRIBUTES),
+            items=load_versions(self._items, ITEM_ATTRIBUTES),
         )
         after = Tables(
             users=before.users.merge(arrived.users, watermark),
@@ -119,7 +120,7 @@ class CellDeltas(StatefulProcessor):
 
 
 def unpack(frames: Iterator["pd.DataFrame"]) -> Arrived:
-    """The rows of `pack`; those of a bucket may come in several frames."""
+    """The rows of `pack`; those of a bucket can come in several frames."""
     tables = {kind: [schema.empty_table()] for kind, schema in ARRIVING.items()}
     for frame in frames:
         for kind, body in zip(frame["kind"], frame["body"], strict=True):
@@ -134,25 +135,25 @@ def unpack(frames: Iterator["pd.DataFrame"]) -> Arrived:
     )
 
 
-def load(state: ValueState, attributes: Mapping[str, pa.DataType]) -> Versions:
+def load_versions(state: ValueState, attributes: Mapping[str, pa.DataType]) -> Versions:
     value = state.get()
     return Versions.from_bytes(value[0]) if value else Versions.empty(attributes)
 
 
-def keep(
+def store_orders(
     retained: RetainedOrders, chunks: Mapping[int, pa.Table], settled: Settled, watermark: int
 ) -> None:
     """Store the effect of the batch on the orders."""
     for chunk, lines in chunks.items():
         if pc.any(pc.is_in(lines["order_id"], settled.cancelled)).as_py():
-            retained.replace(chunk, without(lines, settled.cancelled))
+            retained.replace(chunk, zero_cancelled(lines, settled.cancelled))
     if settled.accepted.num_rows:
         retained.append(settled.accepted)
     retained.evict(watermark)
     retained.save()
 
 
-def tallies(settled: Settled, late: pa.Table) -> dict[str, int]:
+def get_tallies(settled: Settled, late: pa.Table) -> dict[str, int]:
     """Orders by what became of them; a cancellation that comes too late is an ignored one."""
     heads = late.filter(pc.equal(late["line"], 0))
     late_cancellations = pc.sum(heads["cancelled"]).as_py() or 0

@@ -2,16 +2,16 @@
 
 from collections.abc import Callable, Iterator
 
-# Spark imports it for the first stage, when all wait for that; here it starts meanwhile.
+# Spark imports pandas for the first stage, while everything waits; here it happens earlier.
 import pandas  # type: ignore[import-untyped]  # noqa: F401
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from analytics_spark.job.pack import packed
+from analytics_spark.job.pack import pack_topic
 from analytics_spark.job.processor import OUTCOME, CellDeltas
-from analytics_spark.job.session import in_background
+from analytics_spark.job.session import run_in_background
 from analytics_spark.job.topics import ITEMS, ORDERS, SCHEMA_VERSION, USERS, Topic
 from analytics_spark.settings import JobSettings
 
@@ -19,7 +19,7 @@ Sink = Callable[[DataFrame, int], None]
 Source = Callable[[SparkSession, Topic, JobSettings], DataFrame]
 
 FETCH_WAIT_MAX_MILLISECONDS = 20
-"""How long the broker may hold a fetch. Every live batch reads up to the end of its partitions, and
+"""How long the broker can hold a fetch. Every live batch reads up to the end of its partitions, and
 would wait there for Kafka's default of 500 ms."""
 
 TASKS = {USERS.name: 1, ITEMS.name: 1, ORDERS.name: 2}
@@ -47,7 +47,7 @@ def kafka(spark: SparkSession, topic: Topic, settings: JobSettings) -> DataFrame
 
 
 def subscription(topic: Topic, settings: JobSettings) -> dict[str, str | int]:
-    """What Kafka's source is told, whether it follows the topic or only looks at it."""
+    """Options of Kafka's source, streaming or not."""
     return {
         **{f"kafka.{name}": value for name, value in settings.brokers.java_options.items()},
         "subscribe": topic.name,
@@ -60,24 +60,26 @@ def subscription(topic: Topic, settings: JobSettings) -> dict[str, str | int]:
 
 
 def begin_first_batch(spark: SparkSession, settings: JobSettings) -> None:
-    """Look at a few items in the background: what the first batch needs, from Kafka's clients to
-    the Python workers, is there when the query is planned."""
+    """Read a few items in the background, so that everything that the first batch needs, from
+    Kafka's clients to the Python workers, has started when the query is planned."""
 
-    def look() -> None:
+    def read_items() -> None:
         source = spark.read.format("kafka").options(**subscription(ITEMS, settings))
-        source.load().select("value").mapInArrow(unchanged, "value binary").take(1)
+        source.load().select("value").mapInArrow(pass_through, "value binary").take(1)
 
-    in_background(look)
+    run_in_background(read_items)
 
 
-def unchanged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def pass_through(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     return batches
 
 
 def outcomes(spark: SparkSession, settings: JobSettings, source: Source = kafka) -> DataFrame:
     """The operator's rows: cell deltas and counts of each batch and bucket."""
     users, items, orders = (
-        packed(wanted(source(spark, topic, settings), topic, settings), topic, settings.buckets)
+        pack_topic(
+            select_records(source(spark, topic, settings), topic, settings), topic, settings.buckets
+        )
         for topic in (USERS, ITEMS, ORDERS)
     )
     return (
@@ -91,13 +93,13 @@ def outcomes(spark: SparkSession, settings: JobSettings, source: Source = kafka)
     )
 
 
-def wanted(records: DataFrame, topic: Topic, settings: JobSettings) -> DataFrame:
-    """The records of a topic that matter, with the columns of `records.check`."""
+def select_records(records: DataFrame, topic: Topic, settings: JobSettings) -> DataFrame:
+    """The records of the types that matter, with the columns of `records.check`."""
     type_, traceparent = header("ce_type"), header("traceparent")
-    # A record without a type goes on to be set aside, and so does one of a version that is not
-    # understood here: what its fields mean must not be guessed.
+    # A record without a type is kept, to be dead-lettered, and so is one of an unknown version: the
+    # meaning of its fields must not be guessed.
     matters = type_.isNull() | type_.isin(*sorted(topic.types))
-    understood = header("ce_schemaversion").try_cast("int") == SCHEMA_VERSION
+    is_known_version = header("ce_schemaversion").try_cast("int") == SCHEMA_VERSION
     return (
         records.where(matters)
         .coalesce(TASKS[topic.name])
@@ -105,7 +107,7 @@ def wanted(records: DataFrame, topic: Topic, settings: JobSettings) -> DataFrame
             F.expr(f"cast(pmod(hash(cast(key AS string)), {settings.buckets}) AS int) AS bucket"),
             "key",
             "value",
-            F.when(understood, type_).alias("type"),
+            F.when(is_known_version, type_).alias("type"),
             header("ce_streamversion").try_cast("long").alias("seq"),
             "partition",
             "offset",
@@ -118,7 +120,7 @@ def wanted(records: DataFrame, topic: Topic, settings: JobSettings) -> DataFrame
 def header(name: str) -> Column:
     """The text of the record's first header of that name; null when there is none.
 
-    Built-in functions only: Spark interprets a lambda, element by element, at ten times the price
+    Built-in functions only: Spark interprets a lambda, element by element, at ten times the cost
     of everything else that it does with a record.
     """
     position = F.nullif(F.array_position(F.col("headers.key"), name), F.lit(0).cast("long"))
@@ -127,17 +129,17 @@ def header(name: str) -> Column:
 
 
 def start(
-    frame: DataFrame, sink: Sink, settings: JobSettings, *, to_the_end: bool = False
+    frame: DataFrame, sink: Sink, settings: JobSettings, *, available_now: bool = False
 ) -> StreamingQuery:
-    """Run the query until it is stopped or fails; or, `to_the_end`, until it has read what is there
-    now."""
+    """Start the query. It runs until it is stopped or fails; with `available_now`, until it has
+    read the records that the topics have now."""
     writer = (
         frame.writeStream.queryName("cells")
         .outputMode("update")
         .foreachBatch(sink)
         .option("checkpointLocation", settings.checkpoint_dir.absolute().as_uri())
     )
-    if to_the_end:
+    if available_now:
         return writer.trigger(availableNow=True).start()
     interval = f"{settings.trigger_milliseconds} milliseconds"
     return writer.trigger(processingTime=interval).start()

@@ -1,4 +1,4 @@
-"""Whether the query gets on, for those who ask the job for its health."""
+"""Whether the query makes progress, for the job's health check."""
 
 import time
 
@@ -6,11 +6,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 PROGRESS_SECONDS_MAX = 60
 """How long a trigger may take. Without anything to read, Spark reports progress every 10 seconds
-(its `noDataProgressEventInterval`), so that a query at rest does not look like one that hangs."""
+(its `noDataProgressEventInterval`), so that an idle query does not look like a stuck one."""
 
 
 class Readiness:
-    """Why the query is not ready: it has not begun yet, or it does not get on any more."""
+    """Why the query is not ready: it has not begun yet, or it no longer makes progress."""
 
     def __init__(self, trigger_milliseconds: int) -> None:
         self._silence_seconds_max = PROGRESS_SECONDS_MAX + trigger_milliseconds / 1000
@@ -19,9 +19,9 @@ class Readiness:
         self._progress: str | None = None
         self._progress_at = time.monotonic()
 
-    def look_at(self, running: StreamingQuery) -> None:
-        """Note what the query says. It has begun after its first batch, and when there was nothing
-        to read yet."""
+    def observe(self, running: StreamingQuery) -> None:
+        """Record the query's status. It has begun after its first batch, or when there was
+        nothing to read yet."""
         last = running.lastProgress
         progress = None if last is None else last.timestamp
         self._message = str(running.status["message"])
@@ -30,7 +30,7 @@ class Readiness:
         self._begun |= progress is not None or self._message.startswith("Waiting for")
 
     async def check(self) -> str | None:
-        """The silence is measured here, so that it shows even when nobody looks at the query."""
+        """None when ready. The silence is measured here, to notice that `observe` is not called."""
         silence_seconds = time.monotonic() - self._progress_at
         if self._begun and silence_seconds > self._silence_seconds_max:
             return f"no progress for {silence_seconds:.0f} s: {self._message}"

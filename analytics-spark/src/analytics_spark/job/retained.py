@@ -18,11 +18,11 @@ CHUNK = StructType([StructField("chunk", LongType())])
 class RetainedOrders:
     """Chunks of order lines as they came, and an index with one row for each chunk.
 
-    A chunk holds orders, not what they were joined with: what an order contributed is a function
-    of the order and of the tables, so its correction is too.
+    A chunk has orders, not the values they were joined with: the contribution of an order is a
+    function of the order and of the tables, and so is its correction.
 
-    An index row is number, first and last order time (milliseconds), lines. It is read when this
-    is made and written by `save`.
+    An index row is number, first and last order time (milliseconds), lines. The index is read by
+    the constructor, and written by `save`.
     """
 
     def __init__(self, index: ValueState, chunks: MapState) -> None:
@@ -31,8 +31,8 @@ class RetainedOrders:
         value = index.get()
         self._index: Integers = np.frombuffer(value[0] if value else b"", np.int64).reshape(-1, 4)
 
-    def concerned(self, times: Integers, since: int | None) -> dict[int, pa.Table]:
-        """The chunks that may hold an order of one of these times, or any order from `since` on."""
+    def find_affected(self, times: Integers, since: int | None) -> dict[int, pa.Table]:
+        """The chunks that can have an order of one of these times, or any order from `since` on."""
         number, first, last, _ = self._index.T
         times = np.sort(times)
         hit: Mask = np.searchsorted(times, last, "right") > np.searchsorted(times, first, "left")
@@ -41,11 +41,11 @@ class RetainedOrders:
         return {int(chunk): self._load(int(chunk)) for chunk in number[hit]}
 
     def replace(self, chunk: int, lines: pa.Table) -> None:
-        """Put other lines of the same orders into a chunk."""
+        """Replace the lines of a chunk."""
         self._chunks.updateValue((chunk,), (to_bytes(lines),))
 
     def append(self, lines: pa.Table) -> None:
-        """Keep new lines, of which there is at least one."""
+        """Store new lines, at least one."""
         chunk = int(self._index[-1, 0]) + 1 if len(self._index) else 0
         if len(self._index) and self._index[-1, 3] < SMALL_CHUNK_ROWS:
             chunk = int(self._index[-1, 0])
@@ -56,7 +56,7 @@ class RetainedOrders:
         self._index = np.vstack([self._index, [[chunk, times.min(), times.max(), len(times)]]])
 
     def evict(self, watermark: int) -> None:
-        """Let go the chunks of which no order is newer than the watermark (milliseconds)."""
+        """Remove the chunks without an order newer than the watermark (milliseconds)."""
         dead = self._index[:, 2] <= watermark
         for chunk in self._index[dead, 0]:
             self._chunks.removeKey((int(chunk),))
@@ -67,5 +67,5 @@ class RetainedOrders:
 
     def _load(self, chunk: int) -> pa.Table:
         value = self._chunks.getValue((chunk,))
-        assert value is not None  # what the index names is there
+        assert value is not None  # the index has only stored chunks
         return from_bytes(value[0])

@@ -1,4 +1,4 @@
-"""The Spark session and its few settings."""
+"""The Spark session and its settings."""
 
 import os
 import shlex
@@ -27,8 +27,8 @@ STATE_STORE = f"{STREAMING}.stateStore"
 
 JAVA_OPTIONS = (
     *("-XX:+UseSerialGC", "-XX:NewRatio=1", "-Xss2m", "-XX:-UsePerfData"),
-    # The thorough compiler (C2) makes a loaded job half as quick again. With Java's own thresholds,
-    # a fortieth of these, it would take seconds of a start for code that is hardly used again.
+    # The optimizing compiler (C2) makes a busy job 1.5 times as fast. With Java's own thresholds, a
+    # fortieth of these, it would spend seconds of each start on code that is hardly used again.
     "-XX:Tier4InvocationThreshold=200000",
     "-XX:Tier4MinInvocationThreshold=100000",
     "-XX:Tier4CompileThreshold=600000",
@@ -47,18 +47,17 @@ WORKER_VARIABLES = {
     "MALLOC_MMAP_THRESHOLD_": 1 << 30,  # bytes; Python's, on Linux
     "MALLOC_TRIM_THRESHOLD_": 1 << 29,
 }
-"""The workers keep what memory they have freed, for the next batch. By default big blocks go back
-to the system at once, and its pages then cost nearly half of a worker's time. See also what lies in
-the folder."""
+"""The workers keep freed memory for the next batch. By default large blocks go back to the system
+at once, and page faults then take nearly half of a worker's time. See also `no_archives`."""
 
 
 def open_session(settings: JobSettings, *, writes_class_archive: bool = False) -> SparkSession:
     """Start Spark in this process, or connect to the cluster that `spark_master` names.
 
-    There is one session in a process: who comes second waits for it, and gets it. With
-    `writes_class_archive` Java does not read its archive: it writes it when it ends.
+    A process has one session: a second call waits for it, and returns it. With
+    `writes_class_archive` Java does not read its archive, but writes it at its end.
     """
-    # Otherwise the workers start whatever python3 is on the path.
+    # Otherwise the workers run the first python3 on the path.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     if is_local(settings):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -66,7 +65,7 @@ def open_session(settings: JobSettings, *, writes_class_archive: bool = False) -
     for name, value in configuration(settings, writes_class_archive).items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
-    # A query's failure is logged once, by us, with its cause.
+    # A failure of the query is logged once, by the job, with its cause.
     session.sparkContext.setLogLevel("OFF")
     if is_local(settings):
         write_no_checksum_files(session)
@@ -79,9 +78,9 @@ def is_local(settings: JobSettings) -> bool:
 
 
 def write_no_checksum_files(session: SparkSession) -> None:
-    """Hadoop's go into place after the files that they belong to: after a kill in between, a file
-    that a batch writes again would not agree with its checksum of before, and nobody could read
-    it. State stays guarded by the checksums of RocksDB and of zip files."""
+    """Hadoop writes a checksum file after the file that it belongs to. After a kill in between, a
+    file that a batch writes again would not match its old checksum, and could not be read. State
+    is still protected by the checksums of RocksDB and of zip files."""
     context = session.sparkContext
     jvm: Any = context._jvm
     files = jvm.org.apache.hadoop.fs.FileSystem
@@ -90,11 +89,11 @@ def write_no_checksum_files(session: SparkSession) -> None:
 
 def begin_session(settings: JobSettings) -> None:
     """Start Spark in the background: it takes as long as the imports of the operator."""
-    in_background(partial(open_session, settings))
+    run_in_background(partial(open_session, settings))
 
 
-def in_background(work: Callable[[], object]) -> None:
-    """What fails there fails again, and is told, where it is needed."""
+def run_in_background(work: Callable[[], object]) -> None:
+    """Run in a daemon thread. An error is ignored: it occurs again, and is reported, on use."""
 
     def run() -> None:
         with suppress(Exception):
@@ -106,12 +105,12 @@ def in_background(work: Callable[[], object]) -> None:
 def configuration(
     settings: JobSettings, writes_class_archive: bool = False
 ) -> dict[str, str | int]:
-    """Spark's settings; what is not here is Spark's default."""
+    """Spark's settings that differ from its defaults."""
     jars = os.pathsep.join(sorted(str(jar) for jar in settings.spark_jars_dir.glob("*.jar")))
     java_options = [
         *JAVA_OPTIONS,
-        *class_sharing(settings.spark_class_archive, writes_class_archive),
-        # Spark leaves files there when it is killed, so it gets the folder that this process has.
+        *get_class_sharing_options(settings.spark_class_archive, writes_class_archive),
+        # Spark leaves files there when it is killed, so it uses the folder of this process.
         f"-Djava.io.tmpdir={tempfile.gettempdir()}",
     ]
     return {
@@ -120,7 +119,7 @@ def configuration(
         "spark.executor.extraClassPath": jars,
         "spark.driver.memory": settings.spark_driver_memory,
         "spark.driver.extraJavaOptions": shlex.join(java_options),
-        **(at_home() if is_local(settings) else among_others(settings)),
+        **(get_local_options() if is_local(settings) else get_cluster_options(settings)),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.python.daemon.module": "analytics_spark.job.workers",
@@ -132,7 +131,7 @@ def configuration(
         # A checkpoint that has another number keeps it.
         "spark.sql.shuffle.partitions": settings.shuffle_partitions or SHUFFLE_PARTITIONS_DEFAULT,
         f"{STREAMING}.minBatchesToRetain": BATCHES_RETAINED_MIN,
-        # A batch without data would only move the watermark, which the next one does as well.
+        # A batch without data would only move the watermark, which the next batch does as well.
         f"{STREAMING}.noDataMicroBatches.enabled": "false",
         f"{STATE_STORE}.providerClass": (
             "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -145,8 +144,8 @@ def configuration(
     }
 
 
-def at_home() -> dict[str, str]:
-    """Nobody from outside talks to the driver; its checkpoint is a folder of this machine."""
+def get_local_options() -> dict[str, str]:
+    """The driver listens on the loopback interface only; its checkpoint is a local folder."""
     return {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -154,7 +153,7 @@ def at_home() -> dict[str, str]:
     }
 
 
-def among_others(settings: JobSettings) -> dict[str, str]:
+def get_cluster_options(settings: JobSettings) -> dict[str, str]:
     """The executors of a cluster find the driver by the name of its machine, and have the packages,
     the jars and the folder of the checkpoint in the same places as the driver."""
     return {
@@ -170,8 +169,8 @@ def among_others(settings: JobSettings) -> dict[str, str]:
     }
 
 
-def class_sharing(archive: Path | None, writes: bool) -> list[str]:
-    """What Java is told of its archive of classes."""
+def get_class_sharing_options(archive: Path | None, writes: bool) -> list[str]:
+    """Java's options for its archive of classes; empty without one."""
     if archive is None:
         return []
     if writes:

@@ -13,7 +13,7 @@ from pyarrow import csv
 from pyspark.sql import DataFrame
 
 from analytics_spark.job import generations, tracing
-from analytics_spark.job.batch import EPOCH, Batch, batch_of
+from analytics_spark.job.batch import EPOCH, CellBatch, to_batch
 from analytics_spark.job.checkpoint import Checkpoint
 from analytics_spark.job.failpoints import JobFailpoint
 from analytics_spark.job.generations import FIRST, Generation
@@ -79,8 +79,8 @@ ADD_DELTAS = """
         cents = cell.cents + excluded.cents
 """
 
-# A cell that nothing is left of goes, so that the table is a function of the events alone: one that
-# is built again has equal rows.
+# An empty cell is deleted, so that the table is a function of the events alone: a rebuild has equal
+# rows.
 DELETE_EMPTY = """
     DELETE FROM cells AS cell
     USING deltas
@@ -92,22 +92,22 @@ DELETE_EMPTY = """
 """
 
 
-def sink_into(
+def make_sink(
     connection: psycopg.Connection,
     checkpoint: Checkpoint,
     buckets: int,
     write_dead_letter: Callable[[pa.Table], None],
     generation: Generation = FIRST,
 ) -> Callable[[DataFrame, int], None]:
-    """A function for foreachBatch; what it raises ends the query and undoes the batch.
+    """Make a function for foreachBatch; an error ends the query, and rolls back the batch.
 
-    `write_dead_letter` keeps a batch's bad records elsewhere before the batch is committed.
+    `write_dead_letter` stores a batch's bad records elsewhere before the batch is committed.
     """
 
     def sink(frame: DataFrame, batch_id: int) -> None:
         began_at = time.time_ns()
-        # One action only: a second one would run the operator again, on its state of before.
-        batch = batch_of(frame.collect(), batch_id, checkpoint, buckets)
+        # One action only: a second one would run the operator again, on its previous state.
+        batch = to_batch(frame.collect(), batch_id, checkpoint, buckets)
         failpoints.hit(JobFailpoint.BATCH_RECEIVED)
         if batch.bad_records.num_rows:
             write_dead_letter(batch.bad_records)
@@ -117,11 +117,11 @@ def sink_into(
 
 
 def merge(
-    connection: psycopg.Connection, batch: Batch, began_at: int, generation: Generation
+    connection: psycopg.Connection, batch: CellBatch, began_at: int, generation: Generation
 ) -> None:
-    """Apply a batch under its span, and then tell the traces of its sampled orders."""
+    """Apply a batch inside its span, and then add spans to the traces of its sampled orders."""
     with tracing.batch_span(batch.batch_id, batch.samples, began_at) as span:
-        trace_id = tracing.trace_id_of(span)
+        trace_id = tracing.get_trace_id(span)
         applied = apply(connection, batch, trace_id, generation, began_at)
     if applied:
         tracing.record_counted(batch.batch_id, batch.samples, span)
@@ -129,7 +129,7 @@ def merge(
 
 def apply(
     connection: psycopg.Connection,
-    batch: Batch,
+    batch: CellBatch,
     trace_id: str,
     generation: Generation = FIRST,
     began_at: int | None = None,
@@ -140,7 +140,7 @@ def apply(
     batch that Spark runs again after a crash would be added twice.
 
     Raises:
-        generations.OtherGeneration: these tables are not what they were; nothing changes.
+        generations.OtherGeneration: the tables were shown, hidden or dropped; nothing changes.
     """
     values = {
         **asdict(batch.tally),
@@ -151,11 +151,11 @@ def apply(
         "watermark": batch.watermark,
         "latest_order_at": batch.latest_order_at,
         "trace_id": trace_id,
-        "hours": changed_hours(batch.deltas),
+        "hours": get_changed_hours(batch.deltas),
         "kept": BATCHES_KEPT_MAX,
     }
     with connection.transaction(), connection.cursor() as cursor:
-        generations.demand_unchanged(cursor, generation)
+        generations.require_unchanged(cursor, generation)
         cursor.execute(ADVANCE_EPOCH, values)
         if cursor.rowcount == 0:
             return False
@@ -163,17 +163,17 @@ def apply(
             copy_deltas(cursor, batch.deltas)
             add_deltas(cursor, batch.deltas)
         cursor.execute(FORGET_BATCHES, values)
-        cursor.execute(INSERT_BATCH, values | {"milliseconds": milliseconds_since(began_at)})
+        cursor.execute(INSERT_BATCH, values | {"milliseconds": get_milliseconds_since(began_at)})
         failpoints.hit(JobFailpoint.CELLS_WRITTEN)
     failpoints.hit(JobFailpoint.CELLS_COMMITTED)
     return True
 
 
-def changed_hours(deltas: pa.Table) -> list[datetime]:
+def get_changed_hours(deltas: pa.Table) -> list[datetime]:
     return [EPOCH + timedelta(milliseconds=each) for each in pc.unique(deltas["hour"]).to_pylist()]
 
 
-def milliseconds_since(began_at: int | None) -> int | None:
+def get_milliseconds_since(began_at: int | None) -> int | None:
     return None if began_at is None else (time.time_ns() - began_at) // 1_000_000
 
 

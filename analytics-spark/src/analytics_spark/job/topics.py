@@ -1,4 +1,4 @@
-"""What analytics reads: three topics, the event types of each that matter, and their form."""
+"""The topics that analytics reads, the event types that matter, and their schema."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ import pyarrow as pa
 INSTANT = pa.timestamp("us", "UTC")
 
 SCHEMA_VERSION = 1
-"""The version of all event types that the forms below are made for."""
+"""The version of all event types that the schemas below describe."""
 
 
 class Kind(StrEnum):
-    """What a packed row holds (see `pack`)."""
+    """The content of a packed row (see `pack`)."""
 
     ORDERS = "orders"
     USERS = "users"
@@ -26,15 +26,15 @@ class Kind(StrEnum):
 class Topic:
     """One topic as analytics sees it.
 
-    `types` are the event types that matter, all others are left out before Python sees them.
-    `form` has every field that is read of any of them; the record's key is its field `key`.
+    `types` are the event types that matter; all others are filtered out before Python sees them.
+    `schema` has every field that is read of any of them; the record's key is the field `key`.
     """
 
     name: str
     kind: Kind
     key: str
     types: frozenset[str]
-    form: Mapping[str, pa.DataType]
+    schema: Mapping[str, pa.DataType]
 
 
 CONFIRMED = "order-confirmed"
@@ -46,7 +46,7 @@ ORDERS = Topic(
     kind=Kind.ORDERS,
     key="user_id",
     types=frozenset({CONFIRMED, CANCELLED}),
-    form={
+    schema={
         "order_id": pa.string(),
         "user_id": pa.string(),
         "ordered_at": INSTANT,
@@ -67,7 +67,7 @@ USERS = Topic(
     kind=Kind.USERS,
     key="user_id",
     types=frozenset({"user-registered", "user-moved", DELETED}),
-    form={
+    schema={
         "user_id": pa.string(),
         "effective_at": INSTANT,
         "address": pa.string(),
@@ -79,7 +79,7 @@ ITEMS = Topic(
     kind=Kind.ITEMS,
     key="item_id",
     types=frozenset({"item-listed", "item-origin-corrected"}),
-    form={
+    schema={
         "item_id": pa.string(),
         "effective_at": INSTANT,
         "origin": pa.string(),

@@ -31,8 +31,8 @@ def batch_span(
 ) -> Iterator[Span]:
     """The span around one batch: a trace of its own, because a batch has many parents.
 
-    `began_at` is in nanoseconds since 1970, by default now: which orders there are is known only
-    when the operator has done its part.
+    `began_at` is in nanoseconds since 1970, by default now: the sampled orders are known only
+    after the operator has run.
     """
     with telemetry.tracer.start_as_current_span(
         "merge batch",
@@ -49,13 +49,13 @@ def batch_span(
         yield span
 
 
-def trace_id_of(span: Span) -> str:
+def get_trace_id(span: Span) -> str:
     return trace.format_trace_id(span.get_span_context().trace_id)
 
 
 def record_counted(batch_id: int, orders: Sequence[SampledOrder], batch: Span) -> None:
-    """Tell each order's own trace that the order reached the table: from there on one finds its
-    batch, which links alone would not allow."""
+    """Add a span to each order's own trace, with a link to the batch. Links from the batch alone
+    cannot be followed from the order."""
     for order in orders[: telemetry.LINKS_MAX]:
         telemetry.tracer.start_span(
             "merge cell",

@@ -1,4 +1,4 @@
-"""A table that remembers: versions of many keys, and which of them was valid at a moment."""
+"""A temporal table: versions of many keys, and which of them was valid at a time."""
 
 from collections.abc import Mapping
 from typing import Any, Self
@@ -24,8 +24,8 @@ class Versions:
     """Versions of many keys, sorted by (key, valid_from).
 
     The table has a dictionary-encoded column `key`, `valid_from` in milliseconds since 1970, `seq`
-    and the attributes. Reading its bytes copies nothing, so that a batch which changes no version
-    pays nearly nothing for a big table.
+    and the attributes. Its bytes are read without a copy, so that a batch which changes no
+    version pays nearly nothing for a large table.
 
     Raises:
         OverflowError: the table has more than KEYS_MAX keys.
@@ -60,8 +60,8 @@ class Versions:
     def merge(self, changes: pa.Table, watermark: int) -> "Versions":
         """The versions after `changes`; the highest seq wins for one (key, valid_from).
 
-        A version that another one had replaced by the watermark (milliseconds) is left out: no
-        order that can still be corrected is as old.
+        A version that was replaced at or before the watermark (milliseconds) is removed: every
+        order that can still be corrected is newer.
         """
         if changes.num_rows == 0:
             return self
@@ -82,37 +82,37 @@ class Versions:
         """For each key the row of its version at that time (milliseconds); null for none."""
         if len(self._sorted) == 0:
             return pa.nulls(len(times), pa.int64())
-        codes = codes_in(keys, self._keys)
+        codes = find_codes(keys, self._keys)
         position = np.searchsorted(self._sorted, (codes << TIME_BITS) | times, side="right") - 1
         found = (codes >= 0) & (position >= 0)
         found &= self._codes[np.maximum(position, 0)] == codes
         return pa.array(position, mask=~found)
 
     def take(self, attribute: str, rows: pa.Array) -> pa.Array:
-        """The attribute in rows given by `find`; null where the row is null."""
+        """The attribute in rows returned by `find`; null where the row is null."""
         return column(self.table, attribute).take(rows)
 
 
 class Changes:
-    """Which keys a batch changed, and from what time on."""
+    """The keys that a batch changed, and from which time on."""
 
     def __init__(self, changes: pa.Table) -> None:
         grouped = changes.group_by("key", use_threads=False).aggregate([("valid_from", "min")])
         self._keys = column(grouped, "key")
         self._since: Integers = column(grouped, "valid_from_min").to_numpy()
         self.first: int | None = int(self._since.min()) if len(self._since) else None
-        """The earliest time from which on anything changed, in milliseconds; None: nothing did."""
+        """The earliest time (milliseconds) of a change; None without changes."""
 
     def touch(self, keys: pa.Array, times: Integers) -> Mask:
-        """Whether the key's version at that time may be another one than before."""
+        """A mask: can the key's version at that time differ from before?"""
         if self.first is None:
             return np.zeros(len(times), bool)
-        codes = codes_in(keys, self._keys)
+        codes = find_codes(keys, self._keys)
         touched: Mask = (codes >= 0) & (self._since[np.maximum(codes, 0)] <= times)
         return touched
 
 
-def codes_in(values: pa.Array, known: Any) -> Integers:
+def find_codes(values: pa.Array, known: Any) -> Integers:
     """For each value its position among the known ones, -1 when it is not there."""
     found = pc.fill_null(pc.index_in(values, value_set=known), -1)
     codes: Integers = found.to_numpy(zero_copy_only=False).astype(np.int64)

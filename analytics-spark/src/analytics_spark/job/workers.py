@@ -1,7 +1,7 @@
 """The process that Spark forks its Python workers from, with all imports done before the forks.
 
-Each worker would otherwise import pandas, pyarrow and the operator for itself: a second of a cold
-start and many megabytes, for every one of them.
+Otherwise each worker would import pandas, pyarrow and the operator itself, which takes a second of
+a cold start and many megabytes.
 """
 
 import pandas  # type: ignore[import-untyped]  # noqa: F401

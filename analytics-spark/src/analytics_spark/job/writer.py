@@ -42,7 +42,7 @@ CREATE_DELTAS = """
 
 
 class NotTheWriter(Exception):
-    """This job must not write these tables; the message says why."""
+    """This job must not write these tables; the message has the reason."""
 
 
 @contextmanager
@@ -53,8 +53,8 @@ def open_writer(
 
     `checkpoint` is the generation's own.
 
-    The epoch row alone would keep a second job on the same checkpoint from counting twice; the lock
-    also stops one with a checkpoint of its own.
+    The epoch row alone prevents a second job on the same checkpoint from counting twice; the lock
+    also stops one with its own checkpoint.
 
     Raises:
         NotTheWriter: another job held the lock for LOCK_WAIT_SECONDS, or the tables were filled
@@ -96,16 +96,16 @@ def refuse_other_checkpoint(connection: psycopg.Connection, checkpoint: Checkpoi
     others = [str(row[0]) for row in connection.execute(OWNERS) if str(row[0]) != owner]
     if others:
         raise NotTheWriter(
-            f"the cells belong to query {others[0]}, but {checkpoint.path} holds {owner or 'none'}"
+            f"the cells belong to query {others[0]}, but {checkpoint.path} has {owner or 'none'}"
         )
 
 
 def refuse_other_state(connection: psycopg.Connection, checkpoint: Checkpoint) -> None:
-    """Tables or a checkpoint that were lost, or put back from a copy, do not fit the other one.
+    """Tables or a checkpoint that were lost, or restored from a backup, do not match the other.
 
-    Tables that are behind lack batches which Spark does not run again. Tables that are ahead refuse
-    the next batches as applied, whatever is in them. PostgreSQL commits a batch after Spark has
-    planned it and before Spark notes it as done, so all between the two is right.
+    Tables that are behind lack batches which Spark does not run again. Tables that are ahead reject
+    the next batches as applied, whatever they have. PostgreSQL commits a batch after Spark has
+    planned it and before Spark notes it as done, so everything between the two is right.
     """
     row = connection.execute(NEWEST_BATCH).fetchone()
     assert row is not None  # an aggregate without GROUP BY always has a row
@@ -114,8 +114,8 @@ def refuse_other_state(connection: psycopg.Connection, checkpoint: Checkpoint) -
     if not done <= row[0] <= planned:
         raise NotTheWriter(
             f"the cells are of {batch_name(row[0])}, but {checkpoint.path} has done"
-            f" {batch_name(done)} and planned {batch_name(planned)}: put back the tables and the"
-            " checkpoint of one moment, or empty both to count anew from the beginning"
+            f" {batch_name(done)} and planned {batch_name(planned)}: restore the tables and the"
+            " checkpoint of one moment, or empty both to count from the beginning"
         )
 
 
@@ -124,32 +124,32 @@ def batch_name(batch_id: int) -> str:
 
 
 def refuse_other_buckets(connection: psycopg.Connection, buckets: int) -> None:
-    """With another number, users would go to buckets that do not hold their state."""
+    """With another number, users would go to buckets without their state."""
     row = connection.execute(BUCKETS).fetchone()
     if row is not None and row[0] != buckets:
         raise NotTheWriter(
-            f"the checkpoint has {row[0]} buckets for ever, but BUCKETS is {buckets}:"
-            f" set it to {row[0]}, or empty the tables and the checkpoint to count anew"
+            f"the checkpoint permanently has {row[0]} buckets, but BUCKETS is {buckets}: set it to"
+            f" {row[0]}, or empty the tables and the checkpoint to count from the beginning"
         )
 
 
 def refuse_other_partitions(checkpoint: Checkpoint, partitions: int | None) -> None:
-    """Spark would go on with the number that the checkpoint has, and say nothing.
+    """Spark would silently use the number that the checkpoint has.
 
     Raises:
-        NotTheWriter: `partitions` are asked for and the state has another number, or it was not
-            split to its end.
+        NotTheWriter: `partitions` is set and the state has another number, or a rescale was
+            interrupted.
     """
     done = checkpoint.newest_done
     planned = checkpoint.newest_planned
-    there = checkpoint.get_partitions(planned)
+    found = checkpoint.get_partitions(planned)
     if planned > done and checkpoint.is_rescale(planned):
         raise NotTheWriter(
-            f"a rescale to {there} partitions was interrupted: repeat `make rescale"
-            f" partitions={there}`"
+            f"a rescale to {found} partitions was interrupted: repeat `make rescale"
+            f" partitions={found}`"
         )
-    if partitions is not None and there is not None and there != partitions:
+    if partitions is not None and found is not None and found != partitions:
         raise NotTheWriter(
-            f"the checkpoint has {there} shuffle partitions, but SHUFFLE_PARTITIONS is"
+            f"the checkpoint has {found} shuffle partitions, but SHUFFLE_PARTITIONS is"
             f" {partitions}: unset it, or `make rescale partitions={partitions}`"
         )

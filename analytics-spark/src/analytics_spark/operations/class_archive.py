@@ -1,7 +1,7 @@
 """Java's archive of the classes that the job loads: with it, Spark starts three seconds sooner.
 
-Java maps the archive into memory instead of finding, reading and checking fifteen thousand classes
-(JEP 350). It fits one Java and one list of jars; Java starts without one that does not fit.
+Java maps the archive into memory instead of finding, reading and verifying fifteen thousand classes
+(JEP 350). It matches one Java and one list of jars; Java ignores an archive that does not match.
 """
 
 import os
@@ -29,18 +29,18 @@ RECORDS = """
         array(struct('ce_type' AS key, cast('' AS binary) AS value)) AS headers
     FROM {source}
 """
-"""In the form of Kafka's source. What is in them does not matter: they are set aside as bad."""
+"""Records with the columns of Kafka's source. Their content does not matter: all are bad."""
 
 
 class NotArchived(Exception):
-    """The message says why."""
+    """No archive was written; the message has the reason."""
 
 
 def make(file: Path, spark_jars_dir: Path) -> None:
-    """Run the job's query, without its servers, in a Java that writes down its classes at its end.
+    """Run the job's query, without its servers, in a Java that writes its archive at exit.
 
     Raises:
-        NotArchived: the query or Java failed; a file that was there before stays as it was.
+        NotArchived: the query or Java failed; an existing file stays unchanged.
         OSError: the folder of `file` cannot be written.
     """
     with tempfile.TemporaryDirectory(dir=file.parent, prefix=f".{file.name}-") as folder:
@@ -59,9 +59,9 @@ def make(file: Path, spark_jars_dir: Path) -> None:
             run_a_batch(spark, settings)
         finally:
             spark.stop()
-            end(gateway.proc)
+            end_java(gateway.proc)
         if not made.exists():
-            raise NotArchived("Java wrote no archive: is there room on the disk?")
+            raise NotArchived("Java wrote no archive: is there space on the disk?")
         os.replace(made, file)
 
 
@@ -72,7 +72,7 @@ def run_a_batch(spark: SparkSession, settings: JobSettings) -> None:
         frame.collect()
         has_run.set()
 
-    live = query.start(query.outcomes(spark, settings, meaningless), sink, settings)
+    live = query.start(query.outcomes(spark, settings, read_dummy_records), sink, settings)
     try:
         if not has_run.wait(BATCH_SECONDS_MAX):
             raise NotArchived(f"no batch ran in {BATCH_SECONDS_MAX} s: {live.exception()}")
@@ -80,22 +80,22 @@ def run_a_batch(spark: SparkSession, settings: JobSettings) -> None:
         live.stop()
 
 
-def meaningless(spark: SparkSession, topic: Topic, settings: JobSettings) -> DataFrame:
+def read_dummy_records(spark: SparkSession, topic: Topic, settings: JobSettings) -> DataFrame:
     """A source of records that needs no Kafka."""
     reader = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", settings.buckets)
     return spark.sql(RECORDS, source=reader.load())
 
 
-def end(java: Popen[bytes]) -> None:
-    """Java ends with its standard input, and writes the archive then.
+def end_java(java: Popen[bytes]) -> None:
+    """Close Java's standard input: then it writes the archive and exits.
 
     Raises:
-        NotArchived: that took too long; Java is killed.
+        NotArchived: it took too long; Java is killed.
     """
-    assert java.stdin is not None  # PySpark holds Java by it
+    assert java.stdin is not None  # PySpark keeps Java alive by it
     java.stdin.close()
     try:
         java.wait(WRITE_SECONDS_MAX)
     except TimeoutExpired:
         java.kill()
-        raise NotArchived(f"Java was not done after {WRITE_SECONDS_MAX} s") from None
+        raise NotArchived(f"Java did not exit within {WRITE_SECONDS_MAX} s") from None

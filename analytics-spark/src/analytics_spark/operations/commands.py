@@ -1,4 +1,4 @@
-"""What people may say to the commands for them; apart from their rooms, which need Spark."""
+"""The command-line arguments, in a module of their own: the commands import Spark."""
 
 import argparse
 from pathlib import Path
@@ -13,45 +13,53 @@ PARTITIONS_MAX = 1024
 def add_archive(verbs: "Verbs") -> argparse.ArgumentParser:
     text = "write Java's archive of Spark's classes, with which the job starts seconds sooner"
     parser = verbs.add_parser("archive", help=text, description=text)
-    parser.add_argument("file", type=Path, help="what SPARK_CLASS_ARCHIVE of the job will be")
-    parser.add_argument("--jars", type=Path, required=True, help="its SPARK_JARS_DIR")
+    parser.add_argument(
+        "file", type=Path, help="the path that SPARK_CLASS_ARCHIVE of the job names"
+    )
+    parser.add_argument("--jars", type=Path, required=True, help="SPARK_JARS_DIR of the job")
     return parser
 
 
 def add_export(verbs: "Verbs") -> argparse.ArgumentParser:
-    text = "write the cells of final hours to Parquet files, those that changed"
+    text = "write the cells of final hours that changed to Parquet files"
     parser = verbs.add_parser("export", help=text, description=text)
-    parser.add_argument("--to", type=Path, help="the folder; EXPORT_DIR by default")
+    parser.add_argument("--to", type=Path, help="the folder; default: EXPORT_DIR")
     return parser
 
 
 def add_reconcile(verbs: "Verbs") -> argparse.ArgumentParser:
-    text = "compare the final hours with the event stores; ends with 1 when a cell differs"
+    text = "compare the final hours with the event stores; exit status 1 when a cell differs"
     parser = verbs.add_parser("reconcile", help=text, description=text)
-    parser.add_argument("--hours", type=int, help="how many, the last ones; a week by default")
+    parser.add_argument(
+        "--hours", type=int, help="how many of the last hours; default: RECONCILE_HOURS_MAX, a week"
+    )
     return parser
 
 
 def add_rescale(verbs: "Verbs") -> argparse.ArgumentParser:
-    text = "split the job's state into another number of shuffle partitions, while it does not run"
+    text = "change the number of partitions of the job's state, while the job is stopped"
     parser = verbs.add_parser("rescale", help=text, description=text)
-    parser.add_argument("partitions", type=number_of_partitions, help="as many as cores")
+    parser.add_argument(
+        "partitions", type=number_of_partitions, help="the new number, at best the number of cores"
+    )
     return parser
 
 
 def number_of_partitions(text: str) -> int:
     number = int(text)
     if not 1 <= number <= PARTITIONS_MAX:
-        raise argparse.ArgumentTypeError(f"{text} is not from 1 to {PARTITIONS_MAX}")
+        raise argparse.ArgumentTypeError(f"{text} is not between 1 and {PARTITIONS_MAX}")
     return number
 
 
 def add_reprocess(verbs: "Verbs") -> argparse.ArgumentParser:
-    text = "make all cells anew from the topics beside the live ones, and compare"
+    text = "rebuild all cells from the topics next to the live ones, and compare"
     parser = verbs.add_parser("reprocess", help=text, description=text)
     acts = parser.add_mutually_exclusive_group()
-    acts.add_argument("--switch", action="store_true", help="show the new cells after that")
-    acts.add_argument("--roll-back", action="store_true", help="only: show those of before again")
-    acts.add_argument("--drop", action="store_true", help="only: remove what is not shown")
-    parser.add_argument("--anew", action="store_true", help="forget a rebuild that was not shown")
+    acts.add_argument("--switch", action="store_true", help="then show the new cells")
+    acts.add_argument("--roll-back", action="store_true", help="only show the previous cells again")
+    acts.add_argument("--drop", action="store_true", help="only remove cells that are not shown")
+    parser.add_argument(
+        "--anew", action="store_true", help="discard a rebuild that was never shown"
+    )
     return parser

@@ -1,7 +1,7 @@
-"""`export`: the cells of final hours as Parquet files, one for each hour, for others to read.
+"""`export`: the cells of final hours as Parquet files, one for each hour, for other programs.
 
-`hour=2016-11-11T00/cells.parquet` is there whole or not at all, and says by a hash which rows it
-was made of: an hour is written again only when its rows are others, after a rebuild for instance.
+`hour=2016-11-11T00/cells.parquet` is complete or absent, and has a hash of its rows: an hour is
+written again only when its rows differ, after a rebuild for example.
 """
 
 import fcntl
@@ -26,7 +26,7 @@ STATEMENT_TIMEOUT_SECONDS = 600
 HOUR_FORMAT = "%Y-%m-%dT%H"
 FILE = "cells.parquet"
 UNFINISHED = ".part"
-"""What no reader takes for a Parquet file."""
+"""A suffix that readers of Parquet files ignore."""
 ROWS_HASH = b"hometown.rows.sha256"
 
 SCHEMA = pa.schema(
@@ -63,12 +63,12 @@ ROWS = """
 
 
 class NotExported(Exception):
-    """Why nothing more was written; what is there is whole."""
+    """The export stopped; the message has the reason. Existing files are complete."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """Hours by what was done with them."""
+    """Numbers of hours, by what the export did."""
 
     written: int
     unchanged: int
@@ -76,43 +76,43 @@ class Exported:
 
 
 def export(dsn: str, folder: Path) -> Exported:
-    """Bring the folder to what the final hours are now.
+    """Update the folder to the current final hours.
 
     Raises:
-        NotExported: another export is at work, or the folder cannot be written.
+        NotExported: another export is running, or the folder cannot be written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with locked(folder), snapshot(dsn) as connection:
-            forget_unfinished(folder)
-            return bring(connection, folder)
+        with lock_folder(folder), snapshot(dsn) as connection:
+            remove_unfinished(folder)
+            return update_files(connection, folder)
     except OSError as error:
         raise NotExported(
-            f"{error.filename or folder}: {error.strerror}: make room or another folder (--to),"
-            " and say it again"
+            f"{error.filename or folder}: {error.strerror}: free some space or name another folder"
+            " (--to), and repeat the command"
         ) from error
 
 
-def bring(connection: psycopg.Connection, folder: Path) -> Exported:
+def update_files(connection: psycopg.Connection, folder: Path) -> Exported:
     final: dict[datetime, str] = dict(connection.execute(FINAL_HOURS).fetchall())
     written = 0
     for number, (hour, rows_hash) in enumerate(final.items(), start=1):
         tell_in_place(f"{number} of {len(final)} hours")
-        path = path_of(folder, hour)
-        if hash_in(path) != rows_hash:
-            write(path, rows_of(connection, hour, rows_hash))
+        path = get_path(folder, hour)
+        if read_rows_hash(path) != rows_hash:
+            write(path, read_rows(connection, hour, rows_hash))
             written += 1
     tell_in_place("")
     removed = remove_others(folder, final)
     return Exported(written=written, unchanged=len(final) - written, removed=removed)
 
 
-def path_of(folder: Path, hour: datetime) -> Path:
+def get_path(folder: Path, hour: datetime) -> Path:
     return folder / f"hour={hour.astimezone(UTC):{HOUR_FORMAT}}" / FILE
 
 
-def hash_in(path: Path) -> str | None:
-    """Which rows a file was made of; None when it is not there, or not ours."""
+def read_rows_hash(path: Path) -> str | None:
+    """The hash in a file; None when the file is missing, or was not written by an export."""
     try:
         metadata = parquet.read_schema(path).metadata or {}
     except (FileNotFoundError, pa.ArrowInvalid):
@@ -121,7 +121,7 @@ def hash_in(path: Path) -> str | None:
     return value.decode() if value else None
 
 
-def rows_of(connection: psycopg.Connection, hour: datetime, rows_hash: str) -> pa.Table:
+def read_rows(connection: psycopg.Connection, hour: datetime, rows_hash: str) -> pa.Table:
     rows = connection.execute(ROWS, [hour]).fetchall()
     *columns, cents = zip(*rows, strict=True)
     amounts = [Decimal(each).scaleb(-2) for each in cents]
@@ -133,7 +133,7 @@ def rows_of(connection: psycopg.Connection, hour: datetime, rows_hash: str) -> p
 
 
 def write(path: Path, table: pa.Table) -> None:
-    """Under another name first: a reader sees the old file or the new one, never a part."""
+    """Write under a temporary name first: readers see the old file or the new one, no part."""
     path.parent.mkdir(exist_ok=True)
     with tempfile.NamedTemporaryFile(
         dir=path.parent, prefix=".", suffix=UNFINISHED, delete=False
@@ -151,7 +151,7 @@ def write(path: Path, table: pa.Table) -> None:
 
 
 def sync(folder: Path) -> None:
-    """After a power cut, the new name is there as well as the file."""
+    """Sync the folder, so that the new name survives a power cut."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -160,8 +160,8 @@ def sync(folder: Path) -> None:
 
 
 def remove_others(folder: Path, final: Mapping[datetime, str]) -> int:
-    """Hours in which nothing is left, since a rebuild for instance."""
-    kept = {path_of(folder, hour) for hour in final}
+    """Remove the files of hours without cells, after a rebuild for example."""
+    kept = {get_path(folder, hour) for hour in final}
     others = [path for path in folder.glob(f"hour=*/{FILE}") if path not in kept]
     for path in others:
         path.unlink()
@@ -170,15 +170,15 @@ def remove_others(folder: Path, final: Mapping[datetime, str]) -> int:
     return len(others)
 
 
-def forget_unfinished(folder: Path) -> None:
-    """What an export that was killed has left."""
+def remove_unfinished(folder: Path) -> None:
+    """Remove temporary files of an export that was killed."""
     for path in folder.glob(f"hour=*/.*{UNFINISHED}"):
         path.unlink()
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Raises NotExported: another export writes there."""
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Lock the folder. Raises NotExported when another export holds the lock."""
     with (folder / ".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -189,7 +189,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def snapshot(dsn: str) -> Iterator[psycopg.Connection]:
-    """All hours as they are at one moment."""
+    """A read-only connection on which all reads see one snapshot."""
     with psycopg.connect(
         dsn,
         application_name="export",

@@ -1,4 +1,4 @@
-"""Two generations side by side: which hours differ, by how much, and what may explain it."""
+"""Compares two generations: which hours differ, by how much, and what can explain it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from analytics_spark.job.generations import Generation
 from analytics_spark.serving.hour_queries import is_final
 from shared.projections.rebuild import CONTENT
 
-HOURS_TOLD_MAX = 50
-"""Differing hours that are told one by one."""
+HOURS_REPORTED_MAX = 50
+"""Differing hours that are reported one by one."""
 
 TOTALS = """
     SELECT hour, count(*) AS cells, sum(purchases)::bigint AS purchases,
@@ -29,13 +29,13 @@ TOTALS = """
 
 DIFFERENT_HOURS = """
     SELECT hour,
-        coalesce(live.cells, 0) AS live_cells, coalesce(anew.cells, 0) AS anew_cells,
-        coalesce(anew.purchases, 0) - coalesce(live.purchases, 0) AS purchases,
-        coalesce(anew.quantity, 0) - coalesce(live.quantity, 0) AS quantity,
-        coalesce(anew.cents, 0) - coalesce(live.cents, 0) AS cents
+        coalesce(live.cells, 0) AS live_cells, coalesce(rebuilt.cells, 0) AS rebuilt_cells,
+        coalesce(rebuilt.purchases, 0) - coalesce(live.purchases, 0) AS purchases,
+        coalesce(rebuilt.quantity, 0) - coalesce(live.quantity, 0) AS quantity,
+        coalesce(rebuilt.cents, 0) - coalesce(live.cents, 0) AS cents
     FROM ({live}) AS live
-    FULL JOIN ({anew}) AS anew USING (hour)
-    WHERE live.hash IS DISTINCT FROM anew.hash
+    FULL JOIN ({rebuilt}) AS rebuilt USING (hour)
+    WHERE live.hash IS DISTINCT FROM rebuilt.hash
     ORDER BY hour
 """
 
@@ -53,11 +53,11 @@ STATE = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DifferentHour:
-    """An hour's totals in the rebuild less those in the live tables."""
+    """An hour's totals in the rebuild minus those in the live tables."""
 
     hour: datetime
     live_cells: int
-    anew_cells: int
+    rebuilt_cells: int
     purchases: int
     quantity: int
     cents: int
@@ -65,7 +65,7 @@ class DifferentHour:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """How far a generation has come: orders counted, orders dropped as late, records read."""
+    """How far a generation is: orders counted, orders dropped as late, records read."""
 
     counted: int
     late: int
@@ -73,66 +73,67 @@ class State:
     records: int
 
 
-def report(connection: psycopg.Connection, live: Generation, anew: Generation) -> Iterator[str]:
-    """Lines for people, of one moment of both."""
+def report(connection: psycopg.Connection, live: Generation, rebuilt: Generation) -> Iterator[str]:
+    """The comparison as lines of text, from one snapshot of both."""
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        states = state_of(connection, live), state_of(connection, anew)
-        contents = content_of(connection, live), content_of(connection, anew)
-        hours = different_hours(connection, live, anew)
-    for name, content in zip(("live", "anew"), contents, strict=True):
+        states = read_state(connection, live), read_state(connection, rebuilt)
+        contents = read_content(connection, live), read_content(connection, rebuilt)
+        hours = find_different_hours(connection, live, rebuilt)
+    for name, content in zip(("live", "rebuild"), contents, strict=True):
         yield f"{name}: {content[0]} cells, {content[1]}"
-    yield from told_hours(hours, *states)
-    yield from told_states(*states)
+    yield from format_hours(hours, *states)
+    yield from format_states(*states)
 
 
-def told_hours(hours: list[DifferentHour], live: State, anew: State) -> Iterator[str]:
+def format_hours(hours: list[DifferentHour], live: State, rebuilt: State) -> Iterator[str]:
     if not hours:
         yield "all hours are equal"
-    for each in hours[:HOURS_TOLD_MAX]:
+    for each in hours[:HOURS_REPORTED_MAX]:
         final = is_final(each.hour, live.watermark)
         yield (
             f"{each.hour:%Y-%m-%dT%H} {'final' if final else 'not final'}:"
-            f" {each.anew_cells} cells instead of {each.live_cells}, purchases {each.purchases:+},"
-            f" quantity {each.quantity:+}, amount {Decimal(each.cents).scaleb(-2):+}"
+            f" {each.rebuilt_cells} cells instead of {each.live_cells},"
+            f" purchases {each.purchases:+}, quantity {each.quantity:+},"
+            f" amount {Decimal(each.cents).scaleb(-2):+}"
         )
     if hours:
         yield f"{len(hours)} hours differ"
 
 
-def told_states(live: State, anew: State) -> Iterator[str]:
-    """What may explain a difference: where batches end decides on which late orders are dropped."""
+def format_states(live: State, rebuilt: State) -> Iterator[str]:
+    """Reasons of a difference: where batches end decides which late orders are dropped."""
     yield (
         f"live has counted {live.counted} orders and dropped {live.late} as late,"
-        f" anew {anew.counted} and {anew.late}"
+        f" the rebuild {rebuilt.counted} and {rebuilt.late}"
     )
-    if live.late > anew.late:
-        yield f"anew accepted {live.late - anew.late} orders that live dropped as late"
-    if live.records != anew.records:
+    if live.late > rebuilt.late:
+        yield f"the rebuild accepted {live.late - rebuilt.late} orders that live dropped as late"
+    if live.records != rebuilt.records:
         yield (
-            f"anew has read {anew.records} records and live {live.records}: hours that are not"
-            " final may differ by them"
+            f"the rebuild has read {rebuilt.records} records and live {live.records}: hours that"
+            " are not final may differ by them"
         )
 
 
-def different_hours(
-    connection: psycopg.Connection, live: Generation, anew: Generation
+def find_different_hours(
+    connection: psycopg.Connection, live: Generation, rebuilt: Generation
 ) -> list[DifferentHour]:
     sql = DIFFERENT_HOURS.format(
-        live=TOTALS.format(schema=live.schema), anew=TOTALS.format(schema=anew.schema)
+        live=TOTALS.format(schema=live.schema), rebuilt=TOTALS.format(schema=rebuilt.schema)
     )
     with connection.cursor(row_factory=class_row(DifferentHour)) as cursor:
         return cursor.execute(sql.encode()).fetchall()
 
 
-def state_of(connection: psycopg.Connection, generation: Generation) -> State:
+def read_state(connection: psycopg.Connection, generation: Generation) -> State:
     with connection.cursor(row_factory=class_row(State)) as cursor:
         state = cursor.execute(STATE.format(schema=generation.schema).encode()).fetchone()
     assert state is not None  # an aggregate without GROUP BY always has a row
     return state
 
 
-def content_of(connection: psycopg.Connection, generation: Generation) -> tuple[int, str]:
+def read_content(connection: psycopg.Connection, generation: Generation) -> tuple[int, str]:
     """How many cells there are, and a hash over all columns of all of them."""
     row = connection.execute(CONTENT.format(table=f"{generation.schema}.cells").encode()).fetchone()
     assert row is not None  # an aggregate without GROUP BY always has a row

@@ -1,7 +1,7 @@
-"""`rescale`: the job's state, split into another number of shuffle partitions.
+"""`rescale`: changes the number of shuffle partitions of the job's state.
 
-Spark fixes the number in the checkpoint, and splits the state offline: the job must not run. That
-takes a batch of its own, which reads nothing.
+The number is fixed in the checkpoint, and Spark changes it offline: the job must not run. The
+change is a batch of its own, which reads nothing.
 """
 
 import sys
@@ -17,22 +17,22 @@ from analytics_spark.job.generations import Generation
 from analytics_spark.job.session import open_session
 from analytics_spark.settings import JobSettings
 
-SETTLE_SECONDS_MAX = 300
-"""How long the batch may take that the job has left unfinished."""
+FINISH_SECONDS_MAX = 300
+"""How long the batch can take that the job left unfinished."""
 STOPPED_SECONDS_MAX = 5
-"""How long PostgreSQL may take to notice that the job has gone."""
+"""How long PostgreSQL can take to notice that the job has ended."""
 POLL_SECONDS = 0.25
 
 
 class NotRescaled(Exception):
-    """Why the state is as it was."""
+    """The state is unchanged; the message has the reason."""
 
 
 def run(settings: JobSettings, partitions: int, stop: threading.Event) -> None:
     """The command `rescale`.
 
     Raises:
-        NotRescaled, job.FAILURES: one line says why.
+        NotRescaled, job.FAILURES: the message has the reason in one line.
     """
     if settings.shuffle_partitions not in (None, partitions):
         raise NotRescaled(
@@ -40,28 +40,28 @@ def run(settings: JobSettings, partitions: int, stop: threading.Event) -> None:
             f" {partitions} partitions: unset it first"
         )
     unset = settings.model_copy(update={"shuffle_partitions": None})
-    generation = job.active_generation(settings.database_dsn)
+    generation = job.get_active_generation(settings.database_dsn)
     checkpoint = generation.get_checkpoint(settings.checkpoint_dir)
     with psycopg.connect(settings.database_dsn, autocommit=True) as connection:
-        demand_stopped(connection, generation)
+        require_stopped(connection, generation)
     before = checkpoint.get_partitions(checkpoint.newest_done)
     if before is None:
-        raise NotRescaled("no batch was done yet: set SHUFFLE_PARTITIONS, and start the job")
+        raise NotRescaled("no batch is done yet: set SHUFFLE_PARTITIONS, and start the job")
     if before == partitions:
         sys.stdout.write(f"the state has {partitions} partitions\n")
         return
-    settle(unset, generation, stop)
+    finish_last_batch(unset, generation, stop)
     with psycopg.connect(settings.database_dsn, autocommit=True) as connection:
-        demand_stopped(connection, generation)
+        require_stopped(connection, generation)
         split(unset, generation, partitions)
     sys.stdout.write(f"the state has {partitions} partitions instead of {before}\n")
 
 
-def demand_stopped(connection: psycopg.Connection, generation: Generation) -> None:
-    """Take the writer's lock, for as long as the connection lives.
+def require_stopped(connection: psycopg.Connection, generation: Generation) -> None:
+    """Take the writer's lock until the connection is closed.
 
     Raises:
-        NotRescaled: the job has it.
+        NotRescaled: the job holds it.
     """
     deadline = time.monotonic() + STOPPED_SECONDS_MAX
     while not writer.try_lock(connection, generation):
@@ -70,49 +70,49 @@ def demand_stopped(connection: psycopg.Connection, generation: Generation) -> No
         time.sleep(POLL_SECONDS)
 
 
-def settle(settings: JobSettings, generation: Generation, stop: threading.Event) -> None:
-    """Finish a batch that the job was stopped in: its input must not get another batch's number,
-    under which the epoch would count it again."""
+def finish_last_batch(settings: JobSettings, generation: Generation, stop: threading.Event) -> None:
+    """Finish a batch in which the job was stopped: with another number, its input would pass the
+    epoch and count again."""
     checkpoint = generation.get_checkpoint(settings.checkpoint_dir)
     planned = checkpoint.newest_planned
     if planned == checkpoint.newest_done or checkpoint.is_rescale(planned):
         return
     with (
-        job.filling(settings, generation) as start,
-        job.started(start(to_the_end=True)) as live,
+        job.open_query(settings, generation) as start,
+        job.stop_at_end(start(available_now=True)) as live,
     ):
-        for _ in range(round(SETTLE_SECONDS_MAX / POLL_SECONDS)):
+        for _ in range(round(FINISH_SECONDS_MAX / POLL_SECONDS)):
             if not live.isActive:
                 break
             if stop.wait(POLL_SECONDS):
                 raise NotRescaled("stopped")
         else:
-            raise NotRescaled(f"the last batch was not done within {SETTLE_SECONDS_MAX} s")
+            raise NotRescaled(f"the last batch was not done within {FINISH_SECONDS_MAX} s")
         if error := live.exception():
             raise error
 
 
 def split(settings: JobSettings, generation: Generation, partitions: int) -> None:
-    """Raises NotRescaled: Spark refuses."""
+    """Let Spark write the state with another number of partitions. Raises NotRescaled."""
     checkpoint = generation.get_checkpoint(settings.checkpoint_dir)
     spark = open_session(settings)
     try:
-        # State stores ask a coordinator, which Spark starts with what manages queries.
+        # State stores need a coordinator, which Spark starts with its query manager.
         assert not spark.streams.active
         # Experimental, and so private, in Spark 4.2.
         spark._streamingCheckpointManager.repartition(
             checkpoint.path.absolute().as_uri(), partitions
         )
     except Py4JJavaError as error:
-        raise NotRescaled(f"Spark refuses: {root_of(error)}") from error
+        raise NotRescaled(f"Spark refuses: {get_root_cause(error)}") from error
     except PySparkException as error:
-        raise NotRescaled(f"Spark refuses: {job.cause_of(error)}") from error
+        raise NotRescaled(f"Spark refuses: {job.get_cause(error)}") from error
     finally:
         spark.stop()
 
 
-def root_of(error: Py4JJavaError) -> str:
-    """What Java says of the first cause, as one line."""
+def get_root_cause(error: Py4JJavaError) -> str:
+    """The message of Java's root cause, as one line."""
     cause = error.java_exception
     while cause.getCause() is not None:
         cause = cause.getCause()

@@ -1,17 +1,16 @@
-"""Are the final hours what the event stores say? An answer that shares nothing with the job.
+"""Do the final hours agree with the event stores? A check that shares nothing with the job.
 
-Neither the topics nor a line of the job's code is asked: the facts of users-svc and orders-svc are
-copied into temporary tables beside the cells, and joined there by plain SQL, as of each order's
-time.
+It uses neither the topics nor any code of the job: the events of users-svc and orders-svc are
+copied into temporary tables next to the cells, and joined there in SQL, as of each order's time.
 
-What the job could not know in time is no difference. Which record an order's event is, orders-svc
-has noted when it saw it in the topic (`publications`); which batch read that record, up to which
-watermark, the job has noted (`batches`): an order at or before it came too late and was not
-counted, and a cancellation of such an order was not heard. A move or another origin that was
-recorded after the order's confirmation counts if it was before the watermark passed the order; one
-from before the confirmation was in the topics before it. Where the two cannot be told apart (a
-batch that is forgotten, a move within SLACK_SECONDS of that moment), a purchase is undecided: the
-cell may have it or not, and differs only outside of the two.
+What the job could not know in time is no difference. orders-svc stores the offset of each order's
+event when it sees it in the topic (`publications`); the job stores which batch read which offsets,
+and its watermark (`batches`): an order at or before that watermark was too late and not counted,
+and a cancellation of such an order was ignored. A move or another origin that was recorded after
+the order's confirmation counts if that was before the watermark passed the order; one from before
+the confirmation was in the topics before it. Where the two cannot be distinguished (a batch that
+was deleted, a move within SLACK_SECONDS of that moment), a purchase is undecided: the cell may have
+it or not, and differs only outside of this range.
 """
 
 from collections.abc import Sequence
@@ -27,13 +26,13 @@ CONNECT_TIMEOUT_SECONDS = 10
 STATEMENT_TIMEOUT_SECONDS = 600
 
 SLACK_SECONDS = 300
-"""How long a move may take from its recording into a batch: its relay, the topic, the job."""
+"""How long a move can take from its recording into a batch: relay, topic, job."""
 
 DIFFERENCES_MAX = 1_000
-"""Differing cells that are looked at one by one."""
+"""Differing cells that are returned one by one."""
 
 KNOWN_VERSION = 1
-"""The version of all event types that the statements below can read."""
+"""The schema version of all event types that the statements below can read."""
 
 NOT_UNDERSTOOD = """
     SELECT DISTINCT type, schema_version
@@ -119,7 +118,7 @@ CREATE_COPIES = """
     ) ON COMMIT DROP;
 """
 
-# first and behind: the offsets of a partition that a batch has read, the second not included.
+# first and behind: the range of offsets of a partition that a batch has read, end not included.
 CREATE_READINGS = """
     CREATE TEMPORARY TABLE readings ON COMMIT DROP AS
     SELECT partition.key::integer AS partition, (partition.value->>0)::bigint AS first,
@@ -143,7 +142,7 @@ STATE = """
 """
 
 # For a record of orders.v1: whether it was read before the watermark passed the order. Null when
-# that cannot be told: nobody has noted where it lies, or its batch is forgotten.
+# that is unknown: its offset was not stored, or its batch was deleted.
 IN_TIME = """
     SELECT CASE
         WHEN {offset} IS NULL THEN NULL
@@ -161,8 +160,8 @@ IN_TIME = """
     ) AS reading ON true
 """
 
-# The last batch that could still correct the order. What was recorded later did not; what was
-# recorded well before it did. A rebuild reads the past in no time, so of it nothing is known.
+# The last batch that could still correct the order. Facts recorded later did not; facts recorded
+# well before it did. A rebuild reads the past within moments, so nothing is known about it.
 LAST_CHANCE = """
     SELECT CASE
         WHEN %(built_at)s::timestamptz IS NULL OR committed_at > %(built_at)s THEN committed_at
@@ -187,7 +186,7 @@ def as_of(table: str, key: str, columns: str, cut: str) -> str:
     return AS_OF.format(table=table, key=key, columns=columns, cut=cut)
 
 
-# Each purchase is joined twice: with what was surely known in time, and with what may have been.
+# Each purchase is joined twice: with what was certainly known in time, and with what may have been.
 COMPARE = f"""
     CREATE TEMPORARY TABLE compared ON COMMIT DROP AS
     WITH judged AS (
@@ -283,12 +282,12 @@ DIFFERENT = """
 
 
 class NotComparable(Exception):
-    """Why nothing was compared."""
+    """Nothing was compared; the message has the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """A cell as it is, and what the event stores say."""
+    """A cell with its stored values, and the right ones according to the event stores."""
 
     hour: datetime
     user_id: str
@@ -304,7 +303,7 @@ class Difference:
     def __str__(self) -> str:
         return (
             f"{self.hour:%Y-%m-%dT%H} user {self.user_id}, item {self.item_id}, {self.address}:"
-            f" {amounts(self.purchases, self.quantity, self.cents)}, but the event stores say"
+            f" {amounts(self.purchases, self.quantity, self.cents)}, expected"
             f" {amounts(self.purchases_right, self.quantity_right, self.cents_right)}"
         )
 
@@ -329,16 +328,17 @@ def compare(
 ) -> Reconciliation:
     """Compare the last final hours, at most `hours_max` of them.
 
-    The cells are read first: what the job had counted by then is in the event stores already.
+    The cells are read first: everything that the job had counted by then is already in the event
+    stores.
 
     Raises:
-        NotComparable: an event is of a version that is not understood here.
-        psycopg.Error: a database does not answer.
+        NotComparable: an event has an unknown schema version.
+        psycopg.Error: a database is unavailable.
     """
     with (
-        connected(analytics_dsn) as analytics,
-        connected(users_dsn) as users,
-        connected(orders_dsn) as orders,
+        connect(analytics_dsn) as analytics,
+        connect(users_dsn) as users,
+        connect(orders_dsn) as orders,
     ):
         analytics.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         row = analytics.execute(STATE).fetchone()
@@ -348,8 +348,8 @@ def compare(
             return Reconciliation(since=None, until=None)
         until = watermark.replace(minute=0, second=0, microsecond=0)
         since = until - timedelta(hours=hours_max)
-        demand_understood(users, USERS_TYPES)
-        demand_understood(orders, ORDERS_TYPES)
+        require_known_versions(users, USERS_TYPES)
+        require_known_versions(orders, ORDERS_TYPES)
         analytics.execute(CREATE_COPIES)
         bounds = {"since": Literal(since), "until": Literal(until)}
         copy(orders, COPY_PURCHASES.format(**bounds), analytics, "purchases")
@@ -358,10 +358,10 @@ def compare(
         analytics.execute(CREATE_READINGS)
         values = {"since": since, "until": until, "built_at": built_at, "slack": SLACK_SECONDS}
         analytics.execute(COMPARE.encode(), values)
-        return found(analytics, since, until)
+        return read_result(analytics, since, until)
 
 
-def connected(dsn: str) -> psycopg.Connection:
+def connect(dsn: str) -> psycopg.Connection:
     return psycopg.connect(
         dsn,
         application_name="reconcile",
@@ -370,16 +370,16 @@ def connected(dsn: str) -> psycopg.Connection:
     )
 
 
-def demand_understood(connection: psycopg.Connection, types: list[str]) -> None:
+def require_known_versions(connection: psycopg.Connection, types: list[str]) -> None:
     other = connection.execute(NOT_UNDERSTOOD, [types, KNOWN_VERSION]).fetchone()
     if other is not None:
-        raise NotComparable(f"{other[0]} has version {other[1]}, which is not understood here")
+        raise NotComparable(f"{other[0]} has the unknown schema version {other[1]}")
 
 
 def copy(
     source: psycopg.Connection, statement: SQL | Composed, target: psycopg.Connection, table: str
 ) -> None:
-    """Rows from one database into a table of another, as they come."""
+    """Stream rows from one database into a table of another."""
     with (
         source.cursor().copy(statement) as rows,
         target.cursor().copy(f"COPY {table} FROM STDIN".encode()) as copied,
@@ -388,7 +388,7 @@ def copy(
             copied.write(part)
 
 
-def found(analytics: psycopg.Connection, since: datetime, until: datetime) -> Reconciliation:
+def read_result(analytics: psycopg.Connection, since: datetime, until: datetime) -> Reconciliation:
     counts = analytics.execute(COUNTS).fetchone()
     assert counts is not None  # an aggregate without GROUP BY always has a row
     with analytics.cursor(row_factory=class_row(Difference)) as cursor:

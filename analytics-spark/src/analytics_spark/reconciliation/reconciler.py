@@ -1,4 +1,4 @@
-"""The process that compares analytics with the event stores each hour, and tells differences."""
+"""The process that compares analytics with the event stores each hour, and logs differences."""
 
 import asyncio
 import logging
@@ -15,12 +15,12 @@ from shared.web.health import health_server
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 60
-"""After a comparison that could not be made."""
+"""The pause after a comparison that failed."""
 
 DIFFERENCES_LOGGED_MAX = 20
 HOURS_STORED_MAX = 100
 KEPT_MAX = 10_000
-"""Results that are remembered: a year of them."""
+"""Results that are kept: those of a year."""
 
 STORE = """
     INSERT INTO reconciliations (since, until, purchases, undecided, differences, hours)
@@ -32,7 +32,7 @@ FORGET = "DELETE FROM reconciliations WHERE id <= $1"
 
 
 class Health:
-    """Whether the comparison could be made when it was tried last. A difference is no failure."""
+    """Whether the last comparison could be made. A difference is no failure."""
 
     def __init__(self) -> None:
         self.failure: str | None = None
@@ -55,7 +55,7 @@ async def run(settings: ReconcileSettings) -> None:
 
 
 async def attempt(settings: ReconcileSettings, health: Health) -> bool:
-    """False when a database is away; it is tried again sooner then."""
+    """Compare once; False when that failed, to be retried sooner."""
     try:
         result = await asyncio.to_thread(compare, settings)
         await store(settings.database_dsn, result)
@@ -64,7 +64,7 @@ async def attempt(settings: ReconcileSettings, health: Health) -> bool:
         log.warning("%s", health.failure)
         return False
     health.failure = None
-    tell(result)
+    log_result(result)
     return True
 
 
@@ -78,7 +78,7 @@ def compare(settings: ReconcileSettings) -> Reconciliation:
 
 
 async def store(dsn: str, result: Reconciliation) -> None:
-    """Remember the result, for those who ask for the status."""
+    """Store the result, for `GET /v1/status`."""
     hours = sorted({each.hour for each in result.differences})[:HOURS_STORED_MAX]
     connection = await asyncpg.connect(dsn, timeout=reconcile.CONNECT_TIMEOUT_SECONDS)
     try:
@@ -96,16 +96,16 @@ async def store(dsn: str, result: Reconciliation) -> None:
         await connection.close()
 
 
-def tell(result: Reconciliation) -> None:
+def log_result(result: Reconciliation) -> None:
     for difference in result.differences[:DIFFERENCES_LOGGED_MAX]:
-        log.error("a cell is not what the event stores say: %s", difference)
+        log.error("a cell differs from the event stores: %s", difference)
     if result.differences:
-        log.error("%s", summary(result))
+        log.error("%s", summarize(result))
     else:
-        log.info("%s", summary(result))
+        log.info("%s", summarize(result))
 
 
-def summary(result: Reconciliation) -> str:
+def summarize(result: Reconciliation) -> str:
     if result.since is None:
         return "no hour is final yet"
     differ = f"{len(result.differences)} cells differ" if result.differences else "all equal"

@@ -1,4 +1,4 @@
-"""HTTP over the results: hours, their splits, and how far the job has come."""
+"""The HTTP API over the results: hours, their splits, and how far the job is."""
 
 import json
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -16,7 +16,7 @@ from analytics_spark.serving import change_feed, hour_queries
 from analytics_spark.serving.bootstrap import Resources
 from analytics_spark.serving.dependencies import TOO_MANY_LISTENERS, FeedSlot, ResourcesDep
 from analytics_spark.serving.field_types import Hour
-from analytics_spark.serving.hour_queries import Epoch, HourTotals, Split, Totals, is_final, lag
+from analytics_spark.serving.hour_queries import Epoch, HourTotals, Split, Totals, get_lag, is_final
 from analytics_spark.serving.page import PATHS as PAGE_PATHS
 from shared.eventsourcing.errors import NotFound
 from shared.web import http
@@ -42,7 +42,7 @@ AN_HOUR = {"hour": "2016-11-11T00:00:00Z", **TOTALS, "all": ALL, "final": True}
 
 
 class TotalsResponse(BaseModel):
-    """Of local purchases: the item comes from the place where its buyer lives."""
+    """Totals of local purchases: the item comes from the place where its buyer lives."""
 
     local_buyers: int
     purchases: int
@@ -51,7 +51,7 @@ class TotalsResponse(BaseModel):
 
 
 class AllResponse(BaseModel):
-    """Of all purchases, wherever the item comes from."""
+    """Totals of all purchases, local or not."""
 
     purchases: int
     quantity: int
@@ -59,7 +59,7 @@ class AllResponse(BaseModel):
 
 
 class HourResponse(TotalsResponse):
-    """A final hour changes no more: the watermark has passed its end."""
+    """A final hour no longer changes: the watermark has passed its end."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [AN_HOUR]})
 
@@ -69,7 +69,7 @@ class HourResponse(TotalsResponse):
 
 
 class CellResponse(TotalsResponse):
-    """The value of the split stands beside the totals, under the split's own name."""
+    """The value of the split is a field next to the totals, named as the split."""
 
     model_config = ConfigDict(extra="allow", json_schema_extra={"examples": [A_CELL]})
 
@@ -84,8 +84,8 @@ class HourPage(BaseModel):
 
 
 class ChangedHours(BaseModel):
-    """The data of an event: hours as they are now. None stand in a `reset`, which says that all may
-    have changed."""
+    """The data of an event: the current state of hours. A `reset` has none: any hour may have
+    changed."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"hours": [AN_HOUR]}]})
 
@@ -93,7 +93,7 @@ class ChangedHours(BaseModel):
 
 
 class SplitHourResponse(HourResponse):
-    """`by` and `cells` are null when no split was asked for."""
+    """`by` and `cells` are null without a split."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [AN_HOUR | {"by": "origin", "cells": [A_CELL]}]}
@@ -104,7 +104,7 @@ class SplitHourResponse(HourResponse):
 
 
 class BatchResponse(BaseModel):
-    """`milliseconds` is how long it took, null when nobody noted it."""
+    """`milliseconds` is the duration of the batch, null when it is not known."""
 
     id: int
     committed_at: datetime
@@ -126,7 +126,7 @@ A_RECONCILIATION: dict[str, Any] = {
 
 class ReconciliationResponse(BaseModel):
     """The final hours in [since, until), compared with the event stores: how many cells differ, and
-    in which hours. Of undecided purchases nobody can tell whether they came in time."""
+    in which hours. For undecided purchases it is unknown whether they came in time."""
 
     model_config = ConfigDict(
         from_attributes=True, json_schema_extra={"examples": [A_RECONCILIATION]}
@@ -160,7 +160,7 @@ A_STATUS: dict[str, Any] = {
 
 
 class StatusResponse(BaseModel):
-    """`lag` is null while Kafka does not say where its topics end."""
+    """`lag` is null while Kafka is unavailable."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [A_STATUS]})
 
@@ -170,7 +170,7 @@ class StatusResponse(BaseModel):
     orders_counted: int
     late_orders: int = Field(
         description="Orders at or before the watermark. A repeat that arrives after its order's"
-        " state is gone cannot be told from a late order, and is one of them."
+        " state was evicted cannot be distinguished from a late order, and is included."
     )
     duplicate_orders: int
     bad_records: int
@@ -178,7 +178,7 @@ class StatusResponse(BaseModel):
 
 
 class ReadingResponse(BaseModel):
-    """An order at or before the batch's `watermark` came too late, and was not counted."""
+    """An order at or before the batch's `watermark` was too late, and was not counted."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -231,9 +231,9 @@ class UserHourResponse(BaseModel):
     cells: Sequence[UserCellResponse]
 
 
-Reader = Annotated[Caller, require_scope("hours:read")]
-Asker = Annotated[Caller, require_scope("orders:read")]
-"""Who may see an order may see how it was counted."""
+HoursReader = Annotated[Caller, require_scope("hours:read")]
+OrdersReader = Annotated[Caller, require_scope("orders:read")]
+"""A caller that may read orders may read how they were counted."""
 
 
 AN_EVENT = {
@@ -245,7 +245,7 @@ EVENT_SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
         "event": {"enum": ["hours", "reset"]},
-        "id": {"type": "string", "description": "The position, empty before the first batch."},
+        "id": {"type": "string", "description": "The position; empty before the first batch."},
         "data": {
             "type": "string",
             "contentMediaType": "application/json",
@@ -265,7 +265,7 @@ EVENT_SCHEMA: dict[str, Any] = {
 }
 STREAMED: Responses = {
     200: {
-        "description": "Events without end, as the HTML standard writes them; here one of them.",
+        "description": "An endless stream of server-sent events; the example is one of them.",
         "content": {
             "text/event-stream": {
                 "schema": EVENT_SCHEMA,
@@ -281,61 +281,61 @@ router = APIRouter(tags=["hours"], responses=refusals())
 
 @router.get("/v1/hours")
 async def list_hours(
-    caller: Reader,
+    caller: HoursReader,
     service: ResourcesDep,
     from_: Annotated[Instant | None, Query(alias="from")] = None,
     to: Instant | None = None,
     after: Instant | None = None,
     limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 100,
 ) -> HourPage:
-    """Hours in [from, to) with purchases; a page ends with the cursor for the next one."""
+    """Hours in [from, to) with purchases; a page ends with the cursor of the next one."""
     async with hour_queries.snapshot(service.pool) as connection:
         found = await hour_queries.list_hours(
             connection, since=from_, until=to, after=after, limit=limit
         )
-        watermark = await hour_queries.watermark(connection)
-    page = [hour_response(hour, totals, watermark) for hour, totals in found]
+        watermark = await hour_queries.get_watermark(connection)
+    page = [to_hour_response(hour, totals, watermark) for hour, totals in found]
     return HourPage(hours=page, next=page[-1].hour if len(page) == limit else None)
 
 
 @router.get("/v1/hours/{hour}", responses=refusals(missing=[NOT_FOUND]))
 async def get_hour(
-    caller: Reader, hour: Hour, service: ResourcesDep, by: Split | None = None
+    caller: HoursReader, hour: Hour, service: ResourcesDep, by: Split | None = None
 ) -> SplitHourResponse:
-    """One hour, on request with its split; buyers of several cells are counted in each of them."""
+    """One hour, optionally with a split; a buyer in several cells is counted in each of them."""
     async with hour_queries.snapshot(service.pool) as connection:
         totals = await hour_queries.get_hour(connection, hour)
         cells = await hour_queries.split_hour(connection, hour, by) if by else []
-        watermark = await hour_queries.watermark(connection)
-    whole = hour_response(hour, totals, watermark)
+        watermark = await hour_queries.get_watermark(connection)
+    whole = to_hour_response(hour, totals, watermark)
     return SplitHourResponse(
-        **whole.model_dump(), by=by, cells=None if by is None else cell_responses(by, cells)
+        **whole.model_dump(), by=by, cells=None if by is None else to_cell_responses(by, cells)
     )
 
 
 @router.get("/v1/stream", response_class=EventSourceResponse, responses=STREAMED)
 async def stream_hours(
-    caller: Reader,
+    caller: HoursReader,
     feed: FeedSlot,
     last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
 ) -> AsyncIterator[ServerSentEvent]:
-    """Hours as batches change them, or make them final: server-sent events.
+    """Server-sent events with the hours that a batch changed or made final.
 
-    An event `hours` has hours as they are now, in the form of `GET /v1/hours`; whoever keeps hours
-    puts these in the place of their own. An event `reset` says that any hour may have changed: read
-    `GET /v1/hours` anew. It comes first, and when it cannot be told any more what was missed. Each
-    event has an id; with the last one as `Last-Event-ID`, a stream goes on where it ended without a
-    gap. Batches that commit within half a second may come as one event. A stream ends after some
-    minutes, and for a listener who is too slow: come again. Comments show that it is alive.
+    An event `hours` has the current state of hours, in the schema of `GET /v1/hours`; a client
+    replaces its copies with them. An event `reset` means that any hour may have changed: read
+    `GET /v1/hours` again. It comes first, and when it is no longer known what was missed. Each
+    event has an id; with the last one as `Last-Event-ID`, a new stream continues without a gap.
+    Batches that commit within half a second can come as one event. A stream ends after some
+    minutes, and a slow client is disconnected: reconnect. Comments show that the stream is alive.
     """
-    position = change_feed.parse(last_event_id) if last_event_id else None
+    position = change_feed.parse_position(last_event_id) if last_event_id else None
     async for event in feed.events(position):
         yield ServerSentEvent(
             event="reset" if event.hours is None else "hours",
             id=str(event.position) if event.position else "",
             data=ChangedHours(
                 hours=[
-                    hour_response(hour, totals, event.watermark)
+                    to_hour_response(hour, totals, event.watermark)
                     for hour, totals in event.hours or ()
                 ]
             ),
@@ -343,15 +343,15 @@ async def stream_hours(
 
 
 @router.get("/v1/status")
-async def get_status(caller: Reader, service: ResourcesDep) -> StatusResponse:
-    """The last batch, the watermark, what was counted and what was not."""
-    epoch = await hour_queries.latest_epoch(service.pool)
-    reconciled = await hour_queries.latest_reconciliation(service.pool)
+async def get_status(caller: HoursReader, service: ResourcesDep) -> StatusResponse:
+    """The last batch, the watermark, and how many orders were counted or dropped."""
+    epoch = await hour_queries.get_latest_epoch(service.pool)
+    reconciled = await hour_queries.get_latest_reconciliation(service.pool)
     ends = await service.topic_ends.current()
     return StatusResponse(
         watermark=epoch.watermark if epoch else None,
-        last_batch=batch_response(epoch) if epoch else None,
-        lag=lag(ends, epoch),
+        last_batch=to_batch_response(epoch) if epoch else None,
+        lag=get_lag(ends, epoch),
         orders_counted=epoch.counted if epoch else 0,
         late_orders=epoch.late if epoch else 0,
         duplicate_orders=epoch.duplicates if epoch else 0,
@@ -362,19 +362,19 @@ async def get_status(caller: Reader, service: ResourcesDep) -> StatusResponse:
 
 @router.get("/v1/readings", responses=refusals(missing=[NOT_READ]))
 async def get_reading(
-    caller: Asker,
+    caller: OrdersReader,
     service: ResourcesDep,
     topic: Label,
     partition: Annotated[int, Query(ge=0, le=PARTITION_MAX)],
     offset: Annotated[int, Query(ge=0, le=OFFSET_MAX)],
     recorded_at: Instant,
 ) -> ReadingResponse:
-    """Which batch read a record of a topic."""
+    """The batch that read a record of a topic."""
     reading = await hour_queries.find_reading(
         service.pool, topic, partition, offset, recorded_at=recorded_at
     )
     if reading is None:
-        raise NotFound(NOT_READ, "no batch that is remembered has read this record")
+        raise NotFound(NOT_READ, "no known batch has read this record")
     return ReadingResponse(
         batch_id=reading.batch_id,
         committed_at=reading.committed_at,
@@ -388,11 +388,11 @@ async def get_reading(
     responses=refusals(forbidden=[NOT_YOURS], missing=[NOT_FOUND]),
 )
 async def get_user_hour(
-    caller: Asker, hour: Hour, user_id: Id, service: ResourcesDep
+    caller: OrdersReader, hour: Hour, user_id: Id, service: ResourcesDep
 ) -> UserHourResponse:
-    """What is counted of one user in an hour: purchases of what comes from where they lived."""
+    """The local purchases of one user in an hour, by item."""
     caller.demand_own(user_id)
-    cells = await hour_queries.cells_of_user(service.pool, hour, str(user_id))
+    cells = await hour_queries.get_user_cells(service.pool, hour, str(user_id))
     return UserHourResponse(
         hour=hour,
         cells=[
@@ -408,7 +408,7 @@ async def get_user_hour(
     )
 
 
-def amounts(totals: Totals) -> dict[str, Any]:
+def to_amounts(totals: Totals) -> dict[str, Any]:
     return {
         "local_buyers": totals.local_buyers,
         "purchases": totals.purchases,
@@ -417,10 +417,12 @@ def amounts(totals: Totals) -> dict[str, Any]:
     }
 
 
-def hour_response(hour: datetime, totals: HourTotals, watermark: datetime | None) -> HourResponse:
+def to_hour_response(
+    hour: datetime, totals: HourTotals, watermark: datetime | None
+) -> HourResponse:
     return HourResponse(
         hour=hour,
-        **amounts(totals.local),
+        **to_amounts(totals.local),
         all=AllResponse(
             purchases=totals.all_purchases,
             quantity=totals.all_quantity,
@@ -430,11 +432,11 @@ def hour_response(hour: datetime, totals: HourTotals, watermark: datetime | None
     )
 
 
-def cell_responses(by: Split, cells: Iterable[tuple[str, Totals]]) -> Sequence[CellResponse]:
-    return [CellResponse.model_validate({by: value, **amounts(cell)}) for value, cell in cells]
+def to_cell_responses(by: Split, cells: Iterable[tuple[str, Totals]]) -> Sequence[CellResponse]:
+    return [CellResponse.model_validate({by: value, **to_amounts(cell)}) for value, cell in cells]
 
 
-def batch_response(epoch: Epoch) -> BatchResponse:
+def to_batch_response(epoch: Epoch) -> BatchResponse:
     return BatchResponse(
         id=epoch.batch_id,
         committed_at=epoch.committed_at,
@@ -447,7 +449,7 @@ def batch_response(epoch: Epoch) -> BatchResponse:
 def create_app(
     resources: Resources, authenticator: RequestAuthenticator, page: Sequence[BaseRoute] = ()
 ) -> FastAPI:
-    """The HTTP application over opened resources, with the page where there is one."""
+    """The HTTP application over opened resources, with the routes of the page if it is enabled."""
     return http.create_app(
         "analytics",
         [router],

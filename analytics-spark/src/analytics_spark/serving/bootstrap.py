@@ -1,4 +1,4 @@
-"""From settings to what the api needs: the only place that builds it."""
+"""Builds the API's resources from its settings."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -21,7 +21,7 @@ class Resources:
 
 @asynccontextmanager
 async def open_resources(settings: ApiSettings) -> AsyncIterator[Resources]:
-    """Open what the api needs; closed in reverse order."""
+    """Open the API's resources; they are closed in reverse order."""
     async with (
         postgres.open_pool(
             settings.database_dsn,

@@ -1,4 +1,4 @@
-"""Which hours changed since a position: what batches wrote, and what became final."""
+"""The hours that changed since a position: written by batches, or final since then."""
 
 import re
 from collections.abc import Sequence
@@ -11,12 +11,12 @@ import asyncpg
 from shared.runtime.postgres import Connection
 
 HOURS_PER_CHANGE_MAX = 1000
-"""Whoever missed more than that does better to read all hours anew."""
-POSITION_FORM = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.([0-9]{1,18})")
+"""A client that missed more than that should read all hours again."""
+POSITION_PATTERN = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.([0-9]{1,18})")
 
 NEWEST = "SELECT query_id, batch_id, watermark FROM epochs ORDER BY committed_at DESC LIMIT 1"
 
-# Batches are forgotten from the oldest on: while the position's own is there, so are all behind it.
+# The oldest batches are deleted first: while the position's own batch exists, so do all later ones.
 IS_KEPT = "SELECT EXISTS (SELECT FROM batches WHERE query_id = $1 AND batch_id = $2)"
 
 IS_KNOWN = """
@@ -61,36 +61,36 @@ class Position:
         return f"{self.query_id}.{self.batch_id}"
 
     def reaches(self, other: "Position") -> bool:
-        """Whether whoever stands here knows of the other's batch."""
+        """Whether this position includes the other's batch."""
         return self.query_id == other.query_id and self.batch_id >= other.batch_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What happened up to the position; `hours` is None when that cannot be told any more."""
+    """The changes up to `position`; `hours` is None when they are no longer known."""
 
     position: Position | None
     watermark: datetime | None
     hours: Sequence[datetime] | None
 
 
-def parse(text: str) -> Position | None:
-    """None for what is no position of ours."""
-    found = POSITION_FORM.fullmatch(text)
+def parse_position(text: str) -> Position | None:
+    """The position in a Last-Event-ID; None when the text is not a position."""
+    found = POSITION_PATTERN.fullmatch(text)
     return Position(query_id=UUID(found[1]), batch_id=int(found[2])) if found else None
 
 
-async def newest(pool: asyncpg.Pool) -> Position | None:
+async def find_newest(pool: asyncpg.Pool) -> Position | None:
     """The last batch."""
     row = await pool.fetchrow(NEWEST)
     return Position(query_id=row["query_id"], batch_id=row["batch_id"]) if row else None
 
 
-async def since(connection: Connection, position: Position | None) -> Change:
-    """What changed after the position, as the snapshot of the connection shows it.
+async def read_changes(connection: Connection, position: Position | None) -> Change:
+    """The changes after the position, in the snapshot of the connection.
 
-    It cannot be told without a position, or with one of before the tables were emptied, of a batch
-    that is forgotten, or so old that too much has changed since.
+    `hours` is None without a position, or with one from before the tables were emptied, of a batch
+    that was deleted, or with more than HOURS_PER_CHANGE_MAX changed hours.
     """
     row = await connection.fetchrow(NEWEST)
     if row is None:

@@ -1,4 +1,4 @@
-"""Numbers as bars: how high each is, beside which scale, and how its value is written."""
+"""Numbers as bars: their heights, their scale, and their labels."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from typing import Literal
 from analytics_spark.serving.hour_queries import HOUR, NOTHING, Totals, is_final
 
 TICKS_MAX = 4
-"""How many lines there are above the one of zero."""
+"""Lines of the scale above zero."""
 
 Measure = Literal["buyers", "purchases", "quantity", "amount"]
 MEASURES: Mapping[Measure, str] = {
@@ -28,7 +28,7 @@ TITLES: Mapping[Measure, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
-    """A line of the scale; `at` is its height as a part of the whole."""
+    """A line of the scale; `at` is its height as a fraction of the chart."""
 
     at: float
     text: str
@@ -36,7 +36,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """An hour; `size` is its height as a part of the whole."""
+    """An hour; `size` is its height as a fraction of the chart."""
 
     hour: datetime
     totals: Totals
@@ -62,16 +62,16 @@ def chart(
     watermark: datetime | None,
     measure: Measure,
 ) -> Chart:
-    """A bar for each hour in [first, until), also where nobody bought."""
+    """A bar for each hour in [first, until), also for hours without purchases."""
     slots = [first + HOUR * number for number in range((until - first) // HOUR)]
     totals = [found.get(hour, NOTHING) for hour in slots]
-    step, top = scale(max((number_of(each, measure) for each in totals), default=0), measure)
+    step, top = scale(max((get_number(each, measure) for each in totals), default=0), measure)
     bars = [
         Bar(
             hour=hour,
             totals=each,
-            text=written(each, measure),
-            size=number_of(each, measure) / top,
+            text=format_number(each, measure),
+            size=get_number(each, measure) / top,
             is_final=is_final(hour, watermark),
         )
         for hour, each in zip(slots, totals, strict=True)
@@ -80,8 +80,8 @@ def chart(
     return Chart(bars=bars, ticks=ticks)
 
 
-def number_of(totals: Totals, measure: Measure) -> int:
-    """What a bar shows; money in cents."""
+def get_number(totals: Totals, measure: Measure) -> int:
+    """The number that a bar shows; money in cents."""
     match measure:
         case "buyers":
             return totals.local_buyers
@@ -93,8 +93,8 @@ def number_of(totals: Totals, measure: Measure) -> int:
             return totals.cents
 
 
-def written(totals: Totals, measure: Measure) -> str:
-    number = number_of(totals, measure)
+def format_number(totals: Totals, measure: Measure) -> str:
+    number = get_number(totals, measure)
     return money(number) if measure == "amount" else f"{number:,}"
 
 
@@ -108,7 +108,7 @@ def tick_text(at: int, measure: Measure) -> str:
 
 
 def scale(largest: int, measure: Measure) -> tuple[int, int]:
-    """The step and the top of a scale: steps of 1, 2 or 5 with zeros behind, TICKS_MAX at most."""
+    """The step and the top of a scale: 1, 2 or 5 times a power of ten, at most TICKS_MAX steps."""
     unit = 100 if measure == "amount" else 1
     while True:
         for factor in (1, 2, 5):

@@ -1,4 +1,4 @@
-"""What routes need of the process: its resources, and a listener's place at the feed."""
+"""FastAPI dependencies: the resources of the process, and a slot of the feed."""
 
 from collections.abc import AsyncIterator
 from typing import Annotated
@@ -12,21 +12,21 @@ from shared.web.problems import HttpProblem
 TOO_MANY_LISTENERS = "too-many-listeners"
 
 
-async def resources_of(request: Request) -> Resources:
+async def get_resources(request: Request) -> Resources:
     resources: Resources = request.app.state.resources
     return resources
 
 
-ResourcesDep = Annotated[Resources, Depends(resources_of)]
+ResourcesDep = Annotated[Resources, Depends(get_resources)]
 
 
 async def reserve_feed_slot(service: ResourcesDep) -> AsyncIterator[Feed]:
-    """A listener's place, for as long as the stream."""
+    """Reserve a slot of the feed for the duration of the stream. Raises HttpProblem 503."""
     try:
-        with service.feed.listening():
+        with service.feed.reserve_slot():
             yield service.feed
     except TooManyListeners:
-        detail = f"there are {LISTENERS_MAX} listeners, try again"
+        detail = f"limit: {LISTENERS_MAX} streams at a time; retry"
         raise HttpProblem(503, TOO_MANY_LISTENERS, detail) from None
 
 

@@ -1,4 +1,4 @@
-"""The answers people read: totals of hours, one hour's split, and how far the job has come."""
+"""Queries over the cells: totals of hours, the split of one hour, and how far the job is."""
 
 import json
 from collections.abc import AsyncIterator, Sequence
@@ -16,7 +16,7 @@ Split = Literal["origin", "item", "address", "gender", "type"]
 
 HOUR = timedelta(hours=1)
 
-# A purchase is local because address and origin are equal, so that one column answers for both.
+# The address of a local purchase equals the origin, so one column serves both splits.
 COLUMNS: dict[Split, str] = {
     "origin": "address",
     "item": "item_id",
@@ -26,7 +26,7 @@ COLUMNS: dict[Split, str] = {
 }
 
 LOCAL = "user_id <> ''"
-"""Rows of purchases that are not local name nobody."""
+"""Cells of purchases that are not local have no user."""
 
 # Distinct buyers are counted from the users' own rows: sums of distinct counts would be wrong.
 TOTALS = f"""
@@ -86,8 +86,8 @@ LATEST_RECONCILIATION = """
     LIMIT 1
 """
 
-# A batch commits after its records were recorded, and ends behind what it read: the first of those
-# that end behind the record is the one that read it.
+# A batch commits after its records were recorded, and its end offset is after the records that it
+# read: the first batch that ends after the record has read it.
 READING = """
     SELECT batch_id, committed_at, trace_id, watermark
     FROM batches
@@ -106,7 +106,7 @@ CELLS_OF_USER = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """The batch that read a record; what is at or before its watermark came too late to count."""
+    """The batch that read a record; an order at or before its watermark was too late to count."""
 
     batch_id: int
     committed_at: datetime
@@ -116,7 +116,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserCell:
-    """What one user bought of one item in one hour while living where it comes from."""
+    """The local purchases of one item by one user in one hour."""
 
     item_id: str
     address: str
@@ -127,7 +127,7 @@ class UserCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """Of purchases where the item comes from the place where its buyer lives."""
+    """Totals of local purchases: the item comes from the place where its buyer lives."""
 
     local_buyers: int
     purchases: int
@@ -140,7 +140,7 @@ NOTHING = Totals(local_buyers=0, purchases=0, quantity=0, cents=0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HourTotals:
-    """Of an hour: what is local, and everything that was bought."""
+    """Totals of an hour: of local purchases, and of all purchases."""
 
     local: Totals
     all_purchases: int
@@ -177,7 +177,7 @@ class Epoch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciled:
-    """What the last comparison of the final hours in [since, until) with the event stores found."""
+    """The last comparison of the final hours in [since, until) with the event stores."""
 
     ended_at: datetime
     since: datetime | None
@@ -189,12 +189,12 @@ class Reconciled:
 
 
 def is_final(hour: datetime, watermark: datetime | None) -> bool:
-    """Whether the hour changes no more: the watermark has passed its end."""
+    """Whether the hour no longer changes: the watermark has passed its end."""
     return watermark is not None and hour + HOUR <= watermark
 
 
-def lag(ends: Offsets | None, epoch: Epoch | None) -> Offsets | None:
-    """Records behind the last batch, by topic and partition; None when nobody knows the ends."""
+def get_lag(ends: Offsets | None, epoch: Epoch | None) -> Offsets | None:
+    """Records after the last batch, by topic and partition; None when the ends are unknown."""
     if ends is None:
         return None
     done = epoch.end_offsets if epoch else {}
@@ -225,31 +225,31 @@ async def list_hours(
     after: datetime | None,
     limit: int,
 ) -> Sequence[tuple[datetime, HourTotals]]:
-    """Hours in [since, until) and behind `after` in which somebody bought something."""
+    """Hours in [since, until) and later than `after` with purchases, at most `limit`."""
     rows = await connection.fetch(LIST_HOURS, since, until, after, limit)
-    return [(row["hour"], hour_totals_of(row)) for row in rows]
+    return [(row["hour"], to_hour_totals(row)) for row in rows]
 
 
-async def some_hours(
-    connection: Connection, wanted: Sequence[datetime]
+async def get_hours(
+    connection: Connection, hours: Sequence[datetime]
 ) -> Sequence[tuple[datetime, HourTotals]]:
-    """Each of these hours; one in which nobody bought anything has zeros."""
-    rows = await connection.fetch(SOME_HOURS, wanted)
-    found = {row["hour"]: hour_totals_of(row) for row in rows}
-    return [(hour, found.get(hour, NOTHING_AT_ALL)) for hour in wanted]
+    """Each of these hours; one without purchases has zeros."""
+    rows = await connection.fetch(SOME_HOURS, hours)
+    found = {row["hour"]: to_hour_totals(row) for row in rows}
+    return [(hour, found.get(hour, NOTHING_AT_ALL)) for hour in hours]
 
 
 async def get_hour(connection: Connection, hour: datetime) -> HourTotals:
-    """An hour in which nobody bought anything has zeros."""
+    """The totals of an hour; one without purchases has zeros."""
     row = await connection.fetchrow(ONE_HOUR, hour)
     assert row is not None  # an aggregate without GROUP BY always has a row
-    return hour_totals_of(row)
+    return to_hour_totals(row)
 
 
 async def split_hour(
     connection: Connection, hour: datetime, by: Split
 ) -> Sequence[tuple[str, Totals]]:
-    """The hour's local totals for each value of `by` that has some."""
+    """The hour's local totals for each value of `by` with purchases."""
     rows = await connection.fetch(
         f"""
         SELECT {COLUMNS[by]} AS value, {TOTALS}
@@ -260,30 +260,30 @@ async def split_hour(
         """,
         hour,
     )
-    return [(row["value"], totals_of(row)) for row in rows]
+    return [(row["value"], to_totals(row)) for row in rows]
 
 
 async def find_reading(
     pool: asyncpg.Pool, topic: str, partition: int, offset: int, *, recorded_at: datetime
 ) -> Reading | None:
-    """Which batch read a record; None when none has yet, or it is too long ago."""
+    """The batch that read a record; None when it was not read yet, or its batch was deleted."""
     row = await pool.fetchrow(READING, topic, str(partition), offset, recorded_at)
     return Reading(**row) if row else None
 
 
-async def cells_of_user(pool: asyncpg.Pool, hour: datetime, user_id: str) -> Sequence[UserCell]:
-    """All that is counted of a user in an hour."""
+async def get_user_cells(pool: asyncpg.Pool, hour: datetime, user_id: str) -> Sequence[UserCell]:
+    """The local purchases of a user in an hour."""
     return [UserCell(**row) for row in await pool.fetch(CELLS_OF_USER, hour, user_id)]
 
 
-async def watermark(connection: Connection) -> datetime | None:
-    """What ends at or before this moment changes no more; None before the second batch."""
+async def get_watermark(connection: Connection) -> datetime | None:
+    """Hours that end at or before it no longer change; None before the second batch."""
     result: datetime | None = await connection.fetchval(WATERMARK)
     return result
 
 
-async def latest_epoch(asked: asyncpg.Pool | Connection) -> Epoch | None:
-    row = await asked.fetchrow(LATEST_EPOCH)
+async def get_latest_epoch(source: asyncpg.Pool | Connection) -> Epoch | None:
+    row = await source.fetchrow(LATEST_EPOCH)
     if row is None:
         return None
     return Epoch(
@@ -301,12 +301,12 @@ async def latest_epoch(asked: asyncpg.Pool | Connection) -> Epoch | None:
     )
 
 
-async def latest_reconciliation(pool: asyncpg.Pool) -> Reconciled | None:
+async def get_latest_reconciliation(pool: asyncpg.Pool) -> Reconciled | None:
     row = await pool.fetchrow(LATEST_RECONCILIATION)
     return Reconciled(**row) if row else None
 
 
-def totals_of(row: asyncpg.Record) -> Totals:
+def to_totals(row: asyncpg.Record) -> Totals:
     return Totals(
         local_buyers=row["local_buyers"],
         purchases=row["purchases"],
@@ -315,9 +315,9 @@ def totals_of(row: asyncpg.Record) -> Totals:
     )
 
 
-def hour_totals_of(row: asyncpg.Record) -> HourTotals:
+def to_hour_totals(row: asyncpg.Record) -> HourTotals:
     return HourTotals(
-        local=totals_of(row),
+        local=to_totals(row),
         all_purchases=row["all_purchases"],
         all_quantity=row["all_quantity"],
         all_cents=row["all_cents"],

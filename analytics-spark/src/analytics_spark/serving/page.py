@@ -1,8 +1,7 @@
-"""The page: hours as a chart, one hour's split, and the pipeline's state, as HTML that keeps itself
-up to date.
+"""The page: hours as a chart, one hour's split, and the state of the pipeline, kept up to date.
 
-All of it is one document. htmx, which comes with this package, asks for it again when the stream of
-changes says so, and puts in what differs; every choice is a link, so that it works without as well.
+It is one HTML document. htmx, which comes with this package, fetches it again on each event of the
+stream of changes, and replaces what differs; every choice is a link, so it works without htmx too.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -29,9 +28,9 @@ from analytics_spark.serving.chart import (
     Chart,
     Measure,
     chart,
+    format_number,
+    get_number,
     money,
-    number_of,
-    written,
 )
 from analytics_spark.serving.dependencies import FeedSlot, ResourcesDep
 from analytics_spark.serving.field_types import Hour
@@ -40,8 +39,8 @@ from analytics_spark.serving.hour_queries import (
     Epoch,
     Split,
     Totals,
+    get_lag,
     is_final,
-    lag,
 )
 from shared.runtime.postgres import Connection
 from shared.web.limits import Rates
@@ -51,18 +50,18 @@ HOURS_SHOWN_MAX = 24
 VALUES_SHOWN_MAX = 50
 """Of a split."""
 STILL_SECONDS_MAX = 30
-"""A job that commits nothing for so long, while records wait, does not get on."""
+"""A job that commits nothing for so long, while records wait, makes no progress."""
 REFRESH_SECONDS = 10
-"""How often the page is asked for though nothing changed: the lag does, and whether a job runs."""
+"""How often the page is fetched without an event: the lag changes, and whether a job runs."""
 
 VISITORS = "visitors"
-"""By whom requests for the page are counted, as nobody knows who asks."""
+"""The key of the rate limit that all visitors share: the page has no callers with a name."""
 
 SPLITS: Sequence[Split] = get_args(Split)
 FILES = Path(__file__).parent / "web"
 FILE_NAMES = ("page.css", "icon.svg", "vendor/htmx.min.js", "vendor/hx-sse.min.js")
 PATHS = frozenset({"/", "/page/changes"} | {f"/page/{name}" for name in FILE_NAMES})
-"""All that is answered without a token where there is a page."""
+"""The paths that need no token when the page is enabled."""
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -88,29 +87,30 @@ ENDS_OF_CELLS = "SELECT min(hour) AS oldest, max(hour) AS newest FROM cells"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What somebody wants to see; each link is this with one thing changed."""
+    """What the visitor has chosen; each link is this with one value changed."""
 
     measure: Measure = "buyers"
     by: Split = "origin"
     hour: datetime | None = None
-    """The hour that is split; None for the newest that is shown."""
+    """The hour that is split; None for the newest in the chart."""
     until: datetime | None = None
     """Where the chart ends; None for the newest hour."""
 
     def link(self, **changed: object) -> str:
-        wanted = {name: getattr(self, name) for name in ("measure", "by", "hour", "until")}
-        given = wanted | changed
-        texts = {name: as_text(value) for name, value in given.items() if value is not None}
+        chosen = {
+            name: getattr(self, name) for name in ("measure", "by", "hour", "until")
+        } | changed
+        texts = {name: to_text(value) for name, value in chosen.items() if value is not None}
         return f"/?{urlencode(texts)}"
 
 
-def as_text(value: object) -> str:
+def to_text(value: object) -> str:
     return f"{value:%Y-%m-%dT%H:%M:%SZ}" if isinstance(value, datetime) else str(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A row of a split; `size` is the length of its bar as a part of the longest."""
+    """A row of a split; `size` is the length of its bar as a fraction of the longest."""
 
     value: str
     totals: Totals
@@ -119,11 +119,11 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
-    """How far the job has come, and whether it gets on."""
+    """How far the job is, and whether it makes progress."""
 
     epoch: Epoch | None
     waiting: Mapping[str, int] | None
-    """Records by topic; None when Kafka does not say."""
+    """Records by topic; None when Kafka is unavailable."""
     job_runs: bool
     now: datetime
 
@@ -132,12 +132,12 @@ class Pipeline:
         return sum((self.waiting or {}).values())
 
     @property
-    def stands_still(self) -> bool:
+    def has_stopped(self) -> bool:
         return not self.job_runs or self.hangs
 
     @property
     def hangs(self) -> bool:
-        """A batch that takes long while records wait; without records nothing is committed."""
+        """Whether a batch takes too long while records wait; without them nothing is committed."""
         return (
             self.epoch is not None
             and self.records_waiting > 0
@@ -150,11 +150,11 @@ class Pipeline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """All that the page shows."""
+    """The values that the page shows."""
 
     choice: Choice
     chart: Chart | None
-    """None while no hour has anything."""
+    """None without any purchases."""
     split_hour: datetime | None
     split_is_final: bool
     parts: Sequence[Part]
@@ -164,11 +164,11 @@ class View:
 
 
 async def read_view(resources: Resources, choice: Choice, now: datetime) -> View:
-    """The numbers are of one moment; only where the topics end is asked afterwards."""
+    """Read one snapshot of the database, and then the end offsets of the topics."""
     async with hour_queries.snapshot(resources.pool) as connection:
-        epoch = await hour_queries.latest_epoch(connection)
+        epoch = await hour_queries.get_latest_epoch(connection)
         job_runs = await job_lock.is_held(connection)
-        watermark = await hour_queries.watermark(connection)
+        watermark = await hour_queries.get_watermark(connection)
         found = await connection.fetchrow(ENDS_OF_CELLS)
         assert found is not None  # an aggregate without GROUP BY always has a row
         shown: Chart | None = None
@@ -179,7 +179,7 @@ async def read_view(resources: Resources, choice: Choice, now: datetime) -> View
         if found["newest"] is not None:
             oldest, end = found["oldest"], found["newest"] + HOUR
             until = choice.until or end
-            first = until - window(until - oldest)
+            first = until - get_window(until - oldest)
             listed = await hour_queries.list_hours(
                 connection, since=first, until=until, after=None, limit=HOURS_SHOWN_MAX
             )
@@ -198,12 +198,14 @@ async def read_view(resources: Resources, choice: Choice, now: datetime) -> View
         parts=parts,
         earlier=earlier,
         later=later,
-        pipeline=Pipeline(epoch=epoch, waiting=waiting(ends, epoch), job_runs=job_runs, now=now),
+        pipeline=Pipeline(
+            epoch=epoch, waiting=count_waiting(ends, epoch), job_runs=job_runs, now=now
+        ),
     )
 
 
-def window(known: timedelta) -> timedelta:
-    """How much the chart shows, beside how much there is."""
+def get_window(known: timedelta) -> timedelta:
+    """The span of the chart, given the span of the data."""
     return min(max(known, HOUR * HOURS_SHOWN_MIN), HOUR * HOURS_SHOWN_MAX)
 
 
@@ -215,9 +217,9 @@ def later_link(choice: Choice, until: datetime, end: datetime) -> str | None:
 
 
 async def read_parts(connection: Connection, hour: datetime, choice: Choice) -> Sequence[Part]:
-    """The parts of an hour, the largest first."""
+    """The parts of an hour, largest first."""
     cells = await hour_queries.split_hour(connection, hour, choice.by)
-    numbers = {value: number_of(totals, choice.measure) for value, totals in cells}
+    numbers = {value: get_number(totals, choice.measure) for value, totals in cells}
     longest = max(numbers.values(), default=0)
     parts = [
         Part(value=value, totals=totals, size=numbers[value] / longest if longest else 0)
@@ -226,16 +228,16 @@ async def read_parts(connection: Connection, hour: datetime, choice: Choice) -> 
     return sorted(parts, key=lambda part: (-part.size, part.value))
 
 
-def waiting(ends: Offsets | None, epoch: Epoch | None) -> Mapping[str, int] | None:
-    """Records that wait behind the last committed batch, by topic."""
-    behind = lag(ends, epoch)
+def count_waiting(ends: Offsets | None, epoch: Epoch | None) -> Mapping[str, int] | None:
+    """Records after the last committed batch, by topic."""
+    behind = get_lag(ends, epoch)
     if behind is None:
         return None
     return {topic: sum(partitions.values()) for topic, partitions in behind.items()}
 
 
 def ago(seconds: int) -> str:
-    """A span in its largest unit."""
+    """A time span in its largest unit."""
     for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= length:
             return f"{seconds // length} {unit}"
@@ -261,14 +263,14 @@ TEMPLATES.globals |= {
     "HOUR": HOUR,
     "VALUES_SHOWN_MAX": VALUES_SHOWN_MAX,
     "REFRESH_SECONDS": REFRESH_SECONDS,
-    "written": written,
+    "format_number": format_number,
 }
 
 
 def routes(jaeger_ui_url: str | None, rates: Rates) -> Sequence[BaseRoute]:
-    """The page, its changes, and its files: what anybody may ask for who comes this far.
+    """The page, its stream of changes, and its files: all without a token.
 
-    `rates` are those of all visitors together.
+    `rates` is the limit of all visitors together.
     """
     router = APIRouter(include_in_schema=False)
 
@@ -287,12 +289,12 @@ def routes(jaeger_ui_url: str | None, rates: Rates) -> Sequence[BaseRoute]:
         return HTMLResponse(html, headers=HEADERS)
 
     @router.get("/page/changes", response_class=EventSourceResponse)
-    async def tell_changes(
+    async def stream_changes(
         feed: FeedSlot,
         last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
     ) -> AsyncIterator[ServerSentEvent]:
-        """Only that there is something new: the page asks for what it shows."""
-        async for event in feed.events(change_feed.parse(last_event_id or "")):
+        """Events without data: the page fetches what it shows."""
+        async for event in feed.events(change_feed.parse_position(last_event_id or "")):
             yield ServerSentEvent(
                 event="changed", id=str(event.position) if event.position else "", raw_data="new"
             )

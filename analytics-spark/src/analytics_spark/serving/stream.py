@@ -1,7 +1,8 @@
-"""Changed hours as batches commit them: one look at the database for everybody who listens.
+"""Changed hours as batches commit them: one poll of the database for all listeners.
 
-A listener reads from the database what they missed, and then follows. Nothing is kept for one of
-them: all read the same last events, and whoever is too slow for these has to come again.
+A listener first reads the changes that it missed from the database, and then follows the feed.
+Nothing is stored per listener: all read the same last events, and one that is too slow for them is
+disconnected.
 """
 
 import asyncio
@@ -26,7 +27,7 @@ log = logging.getLogger(__name__)
 POLL_SECONDS = 0.5
 LISTENERS_MAX = 100
 EVENTS_KEPT_MAX = 32
-"""How many events a listener may be behind."""
+"""How many events a listener can be behind."""
 
 
 class TooManyListeners(Exception):
@@ -35,68 +36,68 @@ class TooManyListeners(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """All that changed up to the position; `hours` is None when all may have."""
+    """The changes up to the position; `hours` is None when any hour may have changed."""
 
     position: Position | None
     watermark: datetime | None
     hours: Sequence[tuple[datetime, HourTotals]] | None
 
     @property
-    def says_something(self) -> bool:
+    def has_changes(self) -> bool:
         return self.hours is None or bool(self.hours)
 
 
 class Feed:
-    """Looks for new batches, and tells all listeners."""
+    """Polls for new batches, and publishes their changes to all listeners."""
 
     def __init__(self, pool: asyncpg.Pool, seconds_max: float) -> None:
         self._pool = pool
         self._seconds_max = seconds_max
         self._position: Position | None = None
         self._events: deque[Event] = deque(maxlen=EVENTS_KEPT_MAX)
-        self._told = 0
-        """How many events there have been; the last ones are kept."""
+        self._published = 0
+        """Number of events so far; the last EVENTS_KEPT_MAX are kept."""
         self._news = asyncio.Event()
         self._has_begun = asyncio.Event()
         self._is_closed = False
         self._listeners = 0
 
     async def run(self) -> None:
-        """Look for ever. A look that fails is followed by others, from the same position."""
-        is_away = False
+        """Poll until cancelled. A poll that fails is repeated from the same position."""
+        is_unavailable = False
         while True:
             try:
-                await self._look()
-                is_away = False
+                await self._poll()
+                is_unavailable = False
             except (*postgres.UNAVAILABLE, TimeoutError) as error:
-                if not is_away:
-                    log.warning("no new batches can be seen for now: %r", error)
-                is_away = True
-            except Exception:  # the next look may go well, and without one all would wait for ever
-                log.exception("looking for new batches failed")
+                if not is_unavailable:
+                    log.warning("cannot poll for new batches: %r", error)
+                is_unavailable = True
+            except Exception:  # the next poll can succeed; without polls all listeners would hang
+                log.exception("polling for new batches failed")
             await asyncio.sleep(POLL_SECONDS)
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         if not self._has_begun.is_set():
-            self._position = await change_feed.newest(self._pool)
+            self._position = await change_feed.find_newest(self._pool)
             self._has_begun.set()
-        elif await change_feed.newest(self._pool) != self._position:
-            event = await self._since(self._position)
+        elif await change_feed.find_newest(self._pool) != self._position:
+            event = await self._read_since(self._position)
             self._position = event.position
-            if event.says_something:
-                self._tell(event)
+            if event.has_changes:
+                self._publish(event)
 
-    async def _since(self, position: Position | None) -> Event:
+    async def _read_since(self, position: Position | None) -> Event:
         async with hour_queries.snapshot(self._pool) as connection:
-            change = await change_feed.since(connection, position)
+            change = await change_feed.read_changes(connection, position)
             totals = None
             if change.hours is not None:
-                totals = await hour_queries.some_hours(connection, change.hours)
+                totals = await hour_queries.get_hours(connection, change.hours)
         return Event(position=change.position, watermark=change.watermark, hours=totals)
 
-    def _tell(self, event: Event) -> None:
+    def _publish(self, event: Event) -> None:
         self._events.append(event)
-        self._told += 1
+        self._published += 1
         self._wake()
 
     def _wake(self) -> None:
@@ -110,8 +111,8 @@ class Feed:
         self._wake()
 
     @contextmanager
-    def listening(self) -> Iterator[None]:
-        """A listener's place. Raises TooManyListeners when there is none."""
+    def reserve_slot(self) -> Iterator[None]:
+        """Count a listener while inside. Raises TooManyListeners."""
         if self._listeners >= LISTENERS_MAX:
             raise TooManyListeners
         self._listeners += 1
@@ -121,49 +122,53 @@ class Feed:
             self._listeners -= 1
 
     async def events(self, position: Position | None) -> AsyncGenerator[Event, None]:
-        """What changed after the position, and then what changes, until it is time to come again.
+        """The changes after the position, and then new ones as they are committed.
 
-        It ends after `seconds_max`, when the feed is closed or the database away, and for a
-        listener who is EVENTS_KEPT_MAX behind; who comes again with the last position misses
-        nothing.
+        The stream ends after `seconds_max`, when the feed is closed or the database unavailable,
+        and for a listener that is EVENTS_KEPT_MAX behind. A listener that reconnects with its last
+        position misses nothing.
         """
         deadline = time.monotonic() + self._seconds_max
         await wait(self._has_begun, self._seconds_max)
-        # Taken before the look: what the feed tells from here on begins at what it saw before.
-        read = self._told
-        event = None if self._is_closed else await self._missed(position)
+        # Taken before the read: events from here on begin at what the feed saw before.
+        read = self._published
+        event = None if self._is_closed else await self._read_missed(position)
         if event is None:
             return
-        if event.says_something:
+        if event.has_changes:
             yield event
         position = event.position
         while await self._has_more(read, deadline):
-            kept_from = self._told - len(self._events)
+            kept_from = self._published - len(self._events)
             if read < kept_from:
-                log.warning("a listener was more than %d events behind", EVENTS_KEPT_MAX)
+                log.warning(
+                    "disconnecting a listener that is more than %d events behind", EVENTS_KEPT_MAX
+                )
                 return
             event = self._events[read - kept_from]
             read += 1
             if reaches(position, event.position):
                 continue
-            if event.hours is None:  # the feed cannot tell, but it may stand elsewhere
-                event = await self._missed(position)
+            if (
+                event.hours is None
+            ):  # unknown from the feed's position, but perhaps not from this one
+                event = await self._read_missed(position)
             if event is None:
                 return
-            if event.says_something:
+            if event.has_changes:
                 yield event
             position = event.position
 
-    async def _missed(self, position: Position | None) -> Event | None:
-        """The look back, None when the database is away; ahead is what the feed tells next."""
+    async def _read_missed(self, position: Position | None) -> Event | None:
+        """The changes since the position; None when the database is unavailable."""
         try:
-            return await self._since(position)
+            return await self._read_since(position)
         except (*postgres.UNAVAILABLE, TimeoutError) as error:
-            log.warning("a listener's changes cannot be read for now: %r", error)
+            log.warning("cannot read the changes for a listener: %r", error)
             return None
 
     async def _has_more(self, read: int, deadline: float) -> bool:
-        while not self._is_closed and self._told <= read:
+        while not self._is_closed and self._published <= read:
             seconds_left = deadline - time.monotonic()
             if seconds_left <= 0:
                 return False
@@ -172,18 +177,18 @@ class Feed:
 
 
 def reaches(position: Position | None, other: Position | None) -> bool:
-    """Whether whoever stands at the position has seen the other one."""
+    """Whether the position includes the other one."""
     return position is not None and other is not None and position.reaches(other)
 
 
 @asynccontextmanager
 async def open_feed(pool: asyncpg.Pool, seconds_max: float) -> AsyncIterator[Feed]:
-    """A feed that looks for new batches until the end."""
+    """A feed that polls for new batches until the end."""
     feed = Feed(pool, seconds_max)
-    looking = asyncio.create_task(feed.run())
+    polling = asyncio.create_task(feed.run())
     try:
         yield feed
     finally:
         feed.close()
-        looking.cancel()
-        await asyncio.wait([looking])
+        polling.cancel()
+        await asyncio.wait([polling])

@@ -1,4 +1,4 @@
-"""Where the topics end now, asked of Kafka at most once a second."""
+"""The end offsets of the topics, fetched from Kafka at most once a second."""
 
 import asyncio
 import logging
@@ -27,24 +27,24 @@ PARTITIONS = [
 
 
 class TopicEnds:
-    """Kafka may be away, at the start as well: then there is no answer, and the next call tries."""
+    """A client of Kafka, which can be unavailable, also at the start; the next call retries."""
 
     def __init__(self, brokers: Brokers) -> None:
         self._brokers = brokers
         self._consumer: AIOKafkaConsumer | None = None
-        self._asking = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._known: Offsets | None = None
         self._known_at = float("-inf")
 
     async def current(self) -> Offsets | None:
-        """End offsets of all partitions, None when Kafka does not say within the time-out."""
-        async with self._asking:
+        """End offsets of all partitions; None when Kafka does not respond within the time-out."""
+        async with self._lock:
             if time.monotonic() - self._known_at > FRESH_SECONDS:
-                self._known = await self._ask()
+                self._known = await self._fetch()
                 self._known_at = time.monotonic()
             return self._known
 
-    async def _ask(self) -> Offsets | None:
+    async def _fetch(self) -> Offsets | None:
         try:
             async with asyncio.timeout(ANSWER_TIMEOUT_SECONDS):
                 if self._consumer is None:
@@ -52,7 +52,7 @@ class TopicEnds:
                 assert self._consumer is not None
                 ends = await self._consumer.end_offsets(PARTITIONS)
         except (KafkaError, TimeoutError) as error:
-            log.warning("Kafka does not say where the topics end: %r", error)
+            log.warning("cannot read the end offsets of the topics: %r", error)
             return None
         offsets: Offsets = {}
         for topic, partition in PARTITIONS:
