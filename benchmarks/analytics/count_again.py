@@ -1,4 +1,4 @@
-"""Count all that the topics hold, once, into empty tables, and end: the settings are the job's."""
+"""Count all records of the topics once into empty tables, and exit; the settings are the job's."""
 
 from analytics_spark.job.session import open_session
 from analytics_spark.settings import JobSettings

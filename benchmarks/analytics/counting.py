@@ -1,4 +1,4 @@
-"""The job as a process, and its batches as they appear in the table that people read."""
+"""The job as a process, and its batches as they appear in the tables."""
 
 import asyncio
 import shutil
@@ -25,7 +25,7 @@ from shared.runtime.progress import tell_in_place
 POLL_SECONDS = 0.02
 COUNT_SECONDS_MAX = 1_800
 FULL_SHARE_MIN = 0.9
-"""Of the largest batch: those at the end of the topics are smaller."""
+"""A batch is full with this share of the largest one: the last ones are smaller."""
 WARMING_BATCHES = 2
 """The first ones load classes and start workers."""
 
@@ -49,8 +49,8 @@ READ_CELLS = """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
-    """A batch when it became visible to others; CPU and memory of the job's processes by then."""
+class SeenBatch:
+    """A batch when it became visible to other connections, with the job's CPU time and memory."""
 
     batch_id: int
     counted: int
@@ -62,7 +62,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A job that runs, the folder that it writes to, and its tables."""
+    """A running job, its folder, and a connection to its tables."""
 
     running: Running
     started_at: float
@@ -70,10 +70,10 @@ class Job:
     connection: asyncpg.Connection
 
     async def batches(
-        self, until: Callable[[Sequence[Batch]], bool], seconds_max: float = COUNT_SECONDS_MAX
-    ) -> list[Batch]:
-        """All from the first one on, until there are enough. Raises Failure if they do not come."""
-        seen: list[Batch] = []
+        self, until: Callable[[Sequence[SeenBatch]], bool], seconds_max: float = COUNT_SECONDS_MAX
+    ) -> list[SeenBatch]:
+        """All batches from the first one until `until`. Raises Failure after `seconds_max`."""
+        seen: list[SeenBatch] = []
         async with servers.bounded(seconds_max, "to count"):
             while not until(seen):
                 self.running.demand_alive()
@@ -81,14 +81,14 @@ class Job:
                 await asyncio.sleep(POLL_SECONDS)
         return seen
 
-    async def new_batches(self, after: int) -> list[Batch]:
+    async def new_batches(self, after: int) -> list[SeenBatch]:
         rows = await self.connection.fetch(NEW_BATCHES, after)
         if not rows:
             return []
         seen_at, pid = time.time(), self.running.pid
         used, resident = process_tree.cpu_seconds(pid), process_tree.resident_bytes(pid)
         return [
-            Batch(
+            SeenBatch(
                 batch_id=row["batch_id"],
                 counted=row["counted"],
                 offsets=row["offsets"],
@@ -100,9 +100,9 @@ class Job:
         ]
 
     async def demand_totals(self, totals: Totals) -> None:
-        """Raises Failure unless all cells together are what was sold: a wrong answer is no figure.
+        """Raises Failure unless the sums of all cells are right: a wrong answer is not measured.
 
-        Which cells they are is another question, see `make differential`.
+        `make differential` checks the cells one by one.
         """
         (found,) = (tuple(row) for row in await self.connection.fetch(SUMS))
         right = (totals.orders, totals.quantity, totals.cents)
@@ -110,16 +110,16 @@ class Job:
             raise Failure(f"purchases, quantity and cents are {found} instead of {right}")
 
 
-def counted(orders: int) -> Callable[[Sequence[Batch]], bool]:
-    """Until so many orders are in the cells."""
+def has_counted(orders: int) -> Callable[[Sequence[SeenBatch]], bool]:
+    """A condition: this number of orders is in the cells."""
     return lambda seen: sum(batch.counted for batch in seen) >= orders
 
 
 @asynccontextmanager
-async def counting(context: StackContext, settings: Mapping[str, str]) -> AsyncIterator[Job]:
+async def run_job(context: StackContext, settings: Mapping[str, str]) -> AsyncIterator[Job]:
     """The job on empty tables with a new checkpoint, from the beginning of the topics.
 
-    `settings` are environment variables beside those that the stack gives it.
+    `settings` are environment variables in addition to those of the stack.
     """
     async with tables(context) as (dsn, connection), folder(context) as own:
         environment = {**job_variables(context, dsn, own), **settings}
@@ -143,7 +143,7 @@ async def tables(context: StackContext) -> AsyncIterator[tuple[str, asyncpg.Conn
 
 @asynccontextmanager
 async def folder(context: StackContext) -> AsyncIterator[Path]:
-    """A new folder; gone afterwards, with its disk space."""
+    """A new folder, removed afterwards."""
     own = context.folder / f"bench-{uuid4().hex}"
     (own / "tmp").mkdir(parents=True)
     try:
@@ -153,7 +153,7 @@ async def folder(context: StackContext) -> AsyncIterator[Path]:
 
 
 def job_variables(context: StackContext, dsn: str, own: Path) -> dict[str, str]:
-    """What the stack tells the job, but with tables and a folder for one run."""
+    """The job's environment variables in the stack, with tables and a folder for one run."""
     fetch(SPARK_JARS, context.settings, tell_in_place)
     class_archive.make(context.settings, tell_in_place)
     return {
@@ -166,19 +166,19 @@ def job_variables(context: StackContext, dsn: str, own: Path) -> dict[str, str]:
     }
 
 
-def at_full_speed(per_batch: int) -> dict[str, str]:
-    """Settings that make batches as large as this, one right after the other."""
+def get_full_speed_settings(per_batch: int) -> dict[str, str]:
+    """Settings for batches of this size without pauses."""
     return {"RECORDS_PER_TRIGGER_MAX": str(per_batch), "TRIGGER_MILLISECONDS": "0"}
 
 
-async def cells(connection: asyncpg.Connection) -> str:
-    """One value for what is in the cells."""
+async def hash_cells(connection: asyncpg.Connection) -> str:
+    """A hash of all cells."""
     found: str = await connection.fetchval(READ_CELLS)
     return found
 
 
-def steady(batches: Sequence[Batch]) -> Sequence[Batch]:
-    """From the last batch of the warm-up, when the clock starts, to the last full one."""
+def select_steady(batches: Sequence[SeenBatch]) -> Sequence[SeenBatch]:
+    """The batches from the end of the warm-up, where the clock starts, to the last full one."""
     largest = max(batch.counted for batch in batches)
     full = [at for at, batch in enumerate(batches) if batch.counted >= FULL_SHARE_MIN * largest]
     begin = min(WARMING_BATCHES, len(batches) - 1) - 1

@@ -10,7 +10,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from benchmarks import servers
 from benchmarks.analytics import counting
-from benchmarks.analytics.counting import Batch
+from benchmarks.analytics.counting import SeenBatch
 from benchmarks.analytics.job_sizes import Size
 from benchmarks.analytics.shop_history import ORDERS_TOPIC, ShopHistory
 from benchmarks.arrivals import percentiles
@@ -28,7 +28,7 @@ from test_support.analytics.running_job import empty_topics
 
 TICK_SECONDS = 0.02
 WAITING_ORDERS = 100
-"""They are there when the job starts."""
+"""Published before the job starts."""
 START_SECONDS_MAX = 300
 END_SECONDS_MAX = 60
 READ_SECONDS_MAX = 60
@@ -67,14 +67,14 @@ async def measure(context: StackContext, size: Size) -> list[Series]:
 async def one_round(
     context: StackContext, client: AIOKafkaProducer, size: Size, samples: Samples
 ) -> None:
-    """A shop that is open already when the job starts, with its default settings."""
+    """Measure a job with default settings; the shop is already open when it starts."""
     history = ShopHistory(1, users=size.users, items=size.items)
     await kafka.publish(client, [*history.opening(), *history.now(WAITING_ORDERS)])
-    async with counting.counting(context, {}) as job:
-        first = await job.batches(counting.counted(WAITING_ORDERS), START_SECONDS_MAX)
+    async with counting.run_job(context, {}) as job:
+        first = await job.batches(counting.has_counted(WAITING_ORDERS), START_SECONDS_MAX)
         samples[COLD].append(first[0].seen_at - job.started_at)
         seconds = size.warm_up_seconds + size.seconds
-        all_orders = counting.counted(WAITING_ORDERS + size.rate * seconds)
+        all_orders = counting.has_counted(WAITING_ORDERS + size.rate * seconds)
         watch = asyncio.create_task(job.batches(all_orders, seconds + END_SECONDS_MAX))
         try:
             await publish(client, history, size.rate, size.warm_up_seconds)
@@ -90,7 +90,7 @@ async def one_round(
 
 
 async def create_topics(bootstrap_servers: str) -> None:
-    """All topics as they are declared, but the broker writes down when it takes an order."""
+    """All topics as declared, but orders.v1 has the broker's append time."""
     client = AIOKafkaAdminClient(bootstrap_servers=bootstrap_servers)
     await client.start()
     try:
@@ -116,7 +116,7 @@ async def publish(client: AIOKafkaProducer, history: ShopHistory, rate: int, sec
 
 
 async def milliseconds_to_row(
-    context: StackContext, begin: Mapping[TopicPartition, int], batches: Sequence[Batch]
+    context: StackContext, begin: Mapping[TopicPartition, int], batches: Sequence[SeenBatch]
 ) -> list[float]:
     """Of each order since `begin`, from the broker's time to when its batch was seen."""
     ends = await servers.ends(context, ORDERS_TOPIC)
@@ -134,7 +134,7 @@ async def milliseconds_to_row(
 def waits(
     begin: Mapping[TopicPartition, int],
     appended: Mapping[TopicPartition, list[float]],
-    batches: Sequence[Batch],
+    batches: Sequence[SeenBatch],
 ) -> Iterator[float]:
     for batch in batches:
         read = json.loads(batch.offsets).get(ORDERS_TOPIC, {})

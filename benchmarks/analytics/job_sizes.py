@@ -1,11 +1,11 @@
-"""How much is measured: in full, quickly, or as little as shows that the benchmark itself works."""
+"""Sizes of the measurement: full, quick, or just enough to test the benchmark itself."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """Orders that are counted, so many in each batch."""
+    """Orders to count, and how many in each batch."""
 
     per_batch: int
     orders: int
@@ -17,23 +17,23 @@ class Size:
 
     rounds: int
     users: int
-    """Fewer than a batch has records, which are as many of each topic: who becomes known only when
-    an order is final is nobody in its cell."""
+    """Fewer than the records of a batch, which reads as many of each topic: a user that becomes
+    known after an order is final is missing in its cell."""
     items: int
     orders: int
     hours: int
     """Of event time, over which all orders are spread."""
     parts_of_backlog: tuple[Backlog, ...]
-    """Only the beginning is counted, to see what the size of a batch does."""
+    """Counts of the beginning only, to measure the effect of the batch size."""
     per_batch: int
     """When all orders are counted."""
     state_per_batch: int
-    """When the state is looked at after each batch: smaller batches, more looks."""
+    """When the state is measured after each batch: smaller batches, more measurements."""
     tidy_seconds: int
-    """Twice what Spark lets pass before it removes files of the state that it needs no more."""
+    """Twice the delay after which Spark removes state files that it no longer needs."""
     warm_up_seconds: int
     rate: int
-    """Orders per second that are published as time goes by."""
+    """Orders published per second."""
     seconds: int
 
 

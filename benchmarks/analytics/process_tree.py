@@ -1,4 +1,4 @@
-"""What a process and all below it use: Spark is a Python, a JVM, and Pythons below that."""
+"""CPU time and memory of a process and its descendants: Spark is a Python, a JVM, and Pythons."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from local_stack.stack_spec import StackContext
 
 
 def family(pid: int) -> Iterator[psutil.Process]:
-    """Nothing when the process has ended."""
+    """The process and its descendants; empty when it has ended."""
     try:
         process = psutil.Process(pid)
         yield process
@@ -19,7 +19,7 @@ def family(pid: int) -> Iterator[psutil.Process]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Used so far, also by children that have ended since."""
+    """CPU time used so far, including children that have ended."""
     used = 0.0
     for process in family(pid):
         try:
@@ -41,6 +41,6 @@ def resident_bytes(pid: int) -> int:
 
 
 def servers_cpu_seconds(context: StackContext) -> dict[str, float]:
-    """What PostgreSQL and Kafka have used so far, by name."""
+    """CPU time of PostgreSQL and Kafka so far, by name."""
     programs = supervision.programs(context.folder) or {}
     return {name: cpu_seconds(each.pid) for name, each in programs.items()}

@@ -1,4 +1,4 @@
-"""rebuild: counting all again from the beginning into empty tables, beside the job that lives."""
+"""rebuild: counting everything again into empty tables, compared with the live job."""
 
 import time
 from pathlib import Path
@@ -29,13 +29,13 @@ async def measure(context: StackContext, size: Size) -> list[Series]:
     await topics.create(Brokers(context.address("kafka")))
     tell_in_place(f"rebuild: publishing {size.orders:,} orders")
     totals = await shop_history.fill(context.address("kafka"), size)
-    speed = counting.at_full_speed(size.per_batch)
+    speed = counting.get_full_speed_settings(size.per_batch)
     for number in range(1, size.rounds + 1):
         tell_in_place(f"rebuild: round {number} of {size.rounds}")
-        async with counting.counting(context, speed) as job:
-            batches = await job.batches(counting.counted(totals.orders))
+        async with counting.run_job(context, speed) as job:
+            batches = await job.batches(counting.has_counted(totals.orders))
             await job.demand_totals(totals)
-            cells = await counting.cells(job.connection)
+            cells = await counting.hash_cells(job.connection)
         samples[LIVE].append(batches[-1].seen_at - job.started_at)
         async with counting.tables(context) as (dsn, connection), counting.folder(context) as own:
             environment = {**counting.job_variables(context, dsn, own), **speed}
@@ -43,8 +43,8 @@ async def measure(context: StackContext, size: Size) -> list[Series]:
             async with servers.python(context, [str(AGAIN)], environment) as running:
                 await running.wait_until_finished(AGAIN_SECONDS_MAX)
             seconds = time.perf_counter() - began_at
-            if await counting.cells(connection) != cells:
-                raise Failure("counted again, the cells are others than before")
+            if await counting.hash_cells(connection) != cells:
+                raise Failure("counted again, the cells differ")
         samples[REBUILT].append(seconds)
         samples[RATE].append(totals.orders / seconds)
     live = series(samples, LIVE, "s")

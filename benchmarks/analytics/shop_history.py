@@ -1,4 +1,4 @@
-"""A shop's history as its services would have published it, quickly made: the same for one seed."""
+"""A shop's history as its services would publish it, generated fast; the same for the same seed."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -18,13 +18,13 @@ USERS_TOPIC, ITEMS_TOPIC, ORDERS_TOPIC = "users.v1", "items.v1", "orders.v1"
 PLACES = 10
 TYPES = 20
 ITEM_SKEW = 1.3
-"""The exponent of a Zipf distribution: few items are bought by most."""
+"""The exponent of a Zipf distribution: most purchases are of few items."""
 ORDERS_OF_A_MOVE = 50
-"""Somebody moves after so many orders of all."""
+"""One user moves per this number of orders."""
 ORDERS_OF_A_CORRECTION = 500
 LATE_SHARE = 0.2
 LATE_MILLISECONDS_MAX = 600_000
-"""So much earlier than the records around it in the topic is the time of a late order, at most."""
+"""The maximum difference between the time of a late order and of the records around it."""
 QUANTITY_MAX = 4
 CENTS_MIN, CENTS_MAX = 100, 10_000
 
@@ -32,7 +32,7 @@ BEGINNING = np.datetime64("2026-01-05T00:00:00.000")
 LONG_AGO = b"2025-01-01T00:00:00Z"
 MILLISECONDS_OF_AN_HOUR = 3_600_000
 PAGE_ORDERS = 25_000
-"""So many are held at a time."""
+"""Orders generated at a time."""
 
 ORDER = (
     b'{"order_id":"%b","user_id":"%b","lines":[{"item_id":"%b","quantity":%d,'
@@ -50,7 +50,7 @@ Integers = NDArray[np.int64]
 
 @dataclass(slots=True)
 class Totals:
-    """What all cells together must come to."""
+    """The right sums of all cells."""
 
     orders: int = 0
     quantity: int = 0
@@ -58,7 +58,7 @@ class Totals:
 
 
 class ShopHistory:
-    """All users and items, and then pages of orders with the moves and corrections among them."""
+    """All users and items, and then pages of orders with moves and corrections between them."""
 
     def __init__(self, seed: int, *, users: int, items: int) -> None:
         self._chance = np.random.default_rng(seed)
@@ -72,7 +72,7 @@ class ShopHistory:
         self.totals = Totals()
 
     def opening(self) -> list[OutgoingRecord]:
-        """Every user and item, known long before the first order."""
+        """Every user and item, valid long before the first order."""
         return [
             *(
                 self._user(number, "user-registered", LONG_AGO)
@@ -82,7 +82,7 @@ class ShopHistory:
         ]
 
     def backlog(self, count: int, hours: int) -> Iterator[list[OutgoingRecord]]:
-        """So many orders, their times spread over the hours; late ones are where they arrived."""
+        """Pages of orders with times spread over the hours; late ones are at their arrival."""
         span = hours * MILLISECONDS_OF_AN_HOUR / count
         for first in range(0, count, PAGE_ORDERS):
             size = min(PAGE_ORDERS, count - first)
@@ -92,7 +92,7 @@ class ShopHistory:
             yield list(self._page(first, np.maximum(arrived - late, 0).astype(np.int64)))
 
     def now(self, count: int) -> list[OutgoingRecord]:
-        """Orders that are placed at this moment."""
+        """Orders placed now."""
         since = np.datetime64(time.time_ns() // 1_000_000, "ms") - BEGINNING
         return list(self._orders(np.full(count, since.astype(np.int64))))
 
@@ -100,10 +100,10 @@ class ShopHistory:
         for number, order in enumerate(self._orders(times)):
             if (first + number) % ORDERS_OF_A_MOVE == 0:
                 user = int(self._chance.integers(len(self._users)))
-                yield self._user(user, "user-moved", texts_of(times[number : number + 1])[0])
+                yield self._user(user, "user-moved", to_texts(times[number : number + 1])[0])
             if (first + number) % ORDERS_OF_A_CORRECTION == 0:
                 item = int(self._chance.integers(len(self._items)))
-                since = texts_of(times[number : number + 1])[0]
+                since = to_texts(times[number : number + 1])[0]
                 yield self._item(item, "item-origin-corrected", since)
             yield order
 
@@ -119,7 +119,7 @@ class ShopHistory:
         now = time.time_ns() // 1_000_000
         columns = zip(
             *(self._ids(count), self._ids(count), users, items),
-            *(quantities.tolist(), prices.tolist(), texts_of(times)),
+            *(quantities.tolist(), prices.tolist(), to_texts(times)),
             strict=True,
         )
         for order_id, event_id, user_number, item, quantity, cents, text in columns:
@@ -169,8 +169,8 @@ class ShopHistory:
         ]
 
 
-def texts_of(times: Integers) -> list[bytes]:
-    """Milliseconds since the BEGINNING as the services write times."""
+def to_texts(times: Integers) -> list[bytes]:
+    """Milliseconds since the BEGINNING in the time format of the services."""
     instants = BEGINNING + times.astype("timedelta64[ms]")
     return [text.encode() + b"Z" for text in np.datetime_as_string(instants, unit="us").tolist()]
 

@@ -1,4 +1,4 @@
-"""state: what the job keeps on disk, batch by batch, while hours become final."""
+"""state: the job's size on disk, batch by batch, while hours become final."""
 
 import asyncio
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.analytics import counting, shop_history
-from benchmarks.analytics.counting import Batch, Job
+from benchmarks.analytics.counting import Job, SeenBatch
 from benchmarks.analytics.job_sizes import Size
 from benchmarks.part import Part
 from benchmarks.series import Series
@@ -22,7 +22,7 @@ from shared.runtime.progress import tell_in_place
 
 MEBIBYTE = 1 << 20
 PIECES = 5
-"""Of the batches. In the first one, the state fills with orders that are not final yet."""
+"""Pieces of the list of batches. In the first one, the state fills with orders that can change."""
 
 CHECKPOINT = "checkpoint"
 STORES = "state stores (RocksDB)"
@@ -33,42 +33,44 @@ async def measure(context: StackContext, size: Size) -> list[Series]:
     tell_in_place(f"state: publishing {size.orders:,} orders")
     totals = await shop_history.fill(context.address("kafka"), size)
     tell_in_place("state: counting")
-    async with counting.counting(context, counting.at_full_speed(size.state_per_batch)) as job:
-        looks = Looks(job)
-        batches = await job.batches(lambda seen: looks.done(seen, totals.orders))
+    async with counting.run_job(
+        context, counting.get_full_speed_settings(size.state_per_batch)
+    ) as job:
+        sizes = Sizes(job)
+        batches = await job.batches(lambda seen: sizes.done(seen, totals.orders))
         await job.demand_totals(totals)
-        tell_in_place("state: waiting until Spark has removed what it needs no more")
+        tell_in_place("state: waiting until Spark has removed old state files")
         await asyncio.sleep(size.tidy_seconds)
-        looks.look()
+        sizes.measure()
     return [
-        *sizes_of(CHECKPOINT, looks.checkpoint),
-        *sizes_of(STORES, looks.stores),
+        *to_sizes(CHECKPOINT, sizes.checkpoint),
+        *to_sizes(STORES, sizes.stores),
         *pace(batches),
     ]
 
 
-class Looks:
-    """The folders' sizes whenever batches were seen."""
+class Sizes:
+    """The sizes of the folders after each batch, in MiB."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        self._looked = 0
+        self._measured = 0
         self.checkpoint: list[float] = []
         self.stores: list[float] = []
 
-    def done(self, seen: Sequence[Batch], orders: int) -> bool:
-        if len(seen) > self._looked:
-            self._looked = len(seen)
-            self.look()
-        return counting.counted(orders)(seen)
+    def done(self, seen: Sequence[SeenBatch], orders: int) -> bool:
+        if len(seen) > self._measured:
+            self._measured = len(seen)
+            self.measure()
+        return counting.has_counted(orders)(seen)
 
-    def look(self) -> None:
+    def measure(self) -> None:
         self.checkpoint.append(bytes_below(self._job.folder / "checkpoint") / MEBIBYTE)
         self.stores.append(bytes_below(self._job.folder / "local") / MEBIBYTE)
 
 
 def bytes_below(folder: Path) -> int:
-    """The size of all files; one that goes away meanwhile has none."""
+    """The size of all files; one that disappears meanwhile counts 0."""
     size = 0
     for path, _, names in os.walk(folder):
         for name in names:
@@ -80,15 +82,15 @@ def bytes_below(folder: Path) -> int:
 
 
 def pieces(values: Sequence[float]) -> list[Sequence[float]]:
-    """PIECES of about equal length; fewer when there are not as many values."""
+    """PIECES slices of about equal length; fewer when there are fewer values."""
     edges = [len(values) * number // PIECES for number in range(PIECES + 1)]
     return [values[begin:end] for begin, end in pairwise(edges) if begin < end]
 
 
-def sizes_of(name: str, values: Sequence[float]) -> list[Series]:
+def to_sizes(name: str, values: Sequence[float]) -> list[Series]:
     """The largest of each fifth; the last value is the one after the end."""
     *during, after = values
-    return beside_the_second(
+    return compare_with_second(
         [
             *(
                 Series(name=f"{name}, largest of fifth {number}", unit="MiB", rounds=(max(piece),))
@@ -99,10 +101,10 @@ def sizes_of(name: str, values: Sequence[float]) -> list[Series]:
     )
 
 
-def pace(batches: Sequence[Batch]) -> list[Series]:
+def pace(batches: Sequence[SeenBatch]) -> list[Series]:
     """Seconds of a batch, by the same fifths."""
     seconds = [after.seen_at - before.seen_at for before, after in pairwise(batches)]
-    return beside_the_second(
+    return compare_with_second(
         [
             Series(name=f"a batch, median of fifth {number}", unit="s", rounds=(median(piece),))
             for number, piece in enumerate(pieces(seconds), start=1)
@@ -110,8 +112,8 @@ def pace(batches: Sequence[Batch]) -> list[Series]:
     )
 
 
-def beside_the_second(fifths: Sequence[Series]) -> list[Series]:
-    """The last one has a limit: in the second one, the state is as full as it ever gets."""
+def compare_with_second(fifths: Sequence[Series]) -> list[Series]:
+    """Set the second fifth as the limit of the last one: the state is at its full size in it."""
     *before, last = fifths
     return [*before, replace(last, limit=fifths[min(1, len(before))], goal="about 1")]
 

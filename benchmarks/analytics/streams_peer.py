@@ -1,4 +1,4 @@
-"""The peer of the job: the same question in Kafka Streams, compiled here and run as a process."""
+"""The peer of the job: the same question in Kafka Streams, compiled and run as a process."""
 
 import asyncio
 import json
@@ -22,16 +22,16 @@ SOURCE = Path(__file__).with_name("streams-peer") / "StreamsPeer.java"
 PEER_JARS = JarList(name="streams-peer", path=SOURCE.with_name("jars.txt"))
 COMPILE_SECONDS_MAX = 120
 JOIN_SECONDS_MAX = 1_800
-LOOK_EVERY_SECONDS = 0.25
+POLL_SECONDS = 0.25
 THREADS = 2
 INTERNAL_TOPICS = "peer-"
-"""What the names of all topics begin with that it makes for itself."""
+"""The prefix of the topics that it creates for itself."""
 JVM_OPTIONS = ("-Xmx1g", "-XX:+UseParallelGC")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """How far it had come at a moment."""
+    """Its progress at a moment."""
 
     at: float
     joined: int
@@ -50,8 +50,8 @@ class PeerRun:
 
 
 async def run(context: StackContext, lines: int) -> PeerRun:
-    """Let it join all lines. Raises Failure when it does not, or cannot be compiled."""
-    classes = compiled(context)
+    """Run it until all lines are joined. Raises Failure when it does not end or compile."""
+    classes = compile_peer(context)
     async with counting.folder(context) as own, servers.topic(context) as output:
         command = [
             *(str(find_java()), *JVM_OPTIONS, f"-Djava.io.tmpdir={own / 'tmp'}"),
@@ -66,15 +66,15 @@ async def run(context: StackContext, lines: int) -> PeerRun:
             ended = asyncio.create_task(running.wait_until_finished(JOIN_SECONDS_MAX))
             while not ended.done():
                 resident = max(resident, process_tree.resident_bytes(running.pid))
-                await asyncio.wait([ended], timeout=LOOK_EVERY_SECONDS)
+                await asyncio.wait([ended], timeout=POLL_SECONDS)
             await ended
             marks = [Mark(**json.loads(line)) for line in running.words.splitlines()]
     await forget(context)
     return PeerRun(started_at=started_at, marks=marks, resident_bytes_max=resident)
 
 
-def compiled(context: StackContext) -> Path:
-    """The folder with its classes. Raises Failure without a JDK."""
+def compile_peer(context: StackContext) -> Path:
+    """Compile it; returns the folder of its classes. Raises Failure without a JDK."""
     classes = context.folder / "streams-peer"
     command = [str(compiler()), "-d", str(classes), "-cp", f"{jars(context)}/*", str(SOURCE)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_SECONDS_MAX)
@@ -84,7 +84,7 @@ def compiled(context: StackContext) -> Path:
 
 
 def compiler() -> Path:
-    """The javac beside our java; a Java that only runs programs has none. Raises Failure."""
+    """The javac next to the java in use; a JRE has none. Raises Failure."""
     found = find_java().resolve().with_name("javac")
     if not found.exists():
         raise Failure(
@@ -99,7 +99,7 @@ def jars(context: StackContext) -> Path:
 
 
 async def forget(context: StackContext) -> None:
-    """Delete the topics that it made for itself: the next run makes its own."""
+    """Delete the topics that it created for itself: the next run creates its own."""
     client = AIOKafkaAdminClient(bootstrap_servers=context.address("kafka"))
     await client.start()
     try:

@@ -1,11 +1,11 @@
-"""throughput: orders per second from Kafka to the cells, beside Kafka Streams."""
+"""throughput: orders per second from Kafka to the cells, compared with Kafka Streams."""
 
 from collections.abc import Sequence
 from itertools import pairwise
 from statistics import median
 
 from benchmarks.analytics import counting, process_tree, shop_history, streams_peer
-from benchmarks.analytics.counting import Batch, Job
+from benchmarks.analytics.counting import Job, SeenBatch
 from benchmarks.analytics.job_sizes import Size
 from benchmarks.analytics.shop_history import Totals
 from benchmarks.analytics.streams_peer import PeerRun
@@ -37,11 +37,11 @@ MEBIBYTE = 1 << 20
 MICROSECONDS = 1_000_000
 TENTH_BATCH = 9
 BATCHES_AROUND = 3
-"""So many are looked at together: a single one may have met somebody else."""
+"""The median of this number of batches: a single one can be disturbed."""
 
 
 async def measure(context: StackContext, size: Size) -> list[Series]:
-    """Who goes first changes from round to round."""
+    """Measure both; the first one alternates from round to round."""
     samples = Samples(list)
     await topics.create(Brokers(context.address("kafka")))
     tell_in_place(f"throughput: publishing {size.orders:,} orders")
@@ -56,17 +56,19 @@ async def measure(context: StackContext, size: Size) -> list[Series]:
             await one_of_ours(context, size, totals, samples)
     for number, part in enumerate(size.parts_of_backlog, start=1):
         tell_in_place(f"throughput: batches of {part.per_batch:,}, {number}")
-        async with counting.counting(context, counting.at_full_speed(part.per_batch)) as job:
-            batches = await job.batches(counting.counted(part.orders))
+        async with counting.run_job(
+            context, counting.get_full_speed_settings(part.per_batch)
+        ) as job:
+            batches = await job.batches(counting.has_counted(part.orders))
         take_job(f"job, {part.per_batch:,} per batch", job, batches, samples)
     return as_series(samples, size)
 
 
 async def one_of_ours(context: StackContext, size: Size, totals: Totals, samples: Samples) -> int:
-    """Count all. The orders that the warm-up had."""
+    """Count all orders; returns how many the warm-up had."""
     before = process_tree.servers_cpu_seconds(context)
-    async with counting.counting(context, counting.at_full_speed(size.per_batch)) as job:
-        batches = await job.batches(counting.counted(totals.orders))
+    async with counting.run_job(context, counting.get_full_speed_settings(size.per_batch)) as job:
+        batches = await job.batches(counting.has_counted(totals.orders))
         take_servers(OURS, context, before, totals.orders, samples)
         await job.demand_totals(totals)
     take_job(OURS, job, batches, samples)
@@ -82,8 +84,8 @@ async def one_of_the_peer(
     take_peer(run, skipped, samples)
 
 
-def take_job(name: str, job: Job, batches: Sequence[Batch], samples: Samples) -> None:
-    begin, *measured = counting.steady(batches)
+def take_job(name: str, job: Job, batches: Sequence[SeenBatch], samples: Samples) -> None:
+    begin, *measured = counting.select_steady(batches)
     orders = sum(batch.counted for batch in measured)
     all_orders = sum(batch.counted for batch in batches)
     seconds = seconds_of_full(batches)
@@ -99,11 +101,11 @@ def take_job(name: str, job: Job, batches: Sequence[Batch], samples: Samples) ->
         LAST: median(seconds[-BATCHES_AROUND:]),
     }
     for what, value in found.items():
-        samples[named(name, what)].append(value)
+        samples[get_name(name, what)].append(value)
 
 
-def seconds_of_full(batches: Sequence[Batch]) -> list[float]:
-    """How long each full batch took, from the one before it; the first has none before it."""
+def seconds_of_full(batches: Sequence[SeenBatch]) -> list[float]:
+    """Seconds between each full batch and the one before it."""
     largest = max(batch.counted for batch in batches)
     return [
         batch.seen_at - before.seen_at
@@ -113,7 +115,7 @@ def seconds_of_full(batches: Sequence[Batch]) -> list[float]:
 
 
 def take_peer(run: PeerRun, skipped: int, samples: Samples) -> None:
-    """Its clock for the steady rate starts after as many orders as ours has in its warm-up."""
+    """The clock of its steady rate starts after as many orders as the job's warm-up has."""
     last = run.marks[-1]
     begin = next(mark for mark in run.marks if mark.joined >= min(skipped, last.joined // 2))
     found = {
@@ -125,20 +127,20 @@ def take_peer(run: PeerRun, skipped: int, samples: Samples) -> None:
         LOCAL: last.local,
     }
     for what, value in found.items():
-        samples[named(PEER, what)].append(value)
+        samples[get_name(PEER, what)].append(value)
 
 
 def take_servers(
     name: str, context: StackContext, before: dict[str, float], orders: int, samples: Samples
 ) -> None:
-    """What the servers used for this run, beside the processes that are compared."""
+    """CPU time of the servers for this run, in addition to the compared processes."""
     after = process_tree.servers_cpu_seconds(context)
     for server, what in (("kafka", KAFKA_CPU), ("postgres", POSTGRES_CPU)):
         per_order = (after[server] - before[server]) / orders * MICROSECONDS
-        samples[named(name, what)].append(per_order)
+        samples[get_name(name, what)].append(per_order)
 
 
-def named(name: str, what: str) -> str:
+def get_name(name: str, what: str) -> str:
     return f"{name}: {what}"
 
 
@@ -152,26 +154,26 @@ def as_series(samples: Samples, size: Size) -> list[Series]:
         (MEMORY, "MiB", ""),
         (KAFKA_CPU, "µs", ""),
     ):
-        peer = series(samples, named(PEER, what), unit)
-        found += [peer, series(samples, named(OURS, what), unit, limit=peer, goal=goal)]
-    # The peer writes to Kafka alone, so there is nothing to set this beside.
-    found.append(series(samples, named(OURS, POSTGRES_CPU), "µs"))
-    found.append(series(samples, named(PEER, LOCAL), "purchases"))
+        peer = series(samples, get_name(PEER, what), unit)
+        found += [peer, series(samples, get_name(OURS, what), unit, limit=peer, goal=goal)]
+    # The peer writes to Kafka alone, so there is nothing to compare this with.
+    found.append(series(samples, get_name(OURS, POSTGRES_CPU), "µs"))
+    found.append(series(samples, get_name(PEER, LOCAL), "purchases"))
     for name in (OURS, *(f"job, {part.per_batch:,} per batch" for part in size.parts_of_backlog)):
         found += flatness(samples, name)
     for part in size.parts_of_backlog:
         name = f"job, {part.per_batch:,} per batch"
         found += [
-            series(samples, named(name, STEADY), "1/s"),
-            series(samples, named(name, STEADY_CPU), "µs"),
+            series(samples, get_name(name, STEADY), "1/s"),
+            series(samples, get_name(name, STEADY_CPU), "µs"),
         ]
     return found
 
 
 def flatness(samples: Samples, name: str) -> list[Series]:
-    tenth = series(samples, named(name, TENTH), "s")
-    last = series(samples, named(name, LAST), "s", limit=tenth, goal="at most 1.1")
-    return [series(samples, named(name, FIRST), "s"), tenth, last]
+    tenth = series(samples, get_name(name, TENTH), "s")
+    last = series(samples, get_name(name, LAST), "s", limit=tenth, goal="at most 1.1")
+    return [series(samples, get_name(name, FIRST), "s"), tenth, last]
 
 
 PART = Part(

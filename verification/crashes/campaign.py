@@ -1,4 +1,4 @@
-"""kill -9 of the Spark job around its commit, of PostgreSQL and of the broker: the cells are right.
+"""kill -9 of the Spark job around its commit, of PostgreSQL and of Kafka: the cells stay right.
 
 make crashes
 """
@@ -39,13 +39,13 @@ from shared.runtime import postgres
 from shared.runtime.brokers import Brokers
 from shared.runtime.progress import tell_in_place
 from test_support.analytics.running_job import empty_topics
-from verification.differential.history_trial import Outcome, compared, publish
+from verification.differential.history_trial import Outcome, compare_with_oracle, publish
 from verification.differential.random_history import RandomHistory
 
 ORDERS = 4_000
 SEEDS = 20
 BATCHES = 15
-"""Of a history, about."""
+"""The approximate number of batches of a history."""
 STEP_TIMES_MAX = 3
 POLL_SECONDS = 0.1
 PROGRESS_SECONDS_MAX = 120
@@ -71,7 +71,7 @@ OF_THE_JOB = (Blow.JOB_BEFORE, Blow.JOB_INSIDE, Blow.JOB_AFTER)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One history on its own tables, topics and checkpoint."""
+    """One history with its own tables, topics and checkpoint."""
 
     context: StackContext
     dsn: str
@@ -98,7 +98,7 @@ class Trial:
 
     @contextmanager
     def job(self, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-        """The job; gone afterwards, with all that it started."""
+        """The job as a process; killed afterwards, with all its children."""
         command = [sys.executable, str(Path(__file__).with_name("mortal_job.py")), *arguments]
         if self.without_epoch:
             command.append("--without-epoch")
@@ -110,16 +110,16 @@ class Trial:
             try:
                 yield process
             finally:
-                family = [] if process.poll() is not None else family_of(process.pid)
+                children = [] if process.poll() is not None else get_children(process.pid)
                 process.kill()
-                psutil.wait_procs(family, timeout=END_SECONDS_MAX)
+                psutil.wait_procs(children, timeout=END_SECONDS_MAX)
 
     @property
     def log(self) -> Path:
         return self.folder / "job.log"
 
     def strike(self, blow: Blow, chance: random.Random) -> None:
-        """Let the job run until it is struck, or has nothing left to be struck in."""
+        """Let the job run until the blow falls, or until everything is read."""
         if blow in OF_THE_JOB:
             times = str(chance.randint(1, STEP_TIMES_MAX))
             with self.job(blow.value, times) as process:
@@ -134,18 +134,18 @@ class Trial:
                 self.wait(process, until=lambda: self.is_back)
 
     def finish(self) -> None:
-        """Run the job until all is read."""
+        """Run the job until everything is read."""
         while not self.is_done:
             with self.job() as process:
                 self.wait(process, until=lambda: process.poll() is not None or self.is_done)
 
     def wait(self, process: subprocess.Popen[bytes], until: Callable[[], bool]) -> None:
-        """Raises Failure when it takes too long."""
+        """Wait for a condition. Raises Failure when it takes too long."""
         deadline = time.monotonic() + PROGRESS_SECONDS_MAX
         while not until():
             if time.monotonic() > deadline:
                 words = self.log.read_text(errors="replace")[-LOG_CHARACTERS_SHOWN:]
-                raise Failure("the job does not get on", details=words.splitlines())
+                raise Failure("the job makes no progress", details=words.splitlines())
             time.sleep(POLL_SECONDS)
 
     @property
@@ -168,7 +168,7 @@ class Trial:
         )
 
     def fetch(self, sql: str) -> list[tuple[Any, ...]]:
-        """No rows while the database is away."""
+        """The rows; empty while the database is unavailable."""
         try:
             with psycopg.connect(self.dsn, connect_timeout=2) as connection:
                 return connection.execute(sql).fetchall()
@@ -177,14 +177,14 @@ class Trial:
 
     def outcome(self) -> Outcome:
         with psycopg.connect(self.dsn) as connection:
-            found = compared(connection, self.records)
+            found = compare_with_oracle(connection, self.records)
             order = [row[0] for row in connection.execute(READ_ORDER)]
         if order != sorted(set(order)):
             found = replace(found, wrong=[*found.wrong, f"epochs do not increase: {order}"])
         return found
 
 
-def family_of(pid: int) -> Sequence[psutil.Process]:
+def get_children(pid: int) -> Sequence[psutil.Process]:
     try:
         return psutil.Process(pid).children(recursive=True)
     except psutil.NoSuchProcess:
@@ -199,7 +199,7 @@ def main() -> int:
         with throwaway_stack(StackSpec(processes=(POSTGRES, KAFKA))) as context:
             asyncio.run(topics.create(Brokers(context.address("kafka"))))
             for seed in range(arguments.first, arguments.first + arguments.seeds):
-                blows = blows_of(random.Random(seed))
+                blows = choose_blows(random.Random(seed))
                 outcome = play(context, seed, arguments.orders, blows)
                 show(f"seed {seed}, {', '.join(blows)}", outcome)
                 wrong += len(outcome.wrong)
@@ -215,7 +215,7 @@ def main() -> int:
     seconds = time.monotonic() - began_at
     tell(f"{wrong} wrong cells of {arguments.seeds} seeds, after {duration(seconds)}")
     if not blind.wrong:
-        complain("without the epoch nothing was wrong: this campaign would see nothing")
+        complain("without the epoch nothing was wrong: this campaign cannot find errors")
     return 1 if wrong or not blind.wrong else 0
 
 
@@ -227,8 +227,8 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def blows_of(chance: random.Random) -> list[Blow]:
-    """The job is killed before, inside and after a commit; one of the servers as well."""
+def choose_blows(chance: random.Random) -> list[Blow]:
+    """The job is killed before, inside and after a commit, and one of the servers as well."""
     blows = [*OF_THE_JOB, chance.choice([Blow.POSTGRES, Blow.KAFKA])]
     chance.shuffle(blows)
     return blows
@@ -243,7 +243,7 @@ def play(
     batches: int = BATCHES,
     without_epoch: bool = False,
 ) -> Outcome:
-    """Count the history of a seed while blows fall. Raises Failure when it does not end."""
+    """Count the history of a seed during the blows. Raises Failure when it does not end."""
     servers = context.address("kafka")
     asyncio.run(empty_topics(servers))
     records = asyncio.run(publish(servers, RandomHistory(seed, orders)))

@@ -1,4 +1,4 @@
-"""The job as a process that dies as by `kill -9` when it comes to a step for the n-th time.
+"""The job as a process that kills itself with SIGKILL when it reaches a step for the n-th time.
 
 python mortal_job.py [STEP TIMES] [--without-epoch]
 """
@@ -27,7 +27,7 @@ def die_at(step: JobFailpoint, times: int) -> None:
 
 
 def forget_epochs() -> None:
-    """Apply a batch however often Spark runs it: what the epoch row is there to prevent."""
+    """Apply a batch each time that Spark runs it, which the epoch row prevents."""
     sink.ADVANCE_EPOCH = sink.ADVANCE_EPOCH.replace("WHERE epoch.batch_id < excluded.batch_id", "")
     sink.INSERT_BATCH += "ON CONFLICT DO NOTHING"
 

@@ -1,4 +1,4 @@
-"""Random histories through Kafka, Spark and PostgreSQL: are the cells those of a plain query?
+"""Random histories through Kafka, Spark and PostgreSQL: do the cells equal definition.sql?
 
 make differential
 """
@@ -38,14 +38,14 @@ ORDERS = 50_000
 SEEDS = 20
 ALL_AT_ONCE = 10_000_000
 PIECES = 12
-"""Batches of a history that is read in pieces, about."""
+"""The approximate number of batches of a history that is read in pieces."""
 SINGLY_ORDERS = 40
-"""One record a batch takes a third of a second each."""
+"""With one record per batch, each batch takes a third of a second."""
 WRONG_SHOWN_MAX = 10
 
 
 def setups(orders: int) -> Iterator[Setup]:
-    """All ways to cut the work, one after the other, for ever."""
+    """All ways to cut the work, in an endless cycle."""
     ways = product((ALL_AT_ONCE, orders // PIECES), (1, 2, 4), (1, 8, 32))
     for records, partitions, buckets in cycle(ways):
         yield Setup(records_per_trigger=records, shuffle_partitions=partitions, buckets=buckets)
@@ -59,9 +59,9 @@ def main() -> int:
     try:
         with servers() as (spark, settings, superuser):
             for name, history, setup in trials(arguments.first, arguments.seeds, arguments.orders):
-                tell_in_place(f"{name}: {described(setup)}")
+                tell_in_place(f"{name}: {describe(setup)}")
                 trial_at = time.monotonic()
-                outcome = alone(spark, settings, superuser, history, setup)
+                outcome = try_alone(spark, settings, superuser, history, setup)
                 tried.append((name, outcome, time.monotonic() - trial_at))
                 show(name, setup, outcome)
     except Failure as failure:
@@ -79,7 +79,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def trials(first: int, seeds: int, orders: int) -> Iterator[tuple[str, RandomHistory, Setup]]:
-    """A history that is read record by record, and then the large ones."""
+    """A short history that is read record by record, and then the large ones."""
     singly = Setup(records_per_trigger=1, shuffle_partitions=2, buckets=8)
     yield "record by record", RandomHistory(first, SINGLY_ORDERS), singly
     for seed, setup in zip(range(first, first + seeds), setups(orders), strict=False):
@@ -88,7 +88,7 @@ def trials(first: int, seeds: int, orders: int) -> Iterator[tuple[str, RandomHis
 
 @contextmanager
 def servers() -> Iterator[tuple[SparkSession, JobSettings, str]]:
-    """Spark, where the rest is, and the superuser of PostgreSQL. Raises Failure."""
+    """A session, settings with the servers' addresses, the superuser's DSN. Raises Failure."""
     with (
         tempfile.TemporaryDirectory(prefix="hometown-differential-") as folder,
         throwaway_postgres() as dsns,
@@ -110,10 +110,10 @@ def servers() -> Iterator[tuple[SparkSession, JobSettings, str]]:
             spark.stop()
 
 
-def alone(
+def try_alone(
     spark: SparkSession, settings: JobSettings, superuser: str, history: RandomHistory, setup: Setup
 ) -> Outcome:
-    """A trial with tables, topics and a checkpoint of its own."""
+    """Run a trial with empty tables and topics and a new checkpoint."""
     asyncio.run(empty_topics(settings.kafka_bootstrap_servers))
     with new_database(superuser) as dsn:
         asyncio.run(postgres.migrate(dsn, "analytics_spark"))
@@ -124,7 +124,7 @@ def alone(
         return try_history(spark, settings.model_copy(update=own), history, setup)
 
 
-def described(setup: Setup) -> str:
+def describe(setup: Setup) -> str:
     at_once = setup.records_per_trigger >= ALL_AT_ONCE
     records = "all at once" if at_once else f"{setup.records_per_trigger} at a time"
     return f"{records}, {setup.shuffle_partitions} partitions, {setup.buckets} buckets"
@@ -132,7 +132,7 @@ def described(setup: Setup) -> str:
 
 def show(name: str, setup: Setup, outcome: Outcome) -> None:
     tell(
-        f"{name}: {described(setup)}: {outcome.batches} batches, {outcome.counted} orders counted,"
+        f"{name}: {describe(setup)}: {outcome.batches} batches, {outcome.counted} orders counted,"
         f" {outcome.late} late, {outcome.bad} bad, {outcome.cells} cells,"
         f" {len(outcome.wrong)} wrong",
         Tone.BAD if outcome.wrong else Tone.GOOD,
@@ -154,7 +154,7 @@ def verdict(tried: Sequence[tuple[str, Outcome, float]], seconds: float) -> int:
     folder = RunFolder(Settings().run_dir)
     folder.create()
     path = figures.write(folder, "differential", found)
-    tell(f"{wrong} of {cells} cells are wrong, after {duration(seconds)}; figures are in {path}")
+    tell(f"{wrong} of {cells} cells are wrong, after {duration(seconds)}; figures: {path}")
     if not blind:
-        complain("no history had anything to find: make them longer (--orders)")
+        complain("no history had late orders to find: make them longer (--orders)")
     return 1 if wrong or not blind else 0

@@ -1,4 +1,4 @@
-"""Are the cells what one plain query over all records of the topics says?
+"""Do the cells equal the answer of definition.sql over all records of the topics?
 
 make check-cells
 
@@ -33,11 +33,11 @@ Ends = Mapping[TopicPartition, int]
 
 
 class Forgotten(Exception):
-    """The first batches are not remembered: what was late then is unknown."""
+    """The first batches were deleted, so it is unknown which orders were late."""
 
 
 def read_tables(database: str) -> tuple[pa.Table, pa.Table]:
-    """The cells and the batches (rows of CELLS and BATCHES) of one moment."""
+    """The cells and the batches (rows of CELLS and BATCHES) in one snapshot."""
     with psycopg.connect(database) as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         cells = table(connection.execute(READ_CELLS).fetchall(), CELLS)
@@ -56,17 +56,17 @@ async def read_topics(bootstrap_servers: str, ends: Ends) -> pa.Table:
             while await consumer.position(partition) < end:
                 found = await consumer.getmany(partition, timeout_ms=FETCH_MILLISECONDS_MAX)
                 if not found:
-                    raise TimeoutError(f"{partition} gives nothing")
+                    raise TimeoutError(f"no records from {partition}")
                 rows += [
-                    row_of(record) for record in found.get(partition, ()) if record.offset < end
+                    to_row(record) for record in found.get(partition, ()) if record.offset < end
                 ]
                 tell_in_place(f"{len(rows)} records read")
     return table(rows, RECORDS)
 
 
-def row_of(record: ConsumerRecord) -> tuple[object, ...]:
+def to_row(record: ConsumerRecord) -> tuple[object, ...]:
     headers = {name: value.decode(errors="replace") for name, value in reversed(record.headers)}
-    understood = headers.get("ce_schemaversion") == SCHEMA_VERSION
+    is_known_version = headers.get("ce_schemaversion") == SCHEMA_VERSION
     seq = headers.get("ce_streamversion", "")
     return (
         record.topic,
@@ -74,14 +74,14 @@ def row_of(record: ConsumerRecord) -> tuple[object, ...]:
         record.offset,
         record.key,
         record.value,
-        headers.get("ce_type") if understood else None,
+        headers.get("ce_type") if is_known_version else None,
         int(seq) if seq.isdecimal() else None,
         record.timestamp,
     )
 
 
-def ends_of(batches: pa.Table) -> Ends:
-    """Where the last batch ended in each partition. Raises Forgotten."""
+def get_ends(batches: pa.Table) -> Ends:
+    """The end offset of the last batch in each partition. Raises Forgotten."""
     grouped = batches.group_by(["topic", "partition"]).aggregate([("first", "min"), ("end", "max")])
     if any(row["first_min"] for row in grouped.to_pylist()):
         raise Forgotten
@@ -99,11 +99,13 @@ def main() -> None:
     context = as_found(Settings())
     try:
         cells, batches = read_tables(dsn(context, "analytics"))
-        records = asyncio.run(read_topics(context.address("kafka"), ends_of(batches)))
+        records = asyncio.run(read_topics(context.address("kafka"), get_ends(batches)))
     except (OSError, KeyError, KafkaError, psycopg.Error) as error:
         sys.exit(f"hometown: the tables or topics cannot be read: {error} (start them: make up)")
     except Forgotten:
-        sys.exit("hometown: the first batches are forgotten, so what was late then is unknown")
+        sys.exit(
+            "hometown: the first batches were deleted, so it is unknown which orders were late"
+        )
     right = oracle.answer(records, batches)
     wrong = oracle.differences(right.cells, cells)
     for line in wrong[:WRONG_SHOWN_MAX]:

@@ -1,4 +1,4 @@
-"""One history through the real thing, Kafka, Spark and PostgreSQL, and past the oracle."""
+"""One history through Kafka, Spark and PostgreSQL, compared with the oracle."""
 
 import asyncio
 import time
@@ -43,7 +43,7 @@ READ_TALLY = "SELECT late, counted, bad FROM epochs"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """How the job is cut: none of it may show in the cells."""
+    """How the work is cut, which must not change the cells."""
 
     records_per_trigger: int
     shuffle_partitions: int
@@ -52,7 +52,7 @@ class Setup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """`wrong` has a line for each cell and count that is not as it must be."""
+    """`wrong` has a line for each wrong cell and count."""
 
     cells: int
     batches: int
@@ -61,34 +61,34 @@ class Outcome:
     bad: int
     wrong: Sequence[str]
     blind: int
-    """Cells that would be wrong if nothing were ever late: the history has cases to find."""
+    """Cells that would be wrong if no order were late: not 0 if the history has cases to find."""
 
 
 def try_history(
     spark: SparkSession, settings: JobSettings, history: RandomHistory, setup: Setup
 ) -> Outcome:
-    """Publish a history to empty topics, count it in one go with empty tables, and compare.
+    """Publish a history to empty topics, count it in one run with empty tables, and compare.
 
-    `settings` say where everything is; the checkpoint's folder must not exist.
+    `settings` has the addresses; the checkpoint's folder must not exist.
     """
     records = asyncio.run(publish(settings.kafka_bootstrap_servers, history))
     settings = settings.model_copy(
         update={
             "records_per_trigger_max": setup.records_per_trigger,
-            # Otherwise all facts would be known before the second batch of orders.
+            # Otherwise all users and items would be known before the second batch of orders.
             "table_records_per_trigger_max": setup.records_per_trigger,
             "buckets": setup.buckets,
         }
     )
-    session = spark.newSession()  # whose settings are its own
+    session = spark.newSession()  # with its own settings
     session.conf.set("spark.sql.shuffle.partitions", setup.shuffle_partitions)
     count_all(session, settings)
     with psycopg.connect(settings.database_dsn) as connection:
-        return compared(connection, records)
+        return compare_with_oracle(connection, records)
 
 
 def count_all(spark: SparkSession, settings: JobSettings) -> None:
-    """Run the job over all that the topics hold now. Raises what ends the query."""
+    """Run the job over all current records of the topics. Raises the query's error."""
     dsn, buckets = settings.database_dsn, settings.buckets
     checkpoint = Checkpoint(settings.checkpoint_dir)
     with writer.open_writer(dsn, checkpoint, buckets) as connection:
@@ -102,8 +102,8 @@ def count_all(spark: SparkSession, settings: JobSettings) -> None:
             running.stop()
 
 
-def compared(connection: psycopg.Connection, records: pa.Table) -> Outcome:
-    """What the tables say of the records beside what the oracle says."""
+def compare_with_oracle(connection: psycopg.Connection, records: pa.Table) -> Outcome:
+    """Compare the tables with the oracle's answer for the records."""
     cells = table(connection.execute(READ_CELLS).fetchall(), CELLS)
     batches = table(connection.execute(READ_BATCHES, [NEVER_MILLISECONDS]).fetchall(), BATCHES)
     row = connection.execute(READ_TALLY).fetchone()
@@ -134,13 +134,13 @@ def table(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.Table:
 
 
 async def publish(bootstrap_servers: str, history: Iterable[Record]) -> pa.Table:
-    """Send the records in their order; give them as RECORDS."""
+    """Send the records in their order; return them as rows of RECORDS."""
     producer = kafka.create_producer(Brokers(bootstrap_servers), "random-history")
     await producer.start()
     try:
         kept: list[Record] = list(history)
         now = time.time_ns() // 1_000_000
-        outgoing = [outgoing_of(record, now) for record in kept]
+        outgoing = [to_outgoing(record, now) for record in kept]
         offsets: list[int] = []
         for page in pages(outgoing):
             batches = await kafka.publish(producer, page)
@@ -159,7 +159,7 @@ def pages(records: Sequence[OutgoingRecord]) -> Iterator[Sequence[OutgoingRecord
         yield records[start : start + PAGE_RECORDS]
 
 
-def outgoing_of(record: Record, milliseconds: int) -> OutgoingRecord:
+def to_outgoing(record: Record, milliseconds: int) -> OutgoingRecord:
     headers = {
         "ce_id": str(new_id()),
         "ce_type": record.type,

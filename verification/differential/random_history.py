@@ -1,4 +1,4 @@
-"""Random histories as records: all that may happen to users, items and orders, in a wild order."""
+"""Random histories as records: everything that can happen to users, items and orders, shuffled."""
 
 import json
 import random
@@ -21,14 +21,14 @@ MOVES_MAX = 4
 CORRECTIONS_MAX = 2
 
 LATER_MINUTES = 40
-"""How much later than it was placed an order is read, at most, in the ordinary case."""
+"""The maximum delay between an order and its record, in the ordinary case."""
 MUCH_LATER_MINUTES = 300
 MUCH_LATER = 0.03
 CANCELLED = 0.15
 REPEATED = 0.08
 DELETED = 0.05
 UNKNOWN_BEFORE = 0.2
-"""The share of users who are registered, to us, behind some of their orders."""
+"""The share of users whose registration is read after some of their orders."""
 MALFORMED = 0.002
 
 
@@ -44,7 +44,7 @@ class Record:
 
 
 Scheduled = tuple[float, int, Record]
-"""When it is published, in minutes; of two at one time the first made comes first."""
+"""When it is published, in minutes; then the order of creation, then the record."""
 
 
 class RandomHistory:
@@ -67,7 +67,7 @@ class RandomHistory:
             yield record
 
     def _live(self, user: str) -> None:
-        """Register, move, be deleted; known before, or some time behind the first orders."""
+        """Register, move, be deleted; published before or some time after the first orders."""
         unknown = self._random.random() < UNKNOWN_BEFORE
         known_at = self._random.uniform(0, HOURS * 60) if unknown else -1.0
         gender = self._random.choice(["male", "female"])
@@ -138,7 +138,7 @@ class RandomHistory:
         self._scheduled.append((minute, len(self._scheduled), record))
 
     def _delay(self) -> float:
-        """Minutes from what happens to its being published."""
+        """Minutes from an event to its publication."""
         much = self._random.random() < MUCH_LATER
         return self._random.uniform(0, MUCH_LATER_MINUTES if much else LATER_MINUTES)
 

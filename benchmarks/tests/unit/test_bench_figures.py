@@ -9,7 +9,7 @@ import pytest
 from aiokafka import TopicPartition
 
 from benchmarks.analytics import event_to_row, state_growth, streams_peer, throughput
-from benchmarks.analytics.counting import Batch, steady
+from benchmarks.analytics.counting import SeenBatch, select_steady
 from benchmarks.analytics.shop_history import ORDERS_TOPIC, ShopHistory
 from benchmarks.analytics.streams_peer import PEER_JARS
 from fetching.errors import Failure
@@ -66,19 +66,19 @@ def orders_of(seed: int) -> list[OutgoingRecord]:
 
 def test_the_steady_rate_is_measured_over_full_batches_only() -> None:
     seen = batches_of([100, 100, 100, 100, 7])
-    assert [batch.batch_id for batch in steady(seen)] == [1, 2, 3]
+    assert [batch.batch_id for batch in select_steady(seen)] == [1, 2, 3]
     assert throughput.seconds_of_full(seen) == [1, 2, 3]
 
 
 @pytest.mark.parametrize("counts", [[7, 7], [100, 3], [7, 7, 7]])
 def test_the_smallest_run_has_a_steady_part(counts: list[int]) -> None:
-    assert len(steady(batches_of(counts))) >= 2
+    assert len(select_steady(batches_of(counts))) >= 2
 
 
-def batches_of(counts: Sequence[int]) -> list[Batch]:
+def batches_of(counts: Sequence[int]) -> list[SeenBatch]:
     """Each takes a second longer than the one before."""
     return [
-        Batch(
+        SeenBatch(
             batch_id=number,
             counted=counted,
             offsets="{}",
@@ -93,7 +93,7 @@ def batches_of(counts: Sequence[int]) -> list[Batch]:
 def test_an_order_waits_from_its_append_until_its_batch_is_seen() -> None:
     """Only orders appended since the begin count; a batch can hold earlier ones too."""
     zero, one = TopicPartition(ORDERS_TOPIC, 0), TopicPartition(ORDERS_TOPIC, 1)
-    batch = Batch(
+    batch = SeenBatch(
         batch_id=0,
         counted=4,
         offsets=json.dumps({ORDERS_TOPIC: {"0": [3, 6], "1": [0, 1]}}),
@@ -108,7 +108,7 @@ def test_an_order_waits_from_its_append_until_its_batch_is_seen() -> None:
 
 
 def test_sizes_are_reported_by_fifths_and_the_last_is_compared_with_the_second() -> None:
-    sizes = state_growth.sizes_of("state", [*range(10), 6])
+    sizes = state_growth.to_sizes("state", [*range(10), 6])
     assert [each.value for each in sizes] == [1, 3, 5, 7, 9, 6]
     assert sizes[-1].ratio == 2
 
