@@ -165,7 +165,7 @@ def test_a_rebuild_can_begin_anew_and_what_is_not_shown_can_be_dropped(
     assert [entry.name for entry in settings.checkpoint_dir.iterdir()] == ["generation-3"]
     assert [each.number for each in generations.find_all(reader)] == [3]
     assert live.hour(HOUR) == (4, 4, 12, 44_506_56)
-    with pytest.raises(reprocess.NothingDone, match="no generation that was shown before"):
+    with pytest.raises(reprocess.NothingDone, match="there is no previous generation"):
         run(roll_back=True)
 
 
