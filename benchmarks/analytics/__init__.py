@@ -1,0 +1,1 @@
+"""How fast orders become cells, compared with Kafka Streams."""
