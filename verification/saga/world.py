@@ -154,7 +154,7 @@ class World:
         await self.send_to_user(user_id, ChangeCreditLimit(credit_limit=limit))
 
     async def delete(self, user_id: UUID) -> None:
-        known = await confirmed_orders.of_user(self.services.users.pool, user_id)
+        known = await confirmed_orders.list_by_user(self.services.users.pool, user_id)
         await self.send_to_user(user_id, DeleteUser(confirmed_orders=known, effective_at=SINCE))
 
     async def place(self, user_id: UUID, amount: Decimal) -> UUID:

@@ -31,7 +31,7 @@ async def run_worker(settings: FaustSettings) -> None:
         resources = api.Resources(
             program=program, spark=spark, shows_hours=settings.environment == DEVELOPMENT
         )
-        app = api.create_app(resources, api_process.authenticator_of(settings))
+        app = api.create_app(resources, api_process.create_authenticator(settings))
         config = server_config(
             app,
             settings.http_host,

@@ -4,12 +4,12 @@ from typing import Annotated
 
 from pydantic import BeforeValidator
 
-from shared.web.field_types import DATE_FORM, Instant, instant_schema, written_as
+from shared.web.field_types import DATE_FORM, Instant, create_instant_schema, require_pattern
 
 HOUR_FORM = rf"{DATE_FORM}T([01][0-9]|2[0-3]):00:00(\.0{{1,9}})?(Z|[+-]([01][0-9]|2[0-3]):00)"
 
 Hour = Annotated[
     Instant,
-    BeforeValidator(written_as(HOUR_FORM, "2016-11-11T00:00:00Z")),
-    instant_schema(HOUR_FORM, "The beginning of an hour, in the years 1970 to 2199."),
+    BeforeValidator(require_pattern(HOUR_FORM, "2016-11-11T00:00:00Z")),
+    create_instant_schema(HOUR_FORM, "The beginning of an hour, in the years 1970 to 2199."),
 ]

@@ -27,7 +27,7 @@ async def run_api(arguments: argparse.Namespace) -> None:
     with telemetry.configured("analytics-api", settings.otel_exporter_otlp_endpoint):
         async with open_resources(settings) as resources:
             app = api.create_app(
-                resources, api_process.authenticator_of(settings), make_page_routes(settings)
+                resources, api_process.create_authenticator(settings), make_page_routes(settings)
             )
             await api_process.serve_api(app, settings, at_stop=resources.feed.close)
 

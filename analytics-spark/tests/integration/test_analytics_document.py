@@ -4,7 +4,7 @@ import pytest
 from fastapi import FastAPI
 
 from analytics_spark.serving.api import router
-from shared.web.openapi import document
+from shared.web.openapi import create_document
 from test_support.documents import Json, flaws_of
 
 
@@ -12,7 +12,7 @@ from test_support.documents import Json, flaws_of
 def shown() -> Json:
     app = FastAPI(telemetry={"tracing": False})
     app.router.routes.extend(router.routes)
-    return document(app, [router])
+    return create_document(app, [router])
 
 
 def test_the_document_has_no_flaw(shown: Json) -> None:

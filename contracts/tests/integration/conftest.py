@@ -13,7 +13,7 @@ import users_svc.api
 import users_svc.bootstrap
 from local_stack.run_folder import RunFolder
 from local_stack.testing import Databases, bearer
-from orders_svc.service_clients import open_neighbours
+from orders_svc.service_clients import open_service_clients
 from orders_svc.settings import OrdersSettings
 from shared.web.auth import RequestAuthenticator
 from users_svc.personal_data import KEY_BYTES, Vault
@@ -69,7 +69,7 @@ async def at_orders(
     orders: orders_svc.bootstrap.Resources, authenticator: RequestAuthenticator, issuing: RunFolder
 ) -> AsyncIterator[httpx.AsyncClient]:
     """A clerk at orders-svc."""
-    async with open_neighbours(users_url=None, analytics_url=None) as service_clients:
+    async with open_service_clients(users_url=None, analytics_url=None) as service_clients:
         app = orders_svc.api.create_app(orders, authenticator, service_clients)
         async with clerk_of(app, issuing) as client:
             yield client

@@ -12,16 +12,18 @@ from shared.service.command_line import Service
 async def run_api() -> None:
     # Imported here, because they take memory that only the api needs.
     from orders_svc import api
-    from orders_svc.service_clients import open_neighbours
+    from orders_svc.service_clients import open_service_clients
     from shared.web import api_process
 
     settings = processes.read_settings(OrdersSettings)
     with telemetry.configured("orders-api", settings.otel_exporter_otlp_endpoint):
         async with (
             open_resources(settings, "orders-api") as resources,
-            open_neighbours(settings.users_url, settings.analytics_url) as service_clients,
+            open_service_clients(settings.users_url, settings.analytics_url) as service_clients,
         ):
-            app = api.create_app(resources, api_process.authenticator_of(settings), service_clients)
+            app = api.create_app(
+                resources, api_process.create_authenticator(settings), service_clients
+            )
             await api_process.serve_api(app, settings)
 
 

@@ -9,9 +9,9 @@ from orders_svc.bootstrap import Resources
 PAGE_MAX = 200
 
 
-async def resources_of(request: Request) -> Resources:
+async def get_resources(request: Request) -> Resources:
     resources: Resources = request.app.state.resources
     return resources
 
 
-ResourcesDep = Annotated[Resources, Depends(resources_of)]
+ResourcesDep = Annotated[Resources, Depends(get_resources)]

@@ -88,13 +88,13 @@ class ServiceClients:
         self._users_url = users_url
         self._analytics_url = analytics_url
 
-    async def credit(self, user_id: UUID, order_id: UUID, authorization: str) -> Credit:
+    async def get_credit(self, user_id: UUID, order_id: UUID, authorization: str) -> Credit:
         """Raises UpstreamUnavailable."""
         path = f"/v1/users/{user_id}/credits/{order_id}"
-        answer = await self._ask("users-svc", self._users_url, path, {}, authorization)
-        return parsed("users-svc", Credit, answer)
+        answer = await self._get("users-svc", self._users_url, path, {}, authorization)
+        return parse_answer("users-svc", Credit, answer)
 
-    async def reading(
+    async def find_reading(
         self, topic: str, partition: int, offset: int, recorded_at: datetime, authorization: str
     ) -> Reading | None:
         """None while no batch has read the record. Raises UpstreamUnavailable."""
@@ -104,19 +104,19 @@ class ServiceClients:
             "offset": str(offset),
             "recorded_at": rfc3339(recorded_at),
         }
-        answer = await self._ask(
+        answer = await self._get(
             "analytics", self._analytics_url, "/v1/readings", query, authorization
         )
         missing = answer.status_code == httpx.codes.NOT_FOUND
-        return None if missing else parsed("analytics", Reading, answer)
+        return None if missing else parse_answer("analytics", Reading, answer)
 
-    async def cells(self, hour: datetime, user_id: UUID, authorization: str) -> Sequence[Cell]:
+    async def get_cells(self, hour: datetime, user_id: UUID, authorization: str) -> Sequence[Cell]:
         """Raises UpstreamUnavailable."""
         path = f"/v1/hours/{rfc3339(hour)}/users/{user_id}"
-        answer = await self._ask("analytics", self._analytics_url, path, {}, authorization)
-        return parsed("analytics", UserHour, answer).cells
+        answer = await self._get("analytics", self._analytics_url, path, {}, authorization)
+        return parse_answer("analytics", UserHour, answer).cells
 
-    async def _ask(
+    async def _get(
         self, service: str, url: str | None, path: str, query: dict[str, str], authorization: str
     ) -> httpx.Response:
         if url is None:
@@ -129,7 +129,7 @@ class ServiceClients:
             raise UpstreamUnavailable(service, type(error).__name__) from error
 
 
-def parsed(service: str, form: type[T], answer: httpx.Response) -> T:
+def parse_answer(service: str, form: type[T], answer: httpx.Response) -> T:
     """Raises UpstreamUnavailable for another answer than the documented one."""
     if not answer.is_success:
         raise UpstreamUnavailable(service, f"it answered {answer.status_code}")
@@ -142,7 +142,7 @@ def parsed(service: str, form: type[T], answer: httpx.Response) -> T:
 
 
 @asynccontextmanager
-async def open_neighbours(
+async def open_service_clients(
     users_url: str | None, analytics_url: str | None
 ) -> AsyncIterator[ServiceClients]:
     async with httpx.AsyncClient(timeout=ANSWER_SECONDS_MAX) as client:

@@ -74,10 +74,10 @@ async def reject_overdue_periodically(resources: Resources, timeout: timedelta) 
 
 async def reject_overdue(resources: Resources, timeout: timedelta) -> None:
     """One round: reject at most OVERDUE_MAX orders. One that fails does not keep the others."""
-    overdue = await summaries.overdue(
+    overdue = await summaries.list_overdue(
         resources.pool, now=datetime.now(UTC), limit=timeout, orders_max=OVERDUE_MAX
     )
-    rejection, cause = RejectOrder(reason=TIMED_OUT), caused_by_time()
+    rejection, cause = RejectOrder(reason=TIMED_OUT), create_metadata()
     for order_id in overdue:
         try:
             await handle(resources.orders, ORDER, order_id, rejection, metadata=cause)
@@ -87,6 +87,6 @@ async def reject_overdue(resources: Resources, timeout: timedelta) -> None:
             log.exception("order %s is overdue, but cannot be rejected", order_id)
 
 
-def caused_by_time() -> Metadata:
+def create_metadata() -> Metadata:
     cause: UUID = new_id()
     return Metadata(correlation_id=cause, causation_id=cause)

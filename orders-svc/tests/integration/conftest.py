@@ -9,7 +9,7 @@ from local_stack.run_folder import RunFolder
 from local_stack.testing import Databases, bearer
 from orders_svc import api
 from orders_svc.bootstrap import Resources, open_resources
-from orders_svc.service_clients import open_neighbours
+from orders_svc.service_clients import open_service_clients
 from orders_svc.settings import OrdersSettings
 from shared.web.auth import RequestAuthenticator
 
@@ -32,7 +32,7 @@ async def transport(
     resources: Resources, authenticator: RequestAuthenticator
 ) -> AsyncIterator[httpx.ASGITransport]:
     """The application as any client reaches it; the other services are unavailable."""
-    async with open_neighbours(users_url=None, analytics_url=None) as service_clients:
+    async with open_service_clients(users_url=None, analytics_url=None) as service_clients:
         app = api.create_app(resources, authenticator, service_clients)
         yield httpx.ASGITransport(app, raise_app_exceptions=False)
 

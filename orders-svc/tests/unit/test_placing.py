@@ -11,8 +11,8 @@ from orders_svc.item.events import ItemListed
 from orders_svc.item.item import ITEM
 from orders_svc.item.item_cache import ItemCache
 from orders_svc.order import placing
-from orders_svc.order.order import amount_of
-from orders_svc.order.placing import OrderDraft, at_prices_of
+from orders_svc.order.order import compute_amount
+from orders_svc.order.placing import OrderDraft, to_command
 from shared.eventsourcing.errors import StaleRead
 from shared.eventsourcing.handler import Outcome
 from shared.messaging.messages import RecordedEvent
@@ -65,13 +65,13 @@ def draft(*quantities: int) -> OrderDraft:
 def test_each_line_has_the_price_of_its_item() -> None:
     item: Outcome[Any] = Outcome(state=ITEM.state_after([LISTED]), version=1)
 
-    command = at_prices_of({IPHONE: item}, draft(2, 1))
+    command = to_command({IPHONE: item}, draft(2, 1))
 
     assert [(line.quantity, line.unit_price) for line in command.lines] == [
         (2, Decimal("5388.88")),
         (1, Decimal("5388.88")),
     ]
-    assert amount_of(command.lines) == Decimal("16166.64")
+    assert compute_amount(command.lines) == Decimal("16166.64")
 
 
 async def test_a_placement_reads_its_items_again_and_gives_up_after_its_last_attempt() -> None:

@@ -14,10 +14,10 @@ from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 from local_stack import issuer
 from local_stack.run_folder import RunFolder
 from shared.runtime.settings import DEVELOPMENT_ISSUER
-from shared.web.auth import REMEMBERED_MAX, Caller, Verifier, require_scope, token_in
+from shared.web.auth import REMEMBERED_MAX, Caller, Verifier, get_bearer_token, require_scope
 from shared.web.http import OpenRoute, UndeclaredScope, demand_scopes
 from shared.web.problems import HttpProblem
-from shared.web.signing_keys import SigningKeys, usable_keys
+from shared.web.signing_keys import SigningKeys, parse_keys
 
 ED25519 = Ed25519PrivateKey.generate()
 P256 = ec.generate_private_key(ec.SECP256R1())
@@ -44,14 +44,14 @@ def verifier(issuing: RunFolder) -> Verifier:
 
 async def code_of(verifier: Verifier, token: str) -> str:
     with pytest.raises(HttpProblem) as refused:
-        await verifier.caller_of(token)
+        await verifier.identify(token)
     return refused.value.code
 
 
 async def test_a_token_names_its_caller_and_what_they_may_do(
     verifier: Verifier, issuing: RunFolder
 ) -> None:
-    caller = await verifier.caller_of(issuer.token(issuing, "analyst"))
+    caller = await verifier.identify(issuer.token(issuing, "analyst"))
 
     assert caller.subject == "analyst"
     assert caller.scopes == set(issuer.ROLES["analyst"])
@@ -87,19 +87,19 @@ async def test_a_good_token_is_remembered_and_what_is_remembered_is_bounded(
     verifier: Verifier, issuing: RunFolder
 ) -> None:
     token = issuer.token(issuing, "clerk")
-    first = await verifier.caller_of(token)
+    first = await verifier.identify(token)
 
-    assert await verifier.caller_of(token) is first
+    assert await verifier.identify(token) is first
     for number in range(REMEMBERED_MAX):
         verifier._remember(str(number).encode(), float("inf"), first)
     assert len(verifier._remembered) == REMEMBERED_MAX
-    assert await verifier.caller_of(token) is not first
+    assert await verifier.identify(token) is not first
 
 
 async def test_a_remembered_token_is_good_no_longer_than_it_says(
     verifier: Verifier, issuing: RunFolder
 ) -> None:
-    await verifier.caller_of(issuer.token(issuing, "clerk", hours=1 / 3600))
+    await verifier.identify(issuer.token(issuing, "clerk", hours=1 / 3600))
 
     [(until, _)] = verifier._remembered.values()
     claims = jwt.decode(
@@ -117,7 +117,7 @@ async def test_without_keys_nobody_is_let_in() -> None:
 
 @pytest.mark.parametrize(("key", "algorithm"), [("ed", "EdDSA"), ("ec", "ES256"), ("rsa", "RS256")])
 def test_the_key_decides_on_the_algorithm(key: str, algorithm: str) -> None:
-    [usable] = usable_keys(key_set(PUBLIC[key] | {"kid": "k"})).values()
+    [usable] = parse_keys(key_set(PUBLIC[key] | {"kid": "k"})).values()
 
     assert usable.algorithm_name == algorithm
 
@@ -154,20 +154,20 @@ def test_the_key_decides_on_the_algorithm(key: str, algorithm: str) -> None:
     ],
 )
 def test_a_key_that_is_not_accepted_is_passed_over(key: Any) -> None:
-    assert list(usable_keys(key_set(key, PUBLIC["ec"] | {"kid": "good"}))) == ["good"]
+    assert list(parse_keys(key_set(key, PUBLIC["ec"] | {"kid": "good"}))) == ["good"]
 
 
 @pytest.mark.parametrize("document", [b"", b"[]", b'{"keys": 1}', b"<html>", b"\xff"], ids=str)
 def test_what_is_no_key_set_is_said_so(document: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011
-        usable_keys(document)
+        parse_keys(document)
 
 
 def test_a_token_comes_from_the_one_authorization_header() -> None:
-    assert token_in([(b"authorization", b"bearer abc")]) == "abc"
+    assert get_bearer_token([(b"authorization", b"bearer abc")]) == "abc"
     for headers in ([], [(b"authorization", b"Basic abc")], [(b"authorization", b"Bearer a")] * 2):
         with pytest.raises(HttpProblem):
-            token_in(headers)
+            get_bearer_token(headers)
 
 
 def test_who_is_limited_owns_what_is_their_own() -> None:

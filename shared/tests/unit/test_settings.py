@@ -70,7 +70,7 @@ def test_good_settings_are_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = read(monkeypatch, GOOD)
 
     assert settings.environment == "production"
-    assert api_process.authenticator_of(settings)
+    assert api_process.create_authenticator(settings)
 
 
 @pytest.mark.parametrize("missing", ["AUTH_ISSUER", "AUTH_JWKS_URL"])
@@ -80,7 +80,7 @@ def test_an_api_does_not_start_without_an_issuer(
     settings = read(monkeypatch, {n: v for n, v in GOOD.items() if n != missing})
 
     with pytest.raises(SystemExit, match="AUTH_ISSUER and AUTH_JWKS_URL must say"):
-        api_process.authenticator_of(settings)
+        api_process.create_authenticator(settings)
 
 
 def test_an_unknown_environment_is_no_development(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ async def run_api() -> None:
     with telemetry.configured("users-api", settings.otel_exporter_otlp_endpoint):
         async with open_resources(settings, "users-api") as resources:
             vault = Vault(resources.pool, settings.master_key)
-            app = api.create_app(resources, vault, api_process.authenticator_of(settings))
+            app = api.create_app(resources, vault, api_process.create_authenticator(settings))
             await api_process.serve_api(app, settings)
 
 

@@ -14,8 +14,8 @@ from shared.runtime.identifiers import new_id
 from shared.web import http
 from shared.web.auth import NOT_YOURS, Caller, RequestAuthenticator, require_scope
 from shared.web.field_types import Id, PlaceName, Version
-from shared.web.http import no_content, response, to_response
-from shared.web.openapi import ETAG, LOCATION, NOT_FOUND, REPLAYED, answered, refusals
+from shared.web.http import no_content, to_http_response, to_response
+from shared.web.openapi import ETAG, LOCATION, NOT_FOUND, REPLAYED, refusals, success
 from shared.web.problems import HttpProblem
 from shared.web.write_requests import WriteRequestDep
 from users_svc import confirmed_orders, order_credit, user_profiles
@@ -30,7 +30,7 @@ from users_svc.schemas import (
     UserPage,
     UserProfileResponse,
     UserResponse,
-    user_response,
+    to_user_response,
 )
 from users_svc.user import (
     ALREADY_REGISTERED,
@@ -49,21 +49,21 @@ OWN_CREDIT_LIMIT_MAX = Decimal("10000.00")
 CREDIT_LIMIT_TOO_HIGH = "credit-limit-too-high"
 
 
-async def resources_of(request: Request) -> Resources:
+async def get_resources(request: Request) -> Resources:
     resources: Resources = request.app.state.resources
     return resources
 
 
-async def vault_of(request: Request) -> Vault:
+async def get_vault(request: Request) -> Vault:
     vault: Vault = request.app.state.vault
     return vault
 
 
-ResourcesDep = Annotated[Resources, Depends(resources_of)]
-PersonalDataVault = Annotated[Vault, Depends(vault_of)]
+ResourcesDep = Annotated[Resources, Depends(get_resources)]
+VaultDep = Annotated[Vault, Depends(get_vault)]
 
-Reader = Annotated[Caller, require_scope("users:read")]
-Writer = Annotated[Caller, require_scope("users:write")]
+UsersReader = Annotated[Caller, require_scope("users:read")]
+UsersWriter = Annotated[Caller, require_scope("users:write")]
 
 router = APIRouter(tags=["users"])
 
@@ -72,17 +72,17 @@ router = APIRouter(tags=["users"])
     "/v1/users",
     status_code=201,
     response_model=UserResponse,
-    responses=answered(201, ETAG, LOCATION, REPLAYED)
+    responses=success(201, ETAG, LOCATION, REPLAYED)
     | refusals(
         forbidden=[NOT_YOURS, CREDIT_LIMIT_TOO_HIGH], conflicts=[ALREADY_REGISTERED], writes=True
     ),
 )
 async def register_user(
-    caller: Writer,
+    caller: UsersWriter,
     body: RegisterUserRequest,
-    call: WriteRequestDep,
-    service: ResourcesDep,
-    vault: PersonalDataVault,
+    write_request: WriteRequestDep,
+    resources: ResourcesDep,
+    vault: VaultDep,
 ) -> Response:
     """Register a user. Their address holds from `effective_at`, by default from now on.
 
@@ -102,40 +102,40 @@ async def register_user(
         effective_at=body.effective_at or datetime.now(UTC),
     )
 
-    def registered(outcome: Outcome[User]) -> StoredResponse:
+    def make_response(outcome: Outcome[User]) -> StoredResponse:
         location = f"/v1/users/{user_id}"
-        body = user_response(require_active(outcome.state))
+        body = to_user_response(require_active(outcome.state))
         return to_response(body, version=outcome.version, status=201, location=location)
 
-    return await call.handle(service.users, USER, user_id, command, registered)
+    return await write_request.handle(resources.users, USER, user_id, command, make_response)
 
 
 @router.get(
     "/v1/users/{user_id}",
     response_model=UserProfileResponse,
-    responses=answered(200, ETAG)
+    responses=success(200, ETAG)
     | refusals(forbidden=[NOT_YOURS], missing=[UNKNOWN_USER], gone=[USER_DELETED]),
 )
 async def get_user(
-    caller: Reader, user_id: Id, service: ResourcesDep, vault: PersonalDataVault
+    caller: UsersReader, user_id: Id, resources: ResourcesDep, vault: VaultDep
 ) -> Response:
     """A user with the credit that is reserved and available now."""
     caller.demand_own(user_id)
-    outcome = await load(service.users, USER, user_id)
+    outcome = await load(resources.users, USER, user_id)
     user = require_active(outcome.state)
     person = await vault.open(user_id, user.personal_data)
     body = UserProfileResponse(
-        **user_response(user).model_dump(),
+        **to_user_response(user).model_dump(),
         name=person.name if person else None,
         birth_year=person.birth_year if person else None,
     )
-    return response(to_response(body, version=outcome.version))
+    return to_http_response(to_response(body, version=outcome.version))
 
 
 @router.get("/v1/users", responses=refusals())
 async def list_users(
-    caller: Reader,
-    service: ResourcesDep,
+    caller: UsersReader,
+    resources: ResourcesDep,
     address: Annotated[PlaceName | None, Query()] = None,
     after: Id | None = None,
     limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
@@ -143,7 +143,7 @@ async def list_users(
     """Users by id, with their credit as of a moment ago."""
     caller.demand_all()
     profiles = await user_profiles.list_users(
-        service.pool, address=address, after=after, limit=limit
+        resources.pool, address=address, after=after, limit=limit
     )
     users = [
         UserResponse(
@@ -162,7 +162,7 @@ async def list_users(
 @router.post(
     "/v1/users/{user_id}/moves",
     response_model=UserResponse,
-    responses=answered(200, ETAG, REPLAYED)
+    responses=success(200, ETAG, REPLAYED)
     | refusals(
         forbidden=[NOT_YOURS],
         missing=[UNKNOWN_USER],
@@ -172,39 +172,47 @@ async def list_users(
     ),
 )
 async def move_user(
-    caller: Writer, user_id: Id, body: MoveUserRequest, call: WriteRequestDep, service: ResourcesDep
+    caller: UsersWriter,
+    user_id: Id,
+    body: MoveUserRequest,
+    write_request: WriteRequestDep,
+    resources: ResourcesDep,
 ) -> Response:
     """Move a user. A move may be announced late: it holds from `effective_at` on."""
     caller.demand_own(user_id)
     command = MoveUser(address=body.address, effective_at=body.effective_at or datetime.now(UTC))
-    return await call.handle(service.users, USER, user_id, command, changed)
+    return await write_request.handle(
+        resources.users, USER, user_id, command, make_changed_response
+    )
 
 
 @router.put(
     "/v1/users/{user_id}/credit-limit",
     response_model=UserResponse,
-    responses=answered(200, ETAG, REPLAYED)
+    responses=success(200, ETAG, REPLAYED)
     | refusals(
         missing=[UNKNOWN_USER], gone=[USER_DELETED], conflicts=[LIMIT_BELOW_RESERVED], writes=True
     ),
 )
 async def change_credit_limit(
-    caller: Writer,
+    caller: UsersWriter,
     user_id: Id,
     body: ChangeCreditLimitRequest,
-    call: WriteRequestDep,
-    service: ResourcesDep,
+    write_request: WriteRequestDep,
+    resources: ResourcesDep,
 ) -> Response:
     """Change how much a user's open and confirmed orders may be worth; nobody changes their own."""
     caller.demand_all()
     command = ChangeCreditLimit(credit_limit=body.credit_limit)
-    return await call.handle(service.users, USER, user_id, command, changed)
+    return await write_request.handle(
+        resources.users, USER, user_id, command, make_changed_response
+    )
 
 
 @router.delete(
     "/v1/users/{user_id}",
     status_code=204,
-    responses=answered(204, ETAG, REPLAYED)
+    responses=success(204, ETAG, REPLAYED)
     | refusals(
         forbidden=[NOT_YOURS],
         missing=[UNKNOWN_USER],
@@ -214,7 +222,7 @@ async def change_credit_limit(
     ),
 )
 async def delete_user(
-    caller: Writer, user_id: Id, call: WriteRequestDep, service: ResourcesDep
+    caller: UsersWriter, user_id: Id, write_request: WriteRequestDep, resources: ResourcesDep
 ) -> Response:
     """Delete a user and destroy the key to their name and birth year, at once and for ever.
 
@@ -222,31 +230,31 @@ async def delete_user(
     """
     caller.demand_own(user_id)
     command = DeleteUser(
-        confirmed_orders=await confirmed_orders.of_user(service.pool, user_id),
+        confirmed_orders=await confirmed_orders.list_by_user(resources.pool, user_id),
         effective_at=datetime.now(UTC),
     )
 
-    def deleted(outcome: Outcome[User]) -> StoredResponse:
+    def make_response(outcome: Outcome[User]) -> StoredResponse:
         return no_content(outcome.version)
 
-    return await call.handle(service.users, USER, user_id, command, deleted)
+    return await write_request.handle(resources.users, USER, user_id, command, make_response)
 
 
 @router.get(
     "/v1/users/{user_id}/events", responses=refusals(forbidden=[NOT_YOURS], missing=[UNKNOWN_USER])
 )
 async def list_user_events(
-    caller: Reader,
+    caller: UsersReader,
     user_id: Id,
-    service: ResourcesDep,
-    vault: PersonalDataVault,
+    resources: ResourcesDep,
+    vault: VaultDep,
     after: Version = 0,
     limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
 ) -> EventPage:
     """A user's history as it was recorded, oldest first; of a deleted user without the name."""
     caller.demand_own(user_id)
     page = await event_log.read_page(
-        service.pool, user_id, after=after, limit=limit, unknown=UNKNOWN_USER
+        resources.pool, user_id, after=after, limit=limit, unknown=UNKNOWN_USER
     )
     for event in page.events:
         if sealed := event.data.pop("personal_data", None):
@@ -261,15 +269,15 @@ async def list_user_events(
     responses=refusals(forbidden=[NOT_YOURS], missing=[NOT_FOUND]),
 )
 async def get_order_credit(
-    caller: Reader, user_id: Id, order_id: Id, service: ResourcesDep
+    caller: UsersReader, user_id: Id, order_id: Id, resources: ResourcesDep
 ) -> OrderCreditResponse:
     """What was decided about the credit of one order, and whether its messages wait."""
     caller.demand_own(user_id)
-    return await order_credit.read(service.pool, user_id, order_id)
+    return await order_credit.read(resources.pool, user_id, order_id)
 
 
-def changed(outcome: Outcome[User]) -> StoredResponse:
-    return to_response(user_response(require_active(outcome.state)), version=outcome.version)
+def make_changed_response(outcome: Outcome[User]) -> StoredResponse:
+    return to_response(to_user_response(require_active(outcome.state)), version=outcome.version)
 
 
 def create_app(resources: Resources, vault: Vault, authenticator: RequestAuthenticator) -> FastAPI:

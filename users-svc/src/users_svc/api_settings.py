@@ -10,7 +10,7 @@ from users_svc.personal_data import KEY_BYTES
 from users_svc.settings import UsersSettings
 
 
-def is_key(text: SecretStr) -> SecretStr:
+def check_key(text: SecretStr) -> SecretStr:
     try:
         size = len(base64.b64decode(text.get_secret_value(), validate=True))
     except binascii.Error:
@@ -21,7 +21,7 @@ def is_key(text: SecretStr) -> SecretStr:
 
 
 class UsersApiSettings(UsersSettings):
-    personal_data_key: Annotated[SecretStr, AfterValidator(is_key)]
+    personal_data_key: Annotated[SecretStr, AfterValidator(check_key)]
     """Wraps the keys of users: 32 random bytes in base64. Lost, and all personal data is lost."""
 
     @property

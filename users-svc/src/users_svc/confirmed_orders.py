@@ -25,5 +25,5 @@ async def remove(connection: Connection, user_id: UUID, order_id: UUID) -> None:
     await connection.execute(REMOVE, user_id, order_id)
 
 
-async def of_user(pool: asyncpg.Pool, user_id: UUID) -> frozenset[UUID]:
+async def list_by_user(pool: asyncpg.Pool, user_id: UUID) -> frozenset[UUID]:
     return frozenset(row["order_id"] for row in await pool.fetch(OF_USER, user_id))

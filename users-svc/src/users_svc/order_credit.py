@@ -55,13 +55,11 @@ async def read(pool: asyncpg.Pool, user_id: UUID, order_id: UUID) -> OrderCredit
     return OrderCreditResponse(
         order_id=order_id,
         decisions=[to_event_response(row) for row in decisions],
-        parked=await parked_of_user(pool, user_id, order_id),
+        parked=await find_parked(pool, user_id, order_id),
     )
 
 
-async def parked_of_user(
-    pool: asyncpg.Pool, user_id: UUID, order_id: UUID
-) -> ParkedResponse | None:
+async def find_parked(pool: asyncpg.Pool, user_id: UUID, order_id: UUID) -> ParkedResponse | None:
     """None also for a stream of another user's order: nobody learns of that."""
     messages = await parked.list_messages(pool, CONSUMER, order_id, messages_max=1)
     if not messages or messages[0].record.key != str(user_id).encode():

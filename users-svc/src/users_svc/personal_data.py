@@ -40,7 +40,7 @@ class PersonalData:
     birth_year: int | None = field(repr=False)
 
 
-FORM: TypeAdapter[PersonalData] = TypeAdapter(PersonalData)
+PERSONAL_DATA: TypeAdapter[PersonalData] = TypeAdapter(PersonalData)
 
 
 class WrongMasterKey(ValueError):
@@ -68,8 +68,8 @@ class Vault:
         """
         fresh = encrypt(self._master_key, AESGCM.generate_key(8 * KEY_BYTES), user_id)
         wrapped = await self._pool.fetchval(ADD_KEY, user_id, fresh, self._now())
-        key = self._unwrapped(user_id, wrapped)
-        return base64.b64encode(encrypt(key, FORM.dump_json(data), user_id)).decode()
+        key = self._unwrap(user_id, wrapped)
+        return base64.b64encode(encrypt(key, PERSONAL_DATA.dump_json(data), user_id)).decode()
 
     async def open(self, user_id: UUID, sealed: str) -> PersonalData | None:
         """What was sealed; None when the key is gone, or is another one by now.
@@ -80,13 +80,13 @@ class Vault:
         wrapped = await self._pool.fetchval(KEY, user_id)
         if wrapped is None:
             return None
-        key = self._unwrapped(user_id, wrapped)
+        key = self._unwrap(user_id, wrapped)
         try:
-            return FORM.validate_json(decrypt(key, base64.b64decode(sealed), user_id))
+            return PERSONAL_DATA.validate_json(decrypt(key, base64.b64decode(sealed), user_id))
         except InvalidTag:
             return None
 
-    def _unwrapped(self, user_id: UUID, wrapped: bytes) -> AESGCM:
+    def _unwrap(self, user_id: UUID, wrapped: bytes) -> AESGCM:
         try:
             return AESGCM(decrypt(self._master_key, wrapped, user_id))
         except InvalidTag as error:

@@ -93,7 +93,7 @@ class UserPage(BaseModel):
     next: UUID | None
 
 
-def user_response(user: Registered) -> UserResponse:
+def to_user_response(user: Registered) -> UserResponse:
     return UserResponse(
         user_id=user.user_id,
         address=user.address,

@@ -234,7 +234,7 @@ def evolve(user: User, event: UserEvent) -> User:
         case CreditRefused():
             return user
         case CreditReleased():
-            return released(user, event)
+            return remove_reservation(user, event)
         case UserDeleted():
             before = require_state(user, Registered, event)
             return Deleted(user_id=before.user_id, reserved=before.reserved)
@@ -242,7 +242,7 @@ def evolve(user: User, event: UserEvent) -> User:
             assert_never(event)
 
 
-def released(user: User, event: CreditReleased) -> User:
+def remove_reservation(user: User, event: CreditReleased) -> User:
     if isinstance(user, NotRegistered):
         raise ImpossibleHistory("CreditReleased after NotRegistered")
     kept = {order: amount for order, amount in user.reserved.items() if order != event.order_id}

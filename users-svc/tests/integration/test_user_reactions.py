@@ -100,7 +100,7 @@ async def confirmed_and(
     story = ["order-placed", "order-confirmed", *then]
     for version, type_ in enumerate(story, start=1):
         await consumer.take([record(order_id, type_, value, version)] * 2)
-    return user_id, await confirmed_orders.of_user(resources.pool, user_id)
+    return user_id, await confirmed_orders.list_by_user(resources.pool, user_id)
 
 
 async def test_a_confirmed_order_keeps_its_credit_and_is_not_pending(

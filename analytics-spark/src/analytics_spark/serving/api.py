@@ -22,7 +22,7 @@ from shared.eventsourcing.errors import NotFound
 from shared.web import http
 from shared.web.auth import NOT_YOURS, Caller, RequestAuthenticator, require_scope
 from shared.web.field_types import Amount, Id, Instant, Label
-from shared.web.openapi import ANY_CODES, NOT_FOUND, Responses, described, refusals
+from shared.web.openapi import ANY_CODES, NOT_FOUND, Responses, describe_status, refusals
 
 PAGE_MAX = 1_000
 PARTITION_MAX = 2**31 - 1
@@ -273,7 +273,7 @@ STREAMED: Responses = {
             }
         },
     },
-    503: described(503, [*ANY_CODES[503], TOO_MANY_LISTENERS]),
+    503: describe_status(503, [*ANY_CODES[503], TOO_MANY_LISTENERS]),
 }
 
 router = APIRouter(tags=["hours"], responses=refusals())

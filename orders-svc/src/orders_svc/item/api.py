@@ -25,19 +25,19 @@ from orders_svc.item.schemas import (
     ItemResponse,
     ListItemRequest,
     RepriceItemRequest,
-    item_response,
+    to_item_response,
 )
 from shared.eventsourcing.handler import Outcome, load
 from shared.messaging.messages import StoredResponse
 from shared.runtime.identifiers import new_id
 from shared.web.auth import Caller, require_scope
 from shared.web.field_types import Id
-from shared.web.http import no_content, response, to_response
-from shared.web.openapi import ETAG, LOCATION, REPLAYED, answered, refusals
+from shared.web.http import no_content, to_http_response, to_response
+from shared.web.openapi import ETAG, LOCATION, REPLAYED, refusals, success
 from shared.web.write_requests import WriteRequestDep
 
-Reader = Annotated[Caller, require_scope("items:read")]
-Writer = Annotated[Caller, require_scope("items:write")]
+ItemsReader = Annotated[Caller, require_scope("items:read")]
+ItemsWriter = Annotated[Caller, require_scope("items:write")]
 
 router = APIRouter(tags=["items"])
 
@@ -46,10 +46,13 @@ router = APIRouter(tags=["items"])
     "/v1/items",
     status_code=201,
     response_model=ItemResponse,
-    responses=answered(201, ETAG, LOCATION, REPLAYED) | refusals(writes=True),
+    responses=success(201, ETAG, LOCATION, REPLAYED) | refusals(writes=True),
 )
 async def list_item(
-    caller: Writer, body: ListItemRequest, call: WriteRequestDep, service: ResourcesDep
+    caller: ItemsWriter,
+    body: ListItemRequest,
+    write_request: WriteRequestDep,
+    resources: ResourcesDep,
 ) -> Response:
     """Put an item on offer. Its origin holds from `effective_at`, by default from now on."""
     item_id = new_id()
@@ -62,35 +65,37 @@ async def list_item(
         effective_at=body.effective_at or datetime.now(UTC),
     )
 
-    def listed(outcome: Outcome[Item]) -> StoredResponse:
-        body = item_response(require_listed(outcome.state))
+    def make_response(outcome: Outcome[Item]) -> StoredResponse:
+        body = to_item_response(require_listed(outcome.state))
         location = f"/v1/items/{item_id}"
         return to_response(body, version=outcome.version, status=201, location=location)
 
-    return await call.handle(service.items, ITEM, item_id, command, listed, is_new=True)
+    return await write_request.handle(
+        resources.items, ITEM, item_id, command, make_response, is_new=True
+    )
 
 
 @router.get(
     "/v1/items/{item_id}",
     response_model=ItemResponse,
-    responses=answered(200, ETAG) | refusals(missing=[UNKNOWN_ITEM]),
+    responses=success(200, ETAG) | refusals(missing=[UNKNOWN_ITEM]),
 )
-async def get_item(caller: Reader, item_id: Id, service: ResourcesDep) -> Response:
+async def get_item(caller: ItemsReader, item_id: Id, resources: ResourcesDep) -> Response:
     """An item as it is now."""
-    outcome = await load(service.items, ITEM, item_id)
-    body = item_response(require_known(outcome.state))
-    return response(to_response(body, version=outcome.version))
+    outcome = await load(resources.items, ITEM, item_id)
+    body = to_item_response(require_known(outcome.state))
+    return to_http_response(to_response(body, version=outcome.version))
 
 
 @router.get("/v1/items", responses=refusals())
 async def list_items(
-    caller: Reader,
-    service: ResourcesDep,
+    caller: ItemsReader,
+    resources: ResourcesDep,
     after: Id | None = None,
     limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
 ) -> ItemPage:
     """The catalogue: all items on offer, as of a moment ago."""
-    entries = await catalogue.list_items(service.pool, after=after, limit=limit)
+    entries = await catalogue.list_items(resources.pool, after=after, limit=limit)
     items = [
         CatalogueEntryResponse(
             item_id=entry.item_id,
@@ -107,58 +112,62 @@ async def list_items(
 @router.post(
     "/v1/items/{item_id}/price-changes",
     response_model=ItemResponse,
-    responses=answered(200, ETAG, REPLAYED)
+    responses=success(200, ETAG, REPLAYED)
     | refusals(missing=[UNKNOWN_ITEM], conflicts=[ITEM_DELISTED, SAME_PRICE], writes=True),
 )
 async def reprice_item(
-    caller: Writer,
+    caller: ItemsWriter,
     item_id: Id,
     body: RepriceItemRequest,
-    call: WriteRequestDep,
-    service: ResourcesDep,
+    write_request: WriteRequestDep,
+    resources: ResourcesDep,
 ) -> Response:
     """Change what an item costs. Orders keep the price at which they were placed."""
     command = RepriceItem(price=body.price, effective_at=body.effective_at or datetime.now(UTC))
-    return await call.handle(service.items, ITEM, item_id, command, changed)
+    return await write_request.handle(
+        resources.items, ITEM, item_id, command, make_changed_response
+    )
 
 
 @router.post(
     "/v1/items/{item_id}/origin-corrections",
     response_model=ItemResponse,
-    responses=answered(200, ETAG, REPLAYED)
+    responses=success(200, ETAG, REPLAYED)
     | refusals(missing=[UNKNOWN_ITEM], conflicts=[ITEM_DELISTED, SAME_ORIGIN], writes=True),
 )
 async def correct_item_origin(
-    caller: Writer,
+    caller: ItemsWriter,
     item_id: Id,
     body: CorrectItemOriginRequest,
-    call: WriteRequestDep,
-    service: ResourcesDep,
+    write_request: WriteRequestDep,
+    resources: ResourcesDep,
 ) -> Response:
     """Correct where an item comes from, from `effective_at` on, which may lie in the past."""
     command = CorrectItemOrigin(
         origin=body.origin, effective_at=body.effective_at or datetime.now(UTC)
     )
-    return await call.handle(service.items, ITEM, item_id, command, changed)
+    return await write_request.handle(
+        resources.items, ITEM, item_id, command, make_changed_response
+    )
 
 
 @router.delete(
     "/v1/items/{item_id}",
     status_code=204,
-    responses=answered(204, ETAG, REPLAYED)
+    responses=success(204, ETAG, REPLAYED)
     | refusals(missing=[UNKNOWN_ITEM], conflicts=[ITEM_DELISTED], writes=True),
 )
 async def delist_item(
-    caller: Writer, item_id: Id, call: WriteRequestDep, service: ResourcesDep
+    caller: ItemsWriter, item_id: Id, write_request: WriteRequestDep, resources: ResourcesDep
 ) -> Response:
     """Take an item off the offer. Orders that were placed before are confirmed as ever."""
 
-    def delisted(outcome: Outcome[Item]) -> StoredResponse:
+    def make_response(outcome: Outcome[Item]) -> StoredResponse:
         return no_content(outcome.version)
 
     command = DelistItem(effective_at=datetime.now(UTC))
-    return await call.handle(service.items, ITEM, item_id, command, delisted)
+    return await write_request.handle(resources.items, ITEM, item_id, command, make_response)
 
 
-def changed(outcome: Outcome[Item]) -> StoredResponse:
-    return to_response(item_response(require_listed(outcome.state)), version=outcome.version)
+def make_changed_response(outcome: Outcome[Item]) -> StoredResponse:
+    return to_response(to_item_response(require_listed(outcome.state)), version=outcome.version)

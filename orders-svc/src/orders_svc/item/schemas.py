@@ -83,7 +83,7 @@ class ItemPage(BaseModel):
     next: UUID | None
 
 
-def item_response(known: Listed | Delisted) -> ItemResponse:
+def to_item_response(known: Listed | Delisted) -> ItemResponse:
     item = known.last if isinstance(known, Delisted) else known
     return ItemResponse(
         item_id=item.item_id,

@@ -30,7 +30,7 @@ from orders_svc.order.schemas import (
     OrderResponse,
     OrderSummaryResponse,
     PlaceOrderRequest,
-    order_response,
+    to_order_response,
 )
 from orders_svc.service_clients import ServiceClients
 from orders_svc.tracing import ORDER_ID
@@ -42,22 +42,22 @@ from shared.messaging.messages import StoredResponse
 from shared.runtime.identifiers import new_id
 from shared.web.auth import NOT_YOURS, Caller, require_scope
 from shared.web.field_types import Id, Version
-from shared.web.http import response, to_response
-from shared.web.openapi import ETAG, LOCATION, REPLAYED, answered, refusals
+from shared.web.http import to_http_response, to_response
+from shared.web.openapi import ETAG, LOCATION, REPLAYED, refusals, success
 from shared.web.write_requests import WriteRequestDep
 
 WAIT_SECONDS_MAX = 30.0
 
-Reader = Annotated[Caller, require_scope("orders:read")]
-Writer = Annotated[Caller, require_scope("orders:write")]
+OrdersReader = Annotated[Caller, require_scope("orders:read")]
+OrdersWriter = Annotated[Caller, require_scope("orders:write")]
 
 
-async def neighbours_of(request: Request) -> ServiceClients:
+async def get_service_clients(request: Request) -> ServiceClients:
     service_clients: ServiceClients = request.app.state.service_clients
     return service_clients
 
 
-Asked = Annotated[ServiceClients, Depends(neighbours_of)]
+ServiceClientsDep = Annotated[ServiceClients, Depends(get_service_clients)]
 
 router = APIRouter(tags=["orders"])
 
@@ -66,7 +66,7 @@ router = APIRouter(tags=["orders"])
     "/v1/orders",
     status_code=201,
     response_model=OrderResponse,
-    responses=answered(201, ETAG, LOCATION, REPLAYED)
+    responses=success(201, ETAG, LOCATION, REPLAYED)
     | refusals(
         forbidden=[NOT_YOURS],
         missing=[UNKNOWN_ITEM],
@@ -76,7 +76,10 @@ router = APIRouter(tags=["orders"])
     ),
 )
 async def place_order(
-    caller: Writer, body: PlaceOrderRequest, call: WriteRequestDep, service: ResourcesDep
+    caller: OrdersWriter,
+    body: PlaceOrderRequest,
+    write_request: WriteRequestDep,
+    resources: ResourcesDep,
 ) -> Response:
     """Place an order at today's prices. It is pending until its user's credit is decided on."""
     caller.demand_own(body.user_id)
@@ -88,23 +91,25 @@ async def place_order(
     )
     trace.get_current_span().set_attribute(ORDER_ID, str(draft.order_id))
 
-    def placed(outcome: Outcome[Order]) -> StoredResponse:
+    def make_response(outcome: Outcome[Order]) -> StoredResponse:
         location = f"/v1/orders/{draft.order_id}"
-        body = order_response(require_placed(outcome.state))
+        body = to_order_response(require_placed(outcome.state))
         return to_response(body, version=outcome.version, status=201, location=location)
 
-    return await placing.place(draft, service.orders, service.item_cache, call, placed)
+    return await placing.place(
+        draft, resources.orders, resources.item_cache, write_request, make_response
+    )
 
 
 @router.get(
     "/v1/orders/{order_id}",
     response_model=OrderResponse,
-    responses=answered(200, ETAG) | refusals(missing=[UNKNOWN_ORDER]),
+    responses=success(200, ETAG) | refusals(missing=[UNKNOWN_ORDER]),
 )
 async def get_order(
-    caller: Reader,
+    caller: OrdersReader,
     order_id: Id,
-    service: ResourcesDep,
+    resources: ResourcesDep,
     wait: Annotated[float, Query(ge=0, le=WAIT_SECONDS_MAX, allow_inf_nan=False)] = 0,
 ) -> Response:
     """An order as it is now; with `wait`, as soon as it is not pending any more.
@@ -113,16 +118,20 @@ async def get_order(
     """
     deadline = asyncio.get_running_loop().time() + wait
     while True:
-        outcome = await own_order(service, caller, order_id)
+        outcome = await load_own_order(resources, caller, order_id)
         seconds_left = deadline - asyncio.get_running_loop().time()
         if outcome.state.status != "pending" or seconds_left <= 0:
-            return response(to_response(order_response(outcome.state), version=outcome.version))
-        await service.watch.wait_until_newer(order_id, outcome.version, seconds_left)
+            return to_http_response(
+                to_response(to_order_response(outcome.state), version=outcome.version)
+            )
+        await resources.watch.wait_until_newer(order_id, outcome.version, seconds_left)
 
 
-async def own_order(service: ResourcesDep, caller: Caller, order_id: UUID) -> Outcome[PlacedOrder]:
+async def load_own_order(
+    resources: ResourcesDep, caller: Caller, order_id: UUID
+) -> Outcome[PlacedOrder]:
     """An order of the caller's. Raises NotFound for another's, as if there were none."""
-    outcome = await load(service.orders, ORDER, order_id)
+    outcome = await load(resources.orders, ORDER, order_id)
     order = require_placed(outcome.state)
     if not caller.owns(order.user_id):
         raise NotFound(UNKNOWN_ORDER, "there is no such order")
@@ -131,8 +140,8 @@ async def own_order(service: ResourcesDep, caller: Caller, order_id: UUID) -> Ou
 
 @router.get("/v1/orders", responses=refusals(forbidden=[NOT_YOURS]))
 async def list_orders(
-    caller: Reader,
-    service: ResourcesDep,
+    caller: OrdersReader,
+    resources: ResourcesDep,
     user_id: Id | None = None,
     status: Status | None = None,
     after: Id | None = None,
@@ -146,7 +155,7 @@ async def list_orders(
         user_id = user_id or caller.user_id
         caller.demand_own(user_id)
     found = await summaries.list_orders(
-        service.pool, user_id=user_id, status=status, after=after, limit=limit
+        resources.pool, user_id=user_id, status=status, after=after, limit=limit
     )
     orders = [
         OrderSummaryResponse(
@@ -165,54 +174,56 @@ async def list_orders(
 @router.post(
     "/v1/orders/{order_id}/cancel",
     response_model=OrderResponse,
-    responses=answered(200, ETAG, REPLAYED)
+    responses=success(200, ETAG, REPLAYED)
     | refusals(missing=[UNKNOWN_ORDER], conflicts=[ALREADY_CANCELLED, REJECTED], writes=True),
 )
 async def cancel_order(
-    caller: Writer,
+    caller: OrdersWriter,
     order_id: Id,
     body: CancelOrderRequest,
-    call: WriteRequestDep,
-    service: ResourcesDep,
+    write_request: WriteRequestDep,
+    resources: ResourcesDep,
 ) -> Response:
     """Cancel an order: it counts no more, and the credit it reserved is released."""
     trace.get_current_span().set_attribute(ORDER_ID, str(order_id))
     if caller.is_limited:
-        await own_order(service, caller, order_id)
+        await load_own_order(resources, caller, order_id)
 
-    def cancelled(outcome: Outcome[Order]) -> StoredResponse:
-        return to_response(order_response(require_placed(outcome.state)), version=outcome.version)
+    def make_response(outcome: Outcome[Order]) -> StoredResponse:
+        return to_response(
+            to_order_response(require_placed(outcome.state)), version=outcome.version
+        )
 
     command = CancelOrder(reason=body.reason)
-    return await call.handle(service.orders, ORDER, order_id, command, cancelled)
+    return await write_request.handle(resources.orders, ORDER, order_id, command, make_response)
 
 
 @router.get("/v1/orders/{order_id}/events", responses=refusals(missing=[UNKNOWN_ORDER]))
 async def list_order_events(
-    caller: Reader,
+    caller: OrdersReader,
     order_id: Id,
-    service: ResourcesDep,
+    resources: ResourcesDep,
     after: Version = 0,
     limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
 ) -> EventPage:
     """An order's history as it was recorded, oldest first."""
-    await own_order(service, caller, order_id)
+    await load_own_order(resources, caller, order_id)
     return await event_log.read_page(
-        service.pool, order_id, after=after, limit=limit, unknown=UNKNOWN_ORDER
+        resources.pool, order_id, after=after, limit=limit, unknown=UNKNOWN_ORDER
     )
 
 
 @router.get("/v1/orders/{order_id}/journey", responses=refusals(missing=[UNKNOWN_ORDER]))
 async def get_order_journey(
-    caller: Reader,
+    caller: OrdersReader,
     order_id: Id,
-    service: ResourcesDep,
-    service_clients: Asked,
+    resources: ResourcesDep,
+    service_clients: ServiceClientsDep,
     authorization: Annotated[str, Header(include_in_schema=False)],
 ) -> JourneyResponse:
     """Every hop of an order: recorded, published, its credit decided, counted; or parked, and why.
 
     True whether traces are recorded or not. `unknown` says who could not be asked now.
     """
-    outcome = await own_order(service, caller, order_id)
-    return await journey.read_journey(service.pool, service_clients, outcome.state, authorization)
+    outcome = await load_own_order(resources, caller, order_id)
+    return await journey.read_journey(resources.pool, service_clients, outcome.state, authorization)

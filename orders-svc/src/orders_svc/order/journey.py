@@ -96,12 +96,12 @@ async def read_journey(
     page = await event_log.read_page(
         pool, order.order_id, after=0, limit=EVENTS_MAX, unknown=UNKNOWN_ORDER
     )
-    published = await publications.of_order(pool, order.order_id)
-    hops, unknown = await gathered(
-        recorded(page.events, published),
-        parked_here(pool, order),
-        credit_decided(service_clients, order, authorization),
-        counted(service_clients, order, page.events, published, authorization),
+    published = await publications.list_by_order(pool, order.order_id)
+    hops, unknown = await gather_hops(
+        find_recorded(page.events, published),
+        find_parked(pool, order),
+        find_credit_decisions(service_clients, order, authorization),
+        find_counted(service_clients, order, page.events, published, authorization),
     )
     return JourneyResponse(
         order_id=order.order_id,
@@ -111,7 +111,7 @@ async def read_journey(
     )
 
 
-async def gathered(*asked: Awaitable[list[HopResponse]]) -> tuple[list[HopResponse], list[str]]:
+async def gather_hops(*asked: Awaitable[list[HopResponse]]) -> tuple[list[HopResponse], list[str]]:
     """All hops that are known, and why others are not."""
     answers = await asyncio.gather(*asked, return_exceptions=True)
     hops: list[HopResponse] = []
@@ -126,7 +126,7 @@ async def gathered(*asked: Awaitable[list[HopResponse]]) -> tuple[list[HopRespon
     return hops, unknown
 
 
-async def recorded(
+async def find_recorded(
     events: Sequence[EventResponse], published: dict[int, Publication]
 ) -> list[HopResponse]:
     """Each event of the order, here and in its topic."""
@@ -150,7 +150,7 @@ async def recorded(
     return here + there
 
 
-async def parked_here(pool: asyncpg.Pool, order: PlacedOrder) -> list[HopResponse]:
+async def find_parked(pool: asyncpg.Pool, order: PlacedOrder) -> list[HopResponse]:
     """The order's own stream, and its user's, in which the answer about the credit comes."""
     return [
         HopResponse(hop="parked", at=each.parked_at, process=CONSUMER, reason=each.reason)
@@ -159,11 +159,11 @@ async def parked_here(pool: asyncpg.Pool, order: PlacedOrder) -> list[HopRespons
     ]
 
 
-async def credit_decided(
+async def find_credit_decisions(
     service_clients: ServiceClients, order: PlacedOrder, authorization: str
 ) -> list[HopResponse]:
     """Raises UpstreamUnavailable."""
-    credit = await service_clients.credit(order.user_id, order.order_id, authorization)
+    credit = await service_clients.get_credit(order.user_id, order.order_id, authorization)
     hops = [
         HopResponse(
             hop="credit-decided",
@@ -186,7 +186,7 @@ async def credit_decided(
     return hops
 
 
-async def counted(
+async def find_counted(
     service_clients: ServiceClients,
     order: PlacedOrder,
     events: Sequence[EventResponse],
@@ -203,30 +203,30 @@ async def counted(
         for event in events
         if event.type in COUNTED_TYPES
         and (where := published.get(event.version))
-        and (reading := await reading_of(service_clients, event, where, authorization))
+        and (reading := await find_reading(service_clients, event, where, authorization))
     ]
     if not read:
         return []
-    hour = hour_of(order.ordered_at)
-    cells = await service_clients.cells(hour, order.user_id, authorization)
+    hour = to_hour(order.ordered_at)
+    cells = await service_clients.get_cells(hour, order.user_id, authorization)
     bought = {line.item_id for line in order.lines}
-    now = [cell_response(cell) for cell in cells if cell.item_id in bought]
-    return [counted_in(reading, event, order, hour, now) for event, reading in read]
+    now = [to_cell_response(cell) for cell in cells if cell.item_id in bought]
+    return [to_counted_hop(reading, event, order, hour, now) for event, reading in read]
 
 
-async def reading_of(
+async def find_reading(
     service_clients: ServiceClients, event: EventResponse, where: Publication, authorization: str
 ) -> Reading | None:
-    return await service_clients.reading(
+    return await service_clients.find_reading(
         TOPIC, where.partition, where.record_offset, event.recorded_at, authorization
     )
 
 
-def hour_of(instant: datetime) -> datetime:
+def to_hour(instant: datetime) -> datetime:
     return instant.replace(minute=0, second=0, microsecond=0)
 
 
-def counted_in(
+def to_counted_hop(
     reading: Reading,
     event: EventResponse,
     order: PlacedOrder,
@@ -245,7 +245,7 @@ def counted_in(
     )
 
 
-def cell_response(cell: Cell) -> CellResponse:
+def to_cell_response(cell: Cell) -> CellResponse:
     return CellResponse(
         item_id=cell.item_id,
         address=cell.address,

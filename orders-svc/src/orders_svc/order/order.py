@@ -112,13 +112,13 @@ def place(command: PlaceOrder) -> Sequence[OrderEvent]:
             order_id=command.order_id,
             user_id=command.user_id,
             lines=command.lines,
-            amount=amount_of(command.lines),
+            amount=compute_amount(command.lines),
             ordered_at=command.ordered_at,
         )
     ]
 
 
-def amount_of(lines: Iterable[OrderLine]) -> Decimal:
+def compute_amount(lines: Iterable[OrderLine]) -> Decimal:
     """What the lines cost together."""
     return sum((line.quantity * line.unit_price for line in lines), Decimal(0))
 

@@ -12,7 +12,7 @@ from orders_svc.item.item import Listed
 from orders_svc.item.item_cache import ItemCache
 from orders_svc.order.commands import PlaceOrder
 from orders_svc.order.events import OrderEvent, OrderLine
-from orders_svc.order.order import ORDER, Order, amount_of
+from orders_svc.order.order import ORDER, Order, compute_amount
 from shared.eventsourcing.errors import StaleRead
 from shared.eventsourcing.event_store import EventStore
 from shared.eventsourcing.handler import Outcome
@@ -57,7 +57,7 @@ async def place(
                 orders,
                 ORDER,
                 draft.order_id,
-                at_prices_of(items, draft),
+                to_command(items, draft),
                 make_response,
                 is_new=True,
                 read_versions={item_id: item.version for item_id, item in items.items()},
@@ -67,13 +67,13 @@ async def place(
     raise HttpProblem(503, "busy", "the items are being changed concurrently; retry")
 
 
-def at_prices_of(items: Mapping[UUID, Outcome[Listed]], draft: OrderDraft) -> PlaceOrder:
+def to_command(items: Mapping[UUID, Outcome[Listed]], draft: OrderDraft) -> PlaceOrder:
     """The command to place a draft. Raises HttpProblem when the order is worth too much."""
     lines = tuple(
         OrderLine(item_id=item_id, quantity=quantity, unit_price=items[item_id].state.price)
         for item_id, quantity in draft.quantities
     )
-    if amount_of(lines) > AMOUNT_MAX:
+    if compute_amount(lines) > AMOUNT_MAX:
         raise HttpProblem(422, AMOUNT_TOO_LARGE, f"an order is worth at most {AMOUNT_MAX}")
     return PlaceOrder(
         order_id=draft.order_id, user_id=draft.user_id, lines=lines, ordered_at=draft.ordered_at

@@ -41,7 +41,7 @@ async def note(connection: Connection, message: Message) -> None:
     )
 
 
-async def of_order(pool: asyncpg.Pool, order_id: UUID) -> dict[int, Publication]:
+async def list_by_order(pool: asyncpg.Pool, order_id: UUID) -> dict[int, Publication]:
     """By the version of the event."""
     rows = await pool.fetch(OF_ORDER, order_id)
     return {row["version"]: Publication(**row) for row in rows}

@@ -89,7 +89,7 @@ class OrderPage(BaseModel):
     next: UUID | None
 
 
-def order_response(order: PlacedOrder) -> OrderResponse:
+def to_order_response(order: PlacedOrder) -> OrderResponse:
     return OrderResponse(
         order_id=order.order_id,
         user_id=order.user_id,

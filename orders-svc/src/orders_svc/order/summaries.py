@@ -94,7 +94,7 @@ async def list_orders(
     return [OrderSummary(**row) for row in rows]
 
 
-async def overdue(
+async def list_overdue(
     pool: asyncpg.Pool, *, now: datetime, limit: timedelta, orders_max: int
 ) -> Sequence[UUID]:
     """Orders that have been pending for longer than `limit`, oldest first."""

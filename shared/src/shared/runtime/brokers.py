@@ -24,8 +24,8 @@ class Login:
 
 @dataclass(frozen=True, slots=True)
 class Brokers:
-    """`servers` is host:port,host:port. Without a login the connection is plain, as on a machine
-    without other users."""
+    """`servers` is host:port,host:port. Without a login the connection is plain, as on a
+    development machine."""
 
     servers: str
     login: Login | None = None

@@ -21,7 +21,7 @@ OBJECTS_BETWEEN_COLLECTIONS = 50_000
 """Python's own number, 700, is that of one request; so many are a few megabytes."""
 
 
-def authenticator_of(settings: ProcessSettings) -> RequestAuthenticator:
+def create_authenticator(settings: ProcessSettings) -> RequestAuthenticator:
     """Who is let in to an API; ends the process with one line when the settings do not say."""
     if not settings.auth_issuer or not settings.auth_jwks_url:
         sys.exit(
@@ -58,12 +58,12 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def nothing_to_end() -> None:
+def do_nothing() -> None:
     """Most answers end by themselves."""
 
 
 async def serve_api(
-    app: FastAPI, settings: ProcessSettings, at_stop: Callable[[], None] = nothing_to_end
+    app: FastAPI, settings: ProcessSettings, at_stop: Callable[[], None] = do_nothing
 ) -> None:
     """Serve until SIGTERM or SIGINT; requests in hand are finished."""
     config = server_config(

@@ -103,7 +103,7 @@ class Verifier:
         self._audience = audience
         self._remembered: dict[bytes, tuple[float, Caller]] = {}
 
-    async def caller_of(self, token: str) -> Caller:
+    async def identify(self, token: str) -> Caller:
         """Whom a token speaks for.
 
         Raises:
@@ -112,14 +112,14 @@ class Verifier:
         digest = hashlib.sha256(token.encode()).digest()
         until, caller = self._remembered.get(digest, (0.0, None))
         if caller is None or time.time() >= until:
-            claims = await self._verified(token)
-            caller = caller_in(claims)
+            claims = await self._decode(token)
+            caller = to_caller(claims)
             self._remember(digest, min(claims["exp"], time.time() + REMEMBERED_SECONDS_MAX), caller)
         return caller
 
-    async def _verified(self, token: str) -> dict[str, Any]:
+    async def _decode(self, token: str) -> dict[str, Any]:
         try:
-            key = await self._keys.find(key_id_of(token))
+            key = await self._keys.find(get_key_id(token))
             if key is None:
                 raise invalid_token("the token names no key of the issuer")
             return jwt.decode(
@@ -147,7 +147,7 @@ class Verifier:
         self._remembered[digest] = (until, caller)
 
 
-def key_id_of(token: str) -> str:
+def get_key_id(token: str) -> str:
     """The id of the key that has signed, as the token says. Raises jwt.PyJWTError, ValueError."""
     match jwt.get_unverified_header(token).get("kid"):
         case str(key_id):
@@ -155,7 +155,7 @@ def key_id_of(token: str) -> str:
     raise ValueError("the token names no key")
 
 
-def caller_in(claims: dict[str, Any]) -> Caller:
+def to_caller(claims: dict[str, Any]) -> Caller:
     """Raises HttpProblem when the issuer named somebody whom nobody can be."""
     subject, scopes = claims["sub"], claims.get("scope", "")
     if not isinstance(scopes, str) or not 0 < len(subject) <= SUBJECT_CHARACTERS_MAX:
@@ -163,7 +163,7 @@ def caller_in(claims: dict[str, Any]) -> Caller:
     return Caller(subject=subject, scopes=frozenset(scopes.split(" ")))
 
 
-def token_in(headers: Headers) -> str:
+def get_bearer_token(headers: Headers) -> str:
     """The bearer token of a request; from nowhere but its one Authorization header.
 
     Raises:
@@ -189,7 +189,7 @@ class RequestAuthenticator:
 
     async def authenticate(self, headers: Headers) -> Caller:
         """Raises HttpProblem for a caller who is unknown, or comes too often."""
-        caller = await self.verifier.caller_of(token_in(headers))
+        caller = await self.verifier.identify(get_bearer_token(headers))
         self.rates.demand(caller.subject)
         return caller
 
@@ -203,13 +203,13 @@ class RequireScope(SecurityBase):
         self.scheme_name = "token"
 
     async def __call__(self, request: Request) -> Caller:
-        caller = caller_of(request)
+        caller = get_caller(request)
         if self.scope not in caller.scopes:
             raise insufficient_scope(self.scope)
         return caller
 
 
-def caller_of(request: Request) -> Caller:
+def get_caller(request: Request) -> Caller:
     """Who was let in."""
     caller: Caller = request.scope[CALLER]
     return caller

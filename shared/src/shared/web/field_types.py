@@ -46,7 +46,7 @@ VISIBLE = f"^[^{CONTROLS}]*[^{CONTROLS}{BLANKS}][^{CONTROLS}]*$"
 means the other control characters."""
 
 
-def written_as(form: str, example: str) -> Callable[[object], object]:
+def require_pattern(form: str, example: str) -> Callable[[object], object]:
     """What a text must be before anything is read from it.
 
     JSON's numbers are binary floats to most clients, which hold no cents, and would be taken for
@@ -62,33 +62,33 @@ def written_as(form: str, example: str) -> Callable[[object], object]:
     return check
 
 
-def whole(number: object) -> object:
+def to_integer(number: object) -> object:
     """JSON Schema and many a client take 2.0 for an integer; a text or a truth is none."""
     return int(number) if isinstance(number, float) and number.is_integer() else number
 
 
-WHOLE = BeforeValidator(whole)
+WHOLE = BeforeValidator(to_integer)
 
 
-def two_decimals(amount: Decimal) -> Decimal:
+def to_two_decimals(amount: Decimal) -> Decimal:
     return amount.quantize(Decimal("0.01"))
 
 
-def in_utc(instant: datetime) -> datetime:
+def to_utc(instant: datetime) -> datetime:
     return instant.astimezone(UTC)
 
 
-def not_in_the_future(instant: datetime) -> datetime:
+def reject_future(instant: datetime) -> datetime:
     if instant > datetime.now(UTC) + FUTURE_MAX:
         raise ValueError(f"is more than {FUTURE_MAX.seconds // 60} minutes in the future")
     return instant
 
 
-def place_name(text: str) -> str:
+def to_place_name(text: str) -> str:
     return text.strip().upper()
 
 
-def instant_schema(form: str, description: str) -> WithJsonSchema:
+def create_instant_schema(form: str, description: str) -> WithJsonSchema:
     return WithJsonSchema(
         {
             "type": "string",
@@ -101,8 +101,8 @@ def instant_schema(form: str, description: str) -> WithJsonSchema:
 
 Money = Annotated[
     Decimal,
-    BeforeValidator(written_as(MONEY_FORM, "5388.88")),
-    AfterValidator(two_decimals),
+    BeforeValidator(require_pattern(MONEY_FORM, "5388.88")),
+    AfterValidator(to_two_decimals),
     WithJsonSchema(
         {"type": "string", "pattern": f"^{MONEY_FORM}$", "maxLength": MONEY_CHARACTERS_MAX}
     ),
@@ -113,7 +113,7 @@ Amount = Annotated[Decimal, WithJsonSchema({"type": "string", "pattern": f"^{AMO
 PlaceName = Annotated[
     str,
     StringConstraints(min_length=1, max_length=PLACE_CHARACTERS_MAX, pattern=VISIBLE),
-    AfterValidator(place_name),
+    AfterValidator(to_place_name),
     Field(description="Kept in capital letters, without blanks around it."),
 ]
 Label = Annotated[
@@ -124,19 +124,19 @@ Label = Annotated[
 ]
 Id = Annotated[
     UUID,
-    BeforeValidator(written_as(ID_FORM, "01936f2a-7b00-7000-8000-000000000001")),
+    BeforeValidator(require_pattern(ID_FORM, "01936f2a-7b00-7000-8000-000000000001")),
     WithJsonSchema({"type": "string", "format": "uuid"}),
 ]
 Instant = Annotated[
     AwareDatetime,
-    BeforeValidator(written_as(INSTANT_FORM, "2016-11-11T00:00:00Z")),
-    AfterValidator(in_utc),
-    instant_schema(INSTANT_FORM, "In the years 1970 to 2199."),
+    BeforeValidator(require_pattern(INSTANT_FORM, "2016-11-11T00:00:00Z")),
+    AfterValidator(to_utc),
+    create_instant_schema(INSTANT_FORM, "In the years 1970 to 2199."),
 ]
 PastInstant = Annotated[
     Instant,
-    AfterValidator(not_in_the_future),
-    instant_schema(
+    AfterValidator(reject_future),
+    create_instant_schema(
         INSTANT_FORM,
         f"From 1970 on; at most {FUTURE_MAX.seconds // 60} minutes ahead of the service's clock.",
     ),

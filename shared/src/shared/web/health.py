@@ -27,7 +27,7 @@ def health_routes(checks: Mapping[str, Check]) -> list[Route]:
         return JSONResponse({"status": "live"})
 
     async def ready(request: Request) -> Response:
-        answers = await asyncio.gather(*(bounded(check) for check in checks.values()))
+        answers = await asyncio.gather(*(run_check(check) for check in checks.values()))
         wrong = {name: answer for name, answer in zip(checks, answers, strict=True) if answer}
         if not wrong:
             return JSONResponse({"status": "ready"})
@@ -43,7 +43,7 @@ def health_routes(checks: Mapping[str, Check]) -> list[Route]:
     return [Route("/health/live", live), Route("/health/ready", ready)]
 
 
-async def bounded(check: Check) -> str | None:
+async def run_check(check: Check) -> str | None:
     try:
         async with asyncio.timeout(CHECK_TIMEOUT_SECONDS):
             return await check()

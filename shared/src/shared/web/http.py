@@ -23,8 +23,8 @@ from shared.web.auth import CALLER, RequestAuthenticator, RequireScope
 from shared.web.health import Check, database_check, health_routes
 from shared.web.idempotency import Replay
 from shared.web.limits import BODY_TOO_LARGE, AnswerTime, BodySize
-from shared.web.openapi import document, methods_of, routes_of
-from shared.web.problems import HttpProblem, problem, problem_of
+from shared.web.openapi import create_document, find_routes, get_methods
+from shared.web.problems import HttpProblem, problem, to_problem_response
 from shared.web.request_spans import RequestSpans
 
 C = TypeVar("C")
@@ -81,7 +81,7 @@ def create_app(
         redirect_slashes=False,
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
-    app.openapi = partial(document, app, routers)  # type: ignore[method-assign]
+    app.openapi = partial(create_document, app, routers)  # type: ignore[method-assign]
     app.state.pool = pool
     app.state.resources = resources
     for router in routers:
@@ -120,7 +120,7 @@ def demand_scopes(router: APIRouter) -> None:
 class Authentication:
     """Lets nobody in but known callers, before anything of the request's body is read.
 
-    `caller_of` the request says who it is.
+    `get_caller` the request says who it is.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class Authentication:
             try:
                 scope[CALLER] = await self.authenticator.authenticate(scope["headers"])
             except HttpProblem as error:
-                return await problem_of(error)(scope, receive, send)
+                return await to_problem_response(error)(scope, receive, send)
         return await self.app(scope, receive, send)
 
 
@@ -144,7 +144,7 @@ def answer_problems(app: FastAPI, routers: Sequence[APIRouter]) -> None:
 
     @app.exception_handler(HttpProblem)
     async def http_problem(request: Request, error: HttpProblem) -> Response:
-        return problem_of(error)
+        return to_problem_response(error)
 
     @app.exception_handler(Refused)
     async def refused(request: Request, error: Refused) -> Response:
@@ -166,7 +166,7 @@ def answer_problems(app: FastAPI, routers: Sequence[APIRouter]) -> None:
 
     @app.exception_handler(Replay)
     async def replay(request: Request, error: Replay) -> Response:
-        return response(error.answer, {REPLAYED: "true"})
+        return to_http_response(error.answer, {REPLAYED: "true"})
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
@@ -183,7 +183,7 @@ def answer_problems(app: FastAPI, routers: Sequence[APIRouter]) -> None:
         answer = problem(error.status_code, code, str(error.detail))
         answer.headers.update(error.headers or {})
         if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-            answer.headers["Allow"] = ", ".join(methods_at(request.url.path, routers))
+            answer.headers["Allow"] = ", ".join(find_methods(request.url.path, routers))
         return answer
 
     @app.exception_handler(Exception)
@@ -191,17 +191,19 @@ def answer_problems(app: FastAPI, routers: Sequence[APIRouter]) -> None:
         return problem(500, "internal-error", "this should not have happened; it was logged")
 
 
-def methods_at(path: str, routers: Sequence[APIRouter]) -> Sequence[str]:
+def find_methods(path: str, routers: Sequence[APIRouter]) -> Sequence[str]:
     """All methods of a path. The framework names only those of the first route that has it."""
-    routes = [route for route in routes_of(routers) if route.path_regex.match(path)]
-    return sorted({method for route in routes for method in methods_of(route)})
+    routes = [route for route in find_routes(routers) if route.path_regex.match(path)]
+    return sorted({method for route in routes for method in get_methods(route)})
 
 
 def etag(version: int) -> str:
     return f'"{version}"'
 
 
-def response(answer: StoredResponse, more_headers: dict[str, str] | None = None) -> Response:
+def to_http_response(
+    answer: StoredResponse, more_headers: dict[str, str] | None = None
+) -> Response:
     headers = {**answer.headers, **(more_headers or {})}
     form = "application/json" if answer.body else None
     return Response(answer.body, answer.status, headers, media_type=form)

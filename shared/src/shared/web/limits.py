@@ -54,7 +54,7 @@ class BodySize:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
-        declared = declared_bytes(scope)
+        declared = get_content_length(scope)
         if declared is None:
             return await self.app(scope, self._bounded(receive), send)
         if declared > self.bytes_max:
@@ -76,7 +76,7 @@ class BodySize:
         return receive_bounded
 
 
-def declared_bytes(scope: Scope) -> int | None:
+def get_content_length(scope: Scope) -> int | None:
     """What the request says of its body; h11 has seen that it is a number, and takes no more."""
     for name, value in scope["headers"]:
         if name == b"content-length":

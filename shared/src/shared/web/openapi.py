@@ -11,7 +11,7 @@ from fastapi.routing import APIRoute
 
 from shared.runtime.declarations import load_declarations
 from shared.web.auth import RequireScope
-from shared.web.problems import PROBLEM, Problem, details
+from shared.web.problems import PROBLEM, Problem, create_problem
 
 PROBLEM_REFERENCE = {"$ref": "#/components/schemas/Problem"}
 
@@ -94,7 +94,7 @@ PROBLEM_HEADERS: Mapping[int, Json] = {
 }
 
 
-def answered(status: int, *headers: Json) -> Responses:
+def success(status: int, *headers: Json) -> Responses:
     """The headers of a success, for a route's `responses`."""
     return {status: {"headers": {name: form for each in headers for name, form in each.items()}}}
 
@@ -123,13 +123,15 @@ def refusals(
     for part in (own, ANY_CODES, WRITE_CODES if writes else {}):
         for status, named in part.items():
             codes[status] += named
-    return {status: described(status, codes[status]) for status in sorted(codes) if codes[status]}
+    return {
+        status: describe_status(status, codes[status]) for status in sorted(codes) if codes[status]
+    }
 
 
-def described(status: int, codes: Iterable[str]) -> Json:
+def describe_status(status: int, codes: Iterable[str]) -> Json:
     """One status of a route, with an example for each code."""
     examples = {
-        code: {"value": details(status, code, "why, in words").model_dump(exclude_none=True)}
+        code: {"value": create_problem(status, code, "why, in words").model_dump(exclude_none=True)}
         for code in codes
     }
     own = {"properties": {"status": {"const": status}, "code": {"enum": list(examples)}}}
@@ -140,7 +142,7 @@ def described(status: int, codes: Iterable[str]) -> Json:
     }
 
 
-def document(app: FastAPI, routers: Sequence[APIRouter]) -> Json:
+def create_document(app: FastAPI, routers: Sequence[APIRouter]) -> Json:
     """The OpenAPI document, made once."""
     if app.openapi_schema is None:
         made = get_openapi(
@@ -151,8 +153,8 @@ def document(app: FastAPI, routers: Sequence[APIRouter]) -> Json:
             servers=[{"url": "/", "description": "The service that shows this document."}],
         )
         made["components"]["schemas"]["Problem"] = Problem.model_json_schema(mode="serialization")
-        for route in routes_of(routers):
-            for method in methods_of(route):
+        for route in find_routes(routers):
+            for method in get_methods(route):
                 operation = made["paths"][route.path_format][method.lower()]
                 complete(operation, route)
                 if method in CHANGES:
@@ -161,12 +163,12 @@ def document(app: FastAPI, routers: Sequence[APIRouter]) -> Json:
     return app.openapi_schema
 
 
-def routes_of(routers: Iterable[APIRouter]) -> Iterator[APIRoute]:
+def find_routes(routers: Iterable[APIRouter]) -> Iterator[APIRoute]:
     for router in routers:
         yield from (route for route in router.routes if isinstance(route, APIRoute))
 
 
-def methods_of(route: APIRoute) -> Set[str]:
+def get_methods(route: APIRoute) -> Set[str]:
     return route.methods or set()
 
 
@@ -179,12 +181,12 @@ def complete(operation: Json, route: APIRoute) -> None:
     operation["description"] += f"\n\nScope: `{scope.scope}` ({allows})."
     operation["security"] = [{scope.scheme_name: [scope.scope]}]
     for parameter in operation.get("parameters", []):
-        parameter["schema"] = without_null(parameter["schema"])
+        parameter["schema"] = remove_null(parameter["schema"])
     for content in operation["responses"].get("200", {}).get("content", {}).values():
         content.pop("itemSchema", None)  # FastAPI's word for streams is of OpenAPI 3.2, this is 3.1
 
 
-def without_null(schema: Json) -> Json:
+def remove_null(schema: Json) -> Json:
     """A parameter can be left out, but nothing in an address or a header is null."""
     choices: list[Json] = [each for each in schema.get("anyOf", []) if each != {"type": "null"}]
     if len(choices) != 1:

@@ -48,7 +48,7 @@ class HttpProblem(Exception):
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-def details(status: int, code: str, detail: str) -> Problem:
+def create_problem(status: int, code: str, detail: str) -> Problem:
     """The title says the code in words."""
     title = code.replace("-", " ").capitalize()
     return Problem(title=title, status=status, code=code, detail=detail)
@@ -61,11 +61,11 @@ def problem(
     errors: list[dict[str, Any]] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    body = details(status, code, detail).model_copy(update={"errors": errors})
+    body = create_problem(status, code, detail).model_copy(update={"errors": errors})
     return Response(
         body.model_dump_json(exclude_none=True), status, headers=headers, media_type=PROBLEM
     )
 
 
-def problem_of(error: HttpProblem) -> Response:
+def to_problem_response(error: HttpProblem) -> Response:
     return problem(error.status, error.code, error.detail, headers=error.headers)

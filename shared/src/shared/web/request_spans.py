@@ -40,7 +40,7 @@ class RequestSpans:
         if scope["type"] != "http" or scope["path"].startswith(UNOBSERVED):
             return await self.app(scope, receive, send)
         span = telemetry.tracer.start_span(
-            named(scope["method"]), parent_of(scope), SpanKind.SERVER
+            get_span_name(scope["method"]), extract_parent(scope), SpanKind.SERVER
         )
         token = context.attach(trace.set_span_in_context(span))
         try:
@@ -53,9 +53,9 @@ class RequestSpans:
             span.end()
 
     async def _record(self, span: Span, scope: Scope, receive: Receive, send: Send) -> None:
-        span.set_attributes(asked(scope))
+        span.set_attributes(get_request_attributes(scope))
         try:
-            await self.app(scope, receive, status_noted(span, send))
+            await self.app(scope, receive, record_status(span, send))
         except Exception as error:
             # Whoever is outside answers 500, and logs it.
             fail(span, 500, type(error).__qualname__)
@@ -64,14 +64,14 @@ class RequestSpans:
             route = getattr(scope.get("route"), "path_format", None)
             if route is not None:
                 span.set_attribute("http.route", route)
-                span.update_name(f"{named(scope['method'])} {route}")
+                span.update_name(f"{get_span_name(scope['method'])} {route}")
 
 
-def named(method: str) -> str:
+def get_span_name(method: str) -> str:
     return method if method in METHODS else OTHER_METHOD_NAME
 
 
-def parent_of(scope: Scope) -> Context:
+def extract_parent(scope: Scope) -> Context:
     """The trace context that a request brings."""
     headers = {
         name.decode(): value.decode("latin-1")
@@ -81,7 +81,7 @@ def parent_of(scope: Scope) -> Context:
     return telemetry.extract(headers)
 
 
-def asked(scope: Scope) -> Mapping[str, str | int]:
+def get_request_attributes(scope: Scope) -> Mapping[str, str | int]:
     """What is known before the answer."""
     method, query = scope["method"], scope["query_string"]
     host, port = scope.get("server") or ("", 0)
@@ -94,16 +94,16 @@ def asked(scope: Scope) -> Mapping[str, str | int]:
         "server.port": port,
     }
     if query:
-        hidden = holds_secret(query)
+        hidden = contains_secret(query)
         attributes["url.query"] = "REDACTED" if hidden else query.decode("latin-1")
     return attributes
 
 
-def holds_secret(query: bytes) -> bool:
+def contains_secret(query: bytes) -> bool:
     return SECRET_IN_QUERY.search(unquote_to_bytes(query)) is not None
 
 
-def status_noted(span: Span, send: Send) -> Send:
+def record_status(span: Span, send: Send) -> Send:
     async def noting(message: Message) -> None:
         if message["type"] == "http.response.start":
             status = message["status"]

@@ -62,7 +62,7 @@ class SigningKeys:
         self._tried_at = time.monotonic()
         try:
             async with asyncio.timeout(FETCH_SECONDS_MAX):
-                self._keys = usable_keys(await asyncio.to_thread(fetch, self._url))
+                self._keys = parse_keys(await asyncio.to_thread(fetch, self._url))
         except (OSError, TimeoutError, ValueError, httpx.HTTPError) as error:
             log.warning("the issuer's keys could not be fetched: %r", error)
         else:
@@ -83,23 +83,23 @@ def fetch(url: str) -> bytes:
     """
     parts = urlsplit(url)
     if parts.scheme == "file":
-        return bounded(Path(unquote(parts.path)).read_bytes())
+        return check_size(Path(unquote(parts.path)).read_bytes())
     content = b""
     with httpx.stream("GET", url, timeout=FETCH_SECONDS_MAX) as answer:
         if answer.status_code != httpx.codes.OK:
             raise ValueError(f"the issuer answered with status {answer.status_code}")
         for piece in answer.iter_bytes():
-            content = bounded(content + piece)
+            content = check_size(content + piece)
     return content
 
 
-def bounded(content: bytes) -> bytes:
+def check_size(content: bytes) -> bytes:
     if len(content) > FETCH_BYTES_MAX:
         raise ValueError(f"a key set has at most {FETCH_BYTES_MAX} bytes")
     return content
 
 
-def usable_keys(document: bytes) -> Mapping[str, PyJWK]:
+def parse_keys(document: bytes) -> Mapping[str, PyJWK]:
     """The keys of a JWK set (RFC 7517) by id, without those that we do not accept.
 
     Raises:
@@ -107,12 +107,12 @@ def usable_keys(document: bytes) -> Mapping[str, PyJWK]:
     """
     match json.loads(document):
         case {"keys": [*keys]}:
-            found = [key for jwk in keys if (key := usable_key(jwk)) is not None]
+            found = [key for jwk in keys if (key := parse_key(jwk)) is not None]
             return {str(key.key_id): key for key in found}
     raise ValueError("that is no key set")
 
 
-def usable_key(jwk: Any) -> PyJWK | None:
+def parse_key(jwk: Any) -> PyJWK | None:
     """The key decides on its algorithm, never the token; a private key has no place here."""
     match jwk:
         case {"kty": str(kind), "kid": str()} if "d" not in jwk and jwk.get("use", "sig") == "sig":

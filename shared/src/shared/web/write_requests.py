@@ -16,8 +16,8 @@ from shared.eventsourcing.event_store import EventStore, KeyUsed
 from shared.eventsourcing.handler import Outcome, handle_request
 from shared.messaging.messages import IdempotencyKey, Metadata, StoredResponse
 from shared.runtime.identifiers import new_id
-from shared.web.auth import caller_of
-from shared.web.http import response
+from shared.web.auth import get_caller
+from shared.web.http import to_http_response
 from shared.web.idempotency import raise_if_answered
 from shared.web.openapi import IDEMPOTENCY_KEY, IF_MATCH, IF_MATCH_FORM, KEY_FORM
 from shared.web.problems import HttpProblem
@@ -83,7 +83,7 @@ class WriteRequest:
             raise HttpProblem(
                 409, "request-in-progress", "an earlier request is still being recorded"
             ) from None
-        return response(stored)
+        return to_http_response(stored)
 
 
 async def read_write_request(request: Request) -> WriteRequest:
@@ -94,10 +94,10 @@ async def read_write_request(request: Request) -> WriteRequest:
     """
     pool: asyncpg.Pool = request.app.state.pool
     headers = request.headers
-    expected_version = version_of(headers.get(IF_MATCH))
+    expected_version = parse_if_match(headers.get(IF_MATCH))
     key = None
     if (name := headers.get(IDEMPOTENCY_KEY)) is not None:
-        key = await key_of(request, name)
+        key = await read_idempotency_key(request, name)
         await raise_if_answered(pool, key)
     request_id = new_id()
     return WriteRequest(
@@ -111,7 +111,7 @@ async def read_write_request(request: Request) -> WriteRequest:
 WriteRequestDep = Annotated[WriteRequest, Depends(read_write_request)]
 
 
-def version_of(if_match: str | None) -> int | None:
+def parse_if_match(if_match: str | None) -> int | None:
     """The version that `If-Match` names, None for any."""
     if if_match is None or if_match == "*":
         return None
@@ -120,7 +120,7 @@ def version_of(if_match: str | None) -> int | None:
     return int(if_match.strip('"'))
 
 
-async def key_of(request: Request, text: str) -> IdempotencyKey:
+async def read_idempotency_key(request: Request, text: str) -> IdempotencyKey:
     """The request's idempotency key (draft-ietf-httpapi-idempotency-key-header-07).
 
     Each caller has their own: what another one was answered is nobody else's business.
@@ -134,7 +134,7 @@ async def key_of(request: Request, text: str) -> IdempotencyKey:
         canonical = json.dumps(json.loads(body), sort_keys=True).encode() if body else b""
     except (ValueError, RecursionError):
         canonical = body
-    scope = f"{request.method} {request.url.path} {caller_of(request).subject}"
+    scope = f"{request.method} {request.url.path} {get_caller(request).subject}"
     return IdempotencyKey(
         scope=scope,
         key=text,
