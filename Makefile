@@ -23,7 +23,7 @@ TEST_WORKERS ?= 3
 .PHONY: help setup fetch up compare down status logs token clean footprint demo load \
 	rebuild-check rebuild replay reprocess rescale reconcile export audit check-cells \
 	stress saga fuzz differential crashes bench bench-analytics \
-	generate contracts contracts-check contracts-release \
+	generate new-service contracts contracts-check contracts-release \
 	test check fmt lint types imports unit integration e2e e2e-compose e2e-cluster
 
 help: ## list the verbs
@@ -135,6 +135,10 @@ imports: setup ## check the direction of imports
 generate: setup ## write the files of containers that follow from */service.toml
 	@$(VENV_PYTHON) -m containers.generate
 
+new-service: setup ## create a service in its own folder: name=payments singular=payment
+	@$(VENV_PYTHON) -m scripts.new_service $(or $(name),$(error name=payments)) \
+		$(if $(singular),--singular '$(singular)')
+
 contracts: setup ## generate the schemas and the AsyncAPI document from the code
 	@$(VENV_PYTHON) -m contracts write
 
@@ -151,7 +155,7 @@ integration: setup ## tests on a PostgreSQL and a Kafka that they start
 	@$(VENV_PYTHON) -m pytest $(wildcard */tests/integration)
 
 e2e: setup ## tests on a whole stack that they start
-	@$(VENV_PYTHON) -m pytest $(wildcard e2e-tests/test_*.py)
+	@$(VENV_PYTHON) -m pytest $(wildcard e2e-tests/test_*.py */tests/e2e)
 
 e2e-compose: setup ## the same tests on a stack in containers, and those of containers only
 	@HOMETOWN_TEST_IN=containers $(VENV_PYTHON) -m pytest $(wildcard e2e-tests/test_*.py) \

@@ -1,0 +1,61 @@
+"""python -m scripts.new_service payments: a new service in its own folder, payments-svc."""
+
+import argparse
+import sys
+
+from scripts.new_service.made_service import CHECKOUT, make_service
+from scripts.new_service.words import NewServiceError, parse_words
+
+NEXT_STEPS = """\
+{folder} is ready: {package}, with its own topic {plural}.v1, database and scopes.
+Next:
+  make up                          its API listens on port {port}
+  curl -s localhost:{port}/v1/{plural} -H 'Content-Type: application/json' \\
+    -H "Authorization: Bearer $(make -s token as=clerk)" -d '{{"name": "first"}}'
+  make check                       format, lint, types, imports, contracts and unit tests
+To change:
+  {source}/{singular}.py   the rules: decide and evolve
+  {source}/worker.py   the reactions to messages
+  {folder}/service.toml   ports, topics, scopes and roles
+docs/new-service.md has each step up to an event of your own in Jaeger.
+"""
+
+
+def main() -> int:
+    """0 if the service was made; 1 with one line on standard error, and nothing was changed."""
+    parser = argparse.ArgumentParser(
+        prog="make new-service name=NAME",
+        description="Make a service in its own folder, in the shape of users-svc.",
+    )
+    parser.add_argument("name", help="its name, a plural such as payments")
+    parser.add_argument("--singular", help="one of them, where it is not the name without its s")
+    arguments = parser.parse_args()
+    try:
+        words = parse_words(arguments.name, arguments.singular)
+        port = make_service(CHECKOUT, words, report=report)
+    except NewServiceError as error:
+        sys.stderr.write(f"hometown: {error}\n")
+        return 1
+    except KeyboardInterrupt:
+        sys.stderr.write("hometown: interrupted; nothing was changed\n")
+        return 1
+    report(
+        NEXT_STEPS.format(
+            folder=words.folder,
+            package=words.package,
+            plural=words.plural,
+            singular=words.singular,
+            port=port,
+            source=f"{words.folder}/src/{words.package}",
+        )
+    )
+    return 0
+
+
+def report(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

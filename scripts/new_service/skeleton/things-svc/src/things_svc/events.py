@@ -1,0 +1,28 @@
+"""What happened to a thing. Private: the outside sees `contract`."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from shared.eventsourcing.codec import Codec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThingAdded:
+    thing_id: UUID
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThingRenamed:
+    thing_id: UUID
+    name: str
+
+
+ThingEvent = ThingAdded | ThingRenamed
+
+CODEC: Codec[ThingEvent] = Codec(
+    {
+        "thing-added": ThingAdded,
+        "thing-renamed": ThingRenamed,
+    }
+)

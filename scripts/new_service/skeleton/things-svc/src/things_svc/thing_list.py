@@ -1,0 +1,59 @@
+"""Read model: all things with their names. Follows things.v1."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import assert_never
+from uuid import UUID
+
+import asyncpg
+
+from shared.messaging.messages import Message
+from shared.runtime.postgres import Connection
+from things_svc.contract import CODEC
+from things_svc.events import ThingAdded, ThingRenamed
+
+ADDED = """
+    INSERT INTO thing_list (thing_id, name, version)
+    VALUES ($1, $2, $3)
+    ON CONFLICT DO NOTHING
+"""
+
+RENAMED = """
+    UPDATE thing_list
+    SET name = $2, version = $3
+    WHERE thing_id = $1 AND version < $3
+"""
+
+LIST = """
+    SELECT thing_id, name
+    FROM thing_list
+    WHERE $1::uuid IS NULL OR thing_id > $1
+    ORDER BY thing_id
+    LIMIT $2
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedThing:
+    thing_id: UUID
+    name: str
+
+
+async def project(connection: Connection, message: Message) -> None:
+    """Apply one message of things.v1; a repeated or an older one changes nothing."""
+    event, version = CODEC.read(message), message.stream_version
+    match event:
+        case ThingAdded():
+            await connection.execute(ADDED, event.thing_id, event.name, version)
+        case ThingRenamed():
+            await connection.execute(RENAMED, event.thing_id, event.name, version)
+        case _:
+            assert_never(event)
+
+
+async def list_things(
+    pool: asyncpg.Pool, *, after: UUID | None, limit: int
+) -> Sequence[ListedThing]:
+    """Things by id, those after the cursor `after`."""
+    rows = await pool.fetch(LIST, after, limit)
+    return [ListedThing(**row) for row in rows]

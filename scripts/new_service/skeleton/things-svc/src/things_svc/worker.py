@@ -1,0 +1,34 @@
+"""Reactions: a confirmed order adds a thing, and the list follows."""
+
+from opentelemetry import trace
+
+from shared.eventsourcing.handler import react
+from shared.inbox.consumer import Consumer, DeadLetterWriter, Reactions, reactions_of
+from shared.messaging.messages import Message
+from shared.runtime.postgres import Connection
+from things_svc import order_messages
+from things_svc.bootstrap import Resources
+from things_svc.commands import AddThing
+from things_svc.read_models import READ_MODELS
+from things_svc.thing import THING
+
+NAME = "things-worker"
+
+ORDER_ID = "app.order.id"
+"""The attribute of a span that shows which order it is about."""
+
+
+def create_consumer(resources: Resources, write_dead_letter: DeadLetterWriter) -> Consumer:
+    """The reactions of things-svc, by topic and message type."""
+
+    async def add(connection: Connection, message: Message) -> None:
+        """The order's id is the new id as well: a repeated message finds what was added."""
+        order = order_messages.CONFIRMED.read(message)
+        trace.get_current_span().set_attribute(ORDER_ID, str(order.order_id))
+        command = AddThing(thing_id=order.order_id, name=f"order {order.order_id}")
+        things = resources.things.within(connection)
+        await react(things, THING, order.order_id, command, metadata=message.metadata)
+
+    domain: Reactions = {order_messages.TOPIC: {"order-confirmed": [add]}}
+    reactions = reactions_of(domain, READ_MODELS)
+    return Consumer(NAME, resources.pool, reactions, write_dead_letter, resources.relay_notifier)

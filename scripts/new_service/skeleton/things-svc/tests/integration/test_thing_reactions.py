@@ -1,0 +1,72 @@
+"""Reactions to orders: a confirmed order adds a thing, once for each message."""
+
+from uuid import UUID
+
+import pytest
+
+from shared.eventsourcing.handler import load
+from shared.inbox.consumer import Consumer
+from shared.messaging import wire
+from shared.messaging.records import IncomingRecord
+from shared.messaging.wire import OutgoingRecord
+from shared.runtime.identifiers import new_id
+from things_svc import worker
+from things_svc.bootstrap import Resources
+from things_svc.thing import THING, Thing
+
+
+async def write_dead_letter(letter: OutgoingRecord) -> None:
+    """No test reads dead letters here."""
+
+
+@pytest.fixture
+def consumer(resources: Resources) -> Consumer:
+    return worker.create_consumer(resources, write_dead_letter)
+
+
+def confirmed(order_id: UUID) -> IncomingRecord:
+    headers = {
+        "ce_id": str(new_id()),
+        "ce_type": "order-confirmed",
+        "ce_schemaversion": "1",
+        "ce_streamid": str(order_id),
+        "ce_streamversion": "2",
+        "ce_previousversion": "0",
+        "ce_correlationid": str(new_id()),
+        "ce_time": "2016-11-11T00:00:00Z",
+    }
+    return IncomingRecord(
+        topic="orders.v1",
+        partition=0,
+        offset=0,
+        key=b"key",
+        value=b'{"order_id": "%s", "unread": 1}' % str(order_id).encode(),
+        headers=wire.encoded(headers),
+    )
+
+
+async def test_a_confirmed_order_adds_a_thing_once(
+    resources: Resources, consumer: Consumer
+) -> None:
+    order_id = new_id()
+    record = confirmed(order_id)
+
+    await consumer.take([record, record])
+    await consumer.take([record])
+
+    found = await load(resources.things, THING, order_id)
+    assert found.version == 1
+    assert found.state == Thing(thing_id=order_id, name=f"order {order_id}")
+
+
+async def test_the_same_confirmation_in_another_message_changes_nothing(
+    resources: Resources, consumer: Consumer
+) -> None:
+    """As after the loss of the consumer's own records of what it has read."""
+    order_id = new_id()
+    await consumer.take([confirmed(order_id)])
+    await resources.pool.execute("DELETE FROM consumed_versions")
+
+    await consumer.take([confirmed(order_id)])
+
+    assert (await load(resources.things, THING, order_id)).version == 1
