@@ -82,8 +82,8 @@ def test_the_same_code_gives_the_same_files(promises: Promises) -> None:
 def test_a_sample_that_is_missing_is_begun(copy: Path, promises: Promises) -> None:
     path = copy / "samples/orders.v1/order-placed.v1.json"
     path.unlink()
-    shutil.copytree(ROOT.parent / "users-svc/tests", copy.parent / "users-svc/tests")
-    shutil.copytree(ROOT.parent / "orders-svc/tests", copy.parent / "orders-svc/tests")
+    for samples in ROOT.parent.glob("*/tests/unit/samples"):
+        shutil.copytree(samples, copy.parent / samples.relative_to(ROOT.parent))
 
     [(missing, example)] = missing_samples(copy, promises).items()
 
