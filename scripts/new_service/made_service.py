@@ -14,13 +14,9 @@ from shared.runtime.declarations import DeclarationError, Declarations, load_dec
 CHECKOUT = Path(__file__).resolve().parents[2]
 SKELETON = Path(__file__).parent / "skeleton"
 
-COMPOSE_LINES = {
-    "docker-compose.yml": "  - things-svc/compose.yml",
-    "docker-compose.cluster.yml": (
-        "  - path: [things-svc/compose.yml, things-svc/compose.cluster.yml]"
-    ),
-}
-"""The one line that Compose needs of each service, by file."""
+COMPOSE = "docker-compose.yml"
+COMPOSE_LINE = "  - things-svc/compose.yml"
+"""The only line of a file written by hand that names each service."""
 LOCK = "uv.lock"
 STEP_SECONDS_MAX = 1800
 """For a step that can wait for a package registry."""
@@ -55,8 +51,7 @@ def make_service(root: Path, words: Words, report: Report) -> int:
     with unchanged_if_it_fails(root):
         for path, text in skeleton.items():
             write_text(root / words.rename(path), with_ports(words.rename(text), ports))
-        for name, line in COMPOSE_LINES.items():
-            add_to_compose(root / name, words.rename(line))
+        add_to_compose(root / COMPOSE, words.rename(COMPOSE_LINE))
         had_sizes = ", size = " in (root / LOCK).read_text()
         for title, command in list_steps(words):
             report(title)

@@ -12,8 +12,8 @@ from shared.runtime.identifiers import new_id
 from shared.web import http
 from shared.web.auth import Caller, RequestAuthenticator, require_scope
 from shared.web.field_types import Id, Version
-from shared.web.http import response, to_response
-from shared.web.openapi import ETAG, LOCATION, REPLAYED, answered, refusals
+from shared.web.http import to_http_response, to_response
+from shared.web.openapi import ETAG, LOCATION, REPLAYED, refusals, success
 from shared.web.write_requests import WriteRequestDep
 from things_svc import thing_list
 from things_svc.bootstrap import Resources
@@ -23,7 +23,7 @@ from things_svc.schemas import (
     RenameThingRequest,
     ThingPage,
     ThingResponse,
-    thing_response,
+    to_thing_response,
 )
 from things_svc.thing import SAME_NAME, THING, UNKNOWN_THING, Thing, require_added
 
@@ -37,8 +37,8 @@ async def get_resources(request: Request) -> Resources:
 
 ResourcesDep = Annotated[Resources, Depends(get_resources)]
 
-Reader = Annotated[Caller, require_scope("things:read")]
-Writer = Annotated[Caller, require_scope("things:write")]
+ThingsReader = Annotated[Caller, require_scope("things:read")]
+ThingsWriter = Annotated[Caller, require_scope("things:write")]
 
 router = APIRouter(tags=["things"])
 
@@ -47,47 +47,49 @@ router = APIRouter(tags=["things"])
     "/v1/things",
     status_code=201,
     response_model=ThingResponse,
-    responses=answered(201, ETAG, LOCATION, REPLAYED) | refusals(writes=True),
+    responses=success(201, ETAG, LOCATION, REPLAYED) | refusals(writes=True),
 )
 async def add_thing(
-    caller: Writer, body: AddThingRequest, call: WriteRequestDep, service: ResourcesDep
+    caller: ThingsWriter,
+    body: AddThingRequest,
+    write_request: WriteRequestDep,
+    resources: ResourcesDep,
 ) -> Response:
     """Add a thing."""
     thing_id = new_id()
     command = AddThing(thing_id=thing_id, name=body.name)
 
-    def added(outcome: Outcome[Thing | None]) -> StoredResponse:
-        return to_response(
-            thing_response(require_added(outcome.state)),
-            version=outcome.version,
-            status=201,
-            location=f"/v1/things/{thing_id}",
-        )
+    def make_response(outcome: Outcome[Thing]) -> StoredResponse:
+        location = f"/v1/things/{thing_id}"
+        body = to_thing_response(require_added(outcome.state))
+        return to_response(body, version=outcome.version, status=201, location=location)
 
-    return await call.handle(service.things, THING, thing_id, command, added, is_new=True)
+    return await write_request.handle(
+        resources.things, THING, thing_id, command, make_response, is_new=True
+    )
 
 
 @router.get(
     "/v1/things/{thing_id}",
     response_model=ThingResponse,
-    responses=answered(200, ETAG) | refusals(missing=[UNKNOWN_THING]),
+    responses=success(200, ETAG) | refusals(missing=[UNKNOWN_THING]),
 )
-async def get_thing(caller: Reader, thing_id: Id, service: ResourcesDep) -> Response:
+async def get_thing(caller: ThingsReader, thing_id: Id, resources: ResourcesDep) -> Response:
     """A thing as it is now."""
-    outcome = await load(service.things, THING, thing_id)
+    outcome = await load(resources.things, THING, thing_id)
     thing = require_added(outcome.state)
-    return response(to_response(thing_response(thing), version=outcome.version))
+    return to_http_response(to_response(to_thing_response(thing), version=outcome.version))
 
 
 @router.get("/v1/things", responses=refusals())
 async def list_things(
-    caller: Reader,
-    service: ResourcesDep,
+    caller: ThingsReader,
+    resources: ResourcesDep,
     after: Id | None = None,
     limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
 ) -> ThingPage:
     """Things by id, as of a moment ago."""
-    listed = await thing_list.list_things(service.pool, after=after, limit=limit)
+    listed = await thing_list.list_things(resources.pool, after=after, limit=limit)
     things = [ThingResponse(thing_id=each.thing_id, name=each.name) for each in listed]
     return ThingPage(things=things, next=things[-1].thing_id if len(things) == limit else None)
 
@@ -95,37 +97,39 @@ async def list_things(
 @router.post(
     "/v1/things/{thing_id}/renames",
     response_model=ThingResponse,
-    responses=answered(200, ETAG, REPLAYED)
+    responses=success(200, ETAG, REPLAYED)
     | refusals(missing=[UNKNOWN_THING], conflicts=[SAME_NAME], writes=True),
 )
 async def rename_thing(
-    caller: Writer,
+    caller: ThingsWriter,
     thing_id: Id,
     body: RenameThingRequest,
-    call: WriteRequestDep,
-    service: ResourcesDep,
+    write_request: WriteRequestDep,
+    resources: ResourcesDep,
 ) -> Response:
     """Rename a thing."""
     command = RenameThing(name=body.name)
-    return await call.handle(service.things, THING, thing_id, command, changed)
+    return await write_request.handle(
+        resources.things, THING, thing_id, command, make_changed_response
+    )
 
 
 @router.get("/v1/things/{thing_id}/events", responses=refusals(missing=[UNKNOWN_THING]))
 async def list_thing_events(
-    caller: Reader,
+    caller: ThingsReader,
     thing_id: Id,
-    service: ResourcesDep,
+    resources: ResourcesDep,
     after: Version = 0,
     limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
 ) -> EventPage:
     """The history of a thing as it was recorded, oldest first."""
     return await event_log.read_page(
-        service.pool, thing_id, after=after, limit=limit, unknown=UNKNOWN_THING
+        resources.pool, thing_id, after=after, limit=limit, unknown=UNKNOWN_THING
     )
 
 
-def changed(outcome: Outcome[Thing | None]) -> StoredResponse:
-    return to_response(thing_response(require_added(outcome.state)), version=outcome.version)
+def make_changed_response(outcome: Outcome[Thing]) -> StoredResponse:
+    return to_response(to_thing_response(require_added(outcome.state)), version=outcome.version)
 
 
 def create_app(resources: Resources, authenticator: RequestAuthenticator) -> FastAPI:

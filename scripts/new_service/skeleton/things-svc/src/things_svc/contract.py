@@ -21,4 +21,4 @@ CODEC: Codec[PublicThingEvent] = Codec(
 
 def publish(event: ThingEvent) -> PublicEvent:
     """The public form of an event; all events of a thing share its id as key."""
-    return CODEC.public(event, topic=TOPIC, key=str(event.thing_id))
+    return CODEC.to_public_event(event, topic=TOPIC, key=str(event.thing_id))

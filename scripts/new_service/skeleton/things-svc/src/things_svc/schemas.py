@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict
 
 from shared.web.field_types import Label
-from things_svc.thing import Thing
+from things_svc.thing import Added
 
 EXAMPLE: dict[str, Any] = {
     "thing_id": "01936f2a-7b00-7000-8000-000000000001",
@@ -45,5 +45,5 @@ class ThingPage(BaseModel):
     next: UUID | None
 
 
-def thing_response(thing: Thing) -> ThingResponse:
+def to_thing_response(thing: Added) -> ThingResponse:
     return ThingResponse(thing_id=thing.thing_id, name=thing.name)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 from uuid import UUID
 
-from shared.eventsourcing.decider import Decider
+from shared.eventsourcing.decider import Decider, require_state
 from shared.eventsourcing.errors import NotFound, Refused
 from things_svc.commands import AddThing, RenameThing, ThingCommand
 from things_svc.events import ThingAdded, ThingEvent, ThingRenamed
@@ -15,21 +15,31 @@ SAME_NAME = "same-name"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Thing:
-    """The state of a thing that was added; before that it is None."""
+class NotAdded:
+    """No thing has this id."""
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Added:
     thing_id: UUID
     name: str
 
 
-def require_added(thing: Thing | None) -> Thing:
-    """The thing. Raises NotFound: it was never added."""
-    if thing is None:
-        raise NotFound(UNKNOWN_THING, "there is no such thing")
-    return thing
+Thing = NotAdded | Added
 
 
-def decide(command: ThingCommand, thing: Thing | None) -> Sequence[ThingEvent]:
+def require_added(thing: Thing) -> Added:
+    """The thing, if it was added. Raises NotFound."""
+    match thing:
+        case NotAdded():
+            raise NotFound(UNKNOWN_THING, "there is no such thing")
+        case Added():
+            return thing
+        case _:
+            assert_never(thing)
+
+
+def decide(command: ThingCommand, thing: Thing) -> Sequence[ThingEvent]:
     """The events that a command leads to; none when there is nothing to do.
 
     Raises:
@@ -40,36 +50,36 @@ def decide(command: ThingCommand, thing: Thing | None) -> Sequence[ThingEvent]:
         case AddThing():
             return add(command, thing)
         case RenameThing():
-            return rename(command, thing)
+            return rename(command, require_added(thing))
         case _:
             assert_never(command)
 
 
-def add(command: AddThing, thing: Thing | None) -> Sequence[ThingEvent]:
-    """Stays quiet when it was added before: a message can lead to the command twice."""
-    if thing is not None:
+def add(command: AddThing, thing: Thing) -> Sequence[ThingEvent]:
+    """No event when it was added before: a repeated message leads here again."""
+    if isinstance(thing, Added):
         return []
     return [ThingAdded(thing_id=command.thing_id, name=command.name)]
 
 
-def rename(command: RenameThing, thing: Thing | None) -> Sequence[ThingEvent]:
-    known = require_added(thing)
-    if command.name == known.name:
-        raise Refused(SAME_NAME, f"the name is {command.name} already")
-    return [ThingRenamed(thing_id=known.thing_id, name=command.name)]
+def rename(command: RenameThing, thing: Added) -> Sequence[ThingEvent]:
+    if command.name == thing.name:
+        raise Refused(SAME_NAME, f"the name is {thing.name} already")
+    return [ThingRenamed(thing_id=thing.thing_id, name=command.name)]
 
 
-def evolve(thing: Thing | None, event: ThingEvent) -> Thing | None:
-    """The state after one more event."""
+def evolve(thing: Thing, event: ThingEvent) -> Thing:
+    """The state after one more event. Raises ImpossibleHistory."""
     match event:
         case ThingAdded():
-            return Thing(thing_id=event.thing_id, name=event.name)
+            require_state(thing, NotAdded, event)
+            return Added(thing_id=event.thing_id, name=event.name)
         case ThingRenamed():
-            return replace(require_added(thing), name=event.name)
+            return replace(require_state(thing, Added, event), name=event.name)
         case _:
             assert_never(event)
 
 
-THING: Decider[ThingCommand, Thing | None, ThingEvent] = Decider(
-    initial=None, decide=decide, evolve=evolve
+THING: Decider[ThingCommand, Thing, ThingEvent] = Decider(
+    initial=NotAdded(), decide=decide, evolve=evolve
 )

@@ -3,7 +3,7 @@
 from opentelemetry import trace
 
 from shared.eventsourcing.handler import react
-from shared.inbox.consumer import Consumer, DeadLetterWriter, Reactions, reactions_of
+from shared.inbox.consumer import Consumer, DeadLetterWriter, Reactions, merge_reactions
 from shared.messaging.messages import Message
 from shared.runtime.postgres import Connection
 from things_svc import order_messages
@@ -30,5 +30,5 @@ def create_consumer(resources: Resources, write_dead_letter: DeadLetterWriter) -
         await react(things, THING, order.order_id, command, metadata=message.metadata)
 
     domain: Reactions = {order_messages.TOPIC: {"order-confirmed": [add]}}
-    reactions = reactions_of(domain, READ_MODELS)
+    reactions = merge_reactions(domain, READ_MODELS)
     return Consumer(NAME, resources.pool, reactions, write_dead_letter, resources.relay_notifier)

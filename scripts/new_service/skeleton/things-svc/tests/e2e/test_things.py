@@ -86,7 +86,7 @@ async def confirm_order(servers: str, order_id: str) -> None:
     await producer.start()
     try:
         value = b'{"order_id": "%s"}' % order_id.encode()
-        await producer.send_and_wait("orders.v1", value, b"key", headers=wire.encoded(headers))
+        await producer.send_and_wait("orders.v1", value, b"key", headers=wire.to_headers(headers))
     finally:
         await producer.stop()
 

@@ -31,7 +31,7 @@ def message(event: PublicThingEvent, version: int) -> Message:
         offset=0,
         key=str(event.thing_id),
         event_id=new_id(),
-        type=CODEC.name_of(event),
+        type=CODEC.get_name(event),
         schema_version=1,
         stream_id=event.thing_id,
         stream_version=version,

@@ -12,7 +12,7 @@ from shared.messaging.wire import OutgoingRecord
 from shared.runtime.identifiers import new_id
 from things_svc import worker
 from things_svc.bootstrap import Resources
-from things_svc.thing import THING, Thing
+from things_svc.thing import THING, Added
 
 
 async def write_dead_letter(letter: OutgoingRecord) -> None:
@@ -41,7 +41,7 @@ def confirmed(order_id: UUID) -> IncomingRecord:
         offset=0,
         key=b"key",
         value=b'{"order_id": "%s", "unread": 1}' % str(order_id).encode(),
-        headers=wire.encoded(headers),
+        headers=wire.to_headers(headers),
     )
 
 
@@ -56,7 +56,7 @@ async def test_a_confirmed_order_adds_a_thing_once(
 
     found = await load(resources.things, THING, order_id)
     assert found.version == 1
-    assert found.state == Thing(thing_id=order_id, name=f"order {order_id}")
+    assert found.state == Added(thing_id=order_id, name=f"order {order_id}")
 
 
 async def test_the_same_confirmation_in_another_message_changes_nothing(

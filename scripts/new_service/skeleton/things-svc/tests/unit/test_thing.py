@@ -5,7 +5,7 @@ from uuid import UUID
 from shared.eventsourcing.testing import given
 from things_svc.commands import AddThing, RenameThing
 from things_svc.events import ThingAdded, ThingRenamed
-from things_svc.thing import THING, Thing
+from things_svc.thing import THING, Added
 
 FIRST = UUID(int=1)
 ADD = AddThing(thing_id=FIRST, name="first")
@@ -35,5 +35,5 @@ def test_the_same_name_is_refused() -> None:
 
 
 def test_the_state_has_the_last_name() -> None:
-    assert THING.state_after([ADDED]) == Thing(thing_id=FIRST, name="first")
-    assert THING.state_after([ADDED, RENAMED]) == Thing(thing_id=FIRST, name="other")
+    assert THING.state_after([ADDED]) == Added(thing_id=FIRST, name="first")
+    assert THING.state_after([ADDED, RENAMED]) == Added(thing_id=FIRST, name="other")
