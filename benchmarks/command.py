@@ -15,11 +15,11 @@ from benchmarks.delivery.parts import DELIVERY
 from benchmarks.part import Benchmark, Part, S
 from benchmarks.series import as_figures, as_table
 from fetching.errors import Failure
-from fetching.settings import Settings
 from local_stack import figures, progress, testing
 from local_stack.figures import Figure
 from local_stack.progress import complain, tell
 from local_stack.run_folder import RunFolder
+from local_stack.settings import Settings
 
 BENCHMARKS: Mapping[str, Benchmark[Any]] = {each.name: each for each in (DELIVERY, ANALYTICS)}
 

@@ -13,7 +13,7 @@ import orders_svc.order.contract
 import users_svc.contract
 from analytics_faust.settings import FaustSettings
 from analytics_spark.settings import ApiSettings, JobSettings, ReconcileSettings
-from fetching.settings import Settings as StackSettings
+from local_stack.settings import Settings as StackSettings
 from orders_svc.settings import OrdersSettings
 from shared.messaging.topics import TOPICS, TopicSettings
 from test_support.system.stack import CHECKOUT, Stack

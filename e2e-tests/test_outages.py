@@ -7,11 +7,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fetching.settings import Settings
 from local_stack import figures
 from local_stack.figures import Figure
 from local_stack.progress import tell
 from local_stack.run_folder import RunFolder
+from local_stack.settings import Settings
 from test_support.system.registering import (
     Registration,
     first_deliveries,

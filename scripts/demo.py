@@ -12,10 +12,10 @@ from uuid import UUID
 import httpx
 
 from fetching.errors import Failure
-from fetching.settings import Settings
 from local_stack import figures
 from local_stack.figures import Figure
 from local_stack.run_folder import RunFolder
+from local_stack.settings import Settings
 from test_support.system.clients import Hometown, Json
 from test_support.system.eventually import NotInTime, eventually
 from test_support.system.sample import HOUR, Sample, load, rows

@@ -19,8 +19,8 @@ from uuid import UUID
 
 import asyncpg
 
-from fetching.settings import Settings
 from local_stack.postgres import dsn
+from local_stack.settings import Settings
 from local_stack.status import as_found
 from shared.runtime.postgres import Connection
 

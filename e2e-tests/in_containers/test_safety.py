@@ -14,9 +14,9 @@ import pytest
 
 from containers.compose import OUTSIDE, Project
 from containers.up import down
-from fetching.settings import Settings
 from local_stack import issuer
 from local_stack.run_folder import read_json
+from local_stack.settings import Settings
 from test_support.system.bytes_on_disk import found_in
 from test_support.system.clients import rfc3339
 from test_support.system.container_stack import ContainerStack

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from fetching.settings import Settings
 from local_stack.kafka import KAFKA
 from local_stack.postgres import POSTGRES, ROLES
 from local_stack.readiness import http_probe
 from local_stack.run_folder import RunFolder
+from local_stack.settings import Settings
 from local_stack.stack_spec import Port, Process, StackContext, StackSpec
 from local_stack.testing import throwaway_stack
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from containers.access import VISITOR
-from fetching.settings import Settings
 from local_stack.run_folder import read_json
+from local_stack.settings import Settings
 from shared.runtime.brokers import Brokers, Login
 from test_support.system.container_stack import ContainerStack
 

@@ -12,9 +12,9 @@ from typing import ClassVar
 
 import asyncpg
 
-from fetching.settings import Settings
 from local_stack.postgres import dsn
 from local_stack.run_folder import RunFolder
+from local_stack.settings import Settings
 from local_stack.status import as_found
 from shared.runtime.brokers import Brokers
 from test_support.system.clients import Hometown

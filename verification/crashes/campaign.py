@@ -25,13 +25,13 @@ import pyarrow as pa
 from analytics_spark.job.failpoints import JobFailpoint
 from fetching import class_archive, jars
 from fetching.errors import Failure
-from fetching.settings import Settings
 from local_stack import figures, ports, supervision
 from local_stack.figures import Figure
 from local_stack.kafka import KAFKA
 from local_stack.postgres import POSTGRES, dsn
 from local_stack.progress import Tone, complain, duration, tell
 from local_stack.run_folder import RunFolder
+from local_stack.settings import Settings
 from local_stack.stack_spec import StackContext, StackSpec
 from local_stack.testing import new_database, throwaway_stack
 from shared.messaging import topics

@@ -19,11 +19,11 @@ from analytics_spark.job.session import open_session
 from analytics_spark.settings import JobSettings
 from fetching import class_archive, jars
 from fetching.errors import Failure
-from fetching.settings import Settings
 from local_stack import figures
 from local_stack.figures import Figure
 from local_stack.progress import Tone, complain, duration, tell
 from local_stack.run_folder import RunFolder
+from local_stack.settings import Settings
 from local_stack.testing import new_database, throwaway_kafka, throwaway_postgres
 from shared.messaging import topics
 from shared.runtime import postgres

@@ -16,9 +16,9 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 from aiokafka.structs import ConsumerRecord
 
-from fetching.settings import Settings
 from local_stack.postgres import dsn
 from local_stack.progress import tell
+from local_stack.settings import Settings
 from local_stack.status import as_found
 from shared.runtime.progress import tell_in_place
 from verification.differential import oracle

@@ -7,11 +7,11 @@ import argparse
 from collections.abc import Mapping
 
 from fetching.errors import Failure
-from fetching.settings import Settings
 from local_stack import figures
 from local_stack.figures import Figure
 from local_stack.progress import Tone, complain, tell
 from local_stack.run_folder import RunFolder
+from local_stack.settings import Settings
 from test_support.system.clients import Hometown
 from verification.fuzz.fuzzing import (
     SERVICES,

@@ -17,10 +17,10 @@ import httpx
 import uvloop
 
 from fetching.errors import Failure
-from fetching.settings import Settings
 from local_stack import figures, progress
 from local_stack.figures import Figure
 from local_stack.run_folder import RunFolder
+from local_stack.settings import Settings
 from shared.runtime.identifiers import new_id
 from test_support.system.clients import Hometown, Json
 from verification.load import compare, report

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import uvloop
 
 from fetching.errors import Failure
-from fetching.settings import Settings
 from local_stack import figures
 from local_stack.figures import Figure
 from local_stack.kafka import KAFKA
@@ -19,6 +18,7 @@ from local_stack.postgres import POSTGRES, dsn
 from local_stack.progress import Tone, complain, tell
 from local_stack.readiness import last_lines
 from local_stack.run_folder import RunFolder
+from local_stack.settings import Settings
 from local_stack.stack_spec import StackContext, StackSpec
 from local_stack.testing import new_database, throwaway_stack
 from shared.runtime.progress import tell_in_place

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from analytics_spark.settings import JobSettings
 from fetching import class_archive, jars
-from fetching.settings import Settings
+from local_stack.settings import Settings
 from local_stack.testing import Databases
 from test_support.analytics.running_job import RunningJob, empty_topics
 

@@ -7,11 +7,11 @@ from containers import footprint, status
 from containers.compose import PUBLISHED
 from containers.tools import run
 from containers.up import down, found, up
-from fetching.settings import Settings
 from local_stack import figures
 from local_stack.command_line import CommandLine, Verbs
 from local_stack.progress import table, tell
 from local_stack.run_folder import RunFolder
+from local_stack.settings import Settings
 from local_stack.status import show
 
 

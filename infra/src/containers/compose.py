@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from fetching.errors import Failure
-from fetching.settings import CHECKOUT, Settings
 from local_stack import ports
 from local_stack.hometown import HOMETOWN
+from local_stack.settings import CHECKOUT, Settings
 from local_stack.stack_spec import Port
 from shared.runtime.declarations import load_declarations
 

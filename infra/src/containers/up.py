@@ -5,11 +5,11 @@ from collections.abc import Collection
 
 from containers.compose import PROFILES, PUBLISHED, Project
 from fetching.errors import Failure
-from fetching.settings import Settings
 from local_stack import figures, ports
 from local_stack.figures import Figure
 from local_stack.progress import Tone, tell
 from local_stack.run_folder import RunFolder, read_json
+from local_stack.settings import Settings
 from local_stack.stack_spec import StackContext
 
 UP_SECONDS_MAX = 600

@@ -18,7 +18,7 @@ import brotli
 from fetching.archives import downloaded
 from fetching.cache import disk_failure, publish, workshop
 from fetching.errors import Failure
-from fetching.settings import Settings
+from fetching.settings import FetchSettings
 
 PACKAGE = "@sparticuz/chromium"
 VERSION = "147.0.0"
@@ -60,7 +60,7 @@ class Browser:
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
-def obtain(settings: Settings, tell: Tell) -> Browser:
+def obtain(settings: FetchSettings, tell: Tell) -> Browser:
     """The browser: given, installed, cached, or fetched; in this order.
 
     Raises:
@@ -81,11 +81,11 @@ def obtain(settings: Settings, tell: Tell) -> Browser:
     )
 
 
-def folder_of(settings: Settings) -> Path:
+def folder_of(settings: FetchSettings) -> Path:
     return settings.cache_dir / f"chromium-{SHA256[:12]}"
 
 
-def fetch(settings: Settings, target: Path, tell: Tell) -> None:
+def fetch(settings: FetchSettings, target: Path, tell: Tell) -> None:
     """Download the package and unpack it in a workshop; a rename publishes it.
 
     Raises:

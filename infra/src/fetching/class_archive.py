@@ -11,14 +11,14 @@ from fetching.cache import one_at_a_time
 from fetching.errors import Failure
 from fetching.jars import SPARK_JARS, fetch, ivy_jar
 from fetching.java import find_java, home_of
-from fetching.settings import Settings
+from fetching.settings import FetchSettings
 
 NAME = "spark-classes"
 WHAT = "archive of Spark's classes"
 MAKE_SECONDS_MAX = 300
 
 
-def file_of(java: Path, settings: Settings) -> Path:
+def file_of(java: Path, settings: FetchSettings) -> Path:
     """Where it is, once it was made: beside the packages, as it fits only these.
 
     Java takes an archive up that was made by the same Java with the same jars in the same places;
@@ -31,7 +31,7 @@ def file_of(java: Path, settings: Settings) -> Path:
     return Path(sys.prefix, f"{NAME}-{digest}.jsa")
 
 
-def make(settings: Settings, tell: Callable[[str], None]) -> Path:
+def make(settings: FetchSettings, tell: Callable[[str], None]) -> Path:
     """The archive, made unless it is there. It needs Spark's jars, and takes half a minute.
 
     Raises:

@@ -12,7 +12,3 @@ class Failure(Exception):
     def __init__(self, message: str, *, details: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.details = details
-
-
-class NotReady(Exception):
-    """A process does not answer as it should yet; the message says what was seen last."""

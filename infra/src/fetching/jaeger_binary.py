@@ -13,7 +13,7 @@ from pathlib import Path
 from fetching.archives import downloaded
 from fetching.cache import disk_failure, one_at_a_time, workshop
 from fetching.errors import Failure
-from fetching.settings import Settings
+from fetching.settings import FetchSettings
 
 MODULE = "github.com/jaegertracing/jaeger"
 MODULE_VERSION = "v1.76.0"
@@ -52,14 +52,14 @@ PINNED = {
 """By system and machine. Elsewhere, or out of reach of these, Jaeger is built."""
 
 
-def release_of(settings: Settings) -> Release | None:
+def release_of(settings: FetchSettings) -> Release | None:
     """The release that the settings name, else the pinned one of this machine, if there is one."""
     if settings.jaeger_release_url and settings.jaeger_sha256:
         return Release(settings.jaeger_release_url, settings.jaeger_sha256)
     return PINNED.get((platform.system(), platform.machine()))
 
 
-def obtain(settings: Settings, tell: Tell) -> Path:
+def obtain(settings: FetchSettings, tell: Tell) -> Path:
     """The binary: given, installed, cached, released, or built; in this order.
 
     Raises:
@@ -79,14 +79,14 @@ def obtain(settings: Settings, tell: Tell) -> Path:
         raise disk_failure(error, settings.cache_dir) from error
 
 
-def cached(settings: Settings) -> Path | None:
+def cached(settings: FetchSettings) -> Path | None:
     """What an earlier start has downloaded or built."""
     release, built = release_of(settings), settings.cache_dir / f"jaeger-{BUILT_VERSION}"
     binaries = [settings.cache_dir / release.file_name, built] if release else [built]
     return next((binary for binary in binaries if binary.exists()), None)
 
 
-def make(settings: Settings, tell: Tell) -> Path:
+def make(settings: FetchSettings, tell: Tell) -> Path:
     """Download or else build, in a workshop; the rename into the cache is the last step.
 
     Raises:

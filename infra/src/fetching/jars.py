@@ -21,7 +21,7 @@ from xml.sax.saxutils import quoteattr
 from fetching.cache import disk_failure, publish, workshop
 from fetching.errors import Failure
 from fetching.java import find_java
-from fetching.settings import INFRA, Settings
+from fetching.settings import INFRA, FetchSettings
 
 CONNECT_MILLISECONDS_MAX = 10_000
 READ_MILLISECONDS_MAX = 60_000
@@ -83,7 +83,7 @@ class JarList:
             for sha256, organisation, name, version in entries
         ]
 
-    def folder(self, settings: Settings) -> Path:
+    def folder(self, settings: FetchSettings) -> Path:
         digest = hashlib.sha256(self.path.read_bytes()).hexdigest()[:12]
         return settings.cache_dir / f"{self.name}-jars-{digest}"
 
@@ -92,7 +92,7 @@ KAFKA_JARS = JarList(name="kafka", path=INFRA / "kafka" / "jars.txt")
 SPARK_JARS = JarList(name="spark", path=INFRA / "spark" / "jars.txt")
 
 
-def fetch(wanted: JarList, settings: Settings, tell: Callable[[str], None]) -> Path:
+def fetch(wanted: JarList, settings: FetchSettings, tell: Callable[[str], None]) -> Path:
     """The cache folder that holds the jars of the list.
 
     Raises:
@@ -126,7 +126,11 @@ def ivy_jar() -> Path:
 
 
 def download(
-    java: Path, jars: Sequence[Jar], folder: Path, settings: Settings, tell: Callable[[str], None]
+    java: Path,
+    jars: Sequence[Jar],
+    folder: Path,
+    settings: FetchSettings,
+    tell: Callable[[str], None],
 ) -> None:
     """All jars into `folder`/jars, by one Ivy run that ends within `fetch_seconds_max`.
 
@@ -182,7 +186,7 @@ def write_ivy_files(folder: Path, jars: Sequence[Jar], mirror: str | None) -> No
     (folder / "ivy.xml").write_text(IVY_MODULE.format(dependencies="\n".join(dependencies)))
 
 
-def download_failure(output: str, settings: Settings) -> Failure:
+def download_failure(output: str, settings: FetchSettings) -> Failure:
     """The one line for what Ivy says on a screenful."""
     if "No space left on device" in output:
         return disk_failure(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), settings.cache_dir)

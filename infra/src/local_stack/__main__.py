@@ -9,13 +9,13 @@ from fetching import browser, class_archive
 from fetching.jaeger_binary import obtain
 from fetching.jars import KAFKA_JARS, SPARK_JARS, fetch
 from fetching.java import find_java
-from fetching.settings import Settings
 from local_stack import figures, footprint, logs, status, tools
 from local_stack.command_line import CommandLine, Verbs
 from local_stack.down import down
 from local_stack.hometown import HOMETOWN
 from local_stack.progress import tell
 from local_stack.run_folder import RunFolder
+from local_stack.settings import Settings
 from local_stack.stack_spec import StackSpec
 from local_stack.up import address_table, up
 from shared.runtime.progress import tell_in_place

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from fetching.errors import Failure
-from fetching.settings import Settings
 from local_stack import issuer
 from local_stack.progress import complain, tell
 from local_stack.run_folder import RunFolder
+from local_stack.settings import Settings
 from shared.runtime.identifiers import new_id
 
 LOG_LINES_DEFAULT = 20

@@ -10,9 +10,9 @@ import time
 
 from fetching.errors import Failure
 from fetching.jaeger_binary import obtain
-from fetching.settings import Settings
 from local_stack.jaeger import CONFIG, note_path, write_note
 from local_stack.run_folder import RunFolder
+from local_stack.settings import Settings
 from local_stack.supervision import STEADY_SECONDS
 
 

@@ -7,10 +7,10 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
-from fetching.errors import NotReady
 from fetching.jars import KAFKA_JARS, fetch
 from fetching.java import find_java
 from fetching.settings import INFRA
+from local_stack.readiness import NotReady
 from local_stack.run_folder import write_atomically
 from local_stack.stack_spec import HOST, Port, Process, StackContext, Tier
 from shared.runtime.progress import tell_in_place

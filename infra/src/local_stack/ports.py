@@ -14,8 +14,8 @@ from pathlib import Path
 import psutil
 
 from fetching.errors import Failure
-from fetching.settings import PORT_PREFIX
 from local_stack.run_folder import RunFolder, read_json, write_json
+from local_stack.settings import PORT_PREFIX
 from local_stack.stack_spec import HOST, Port, StackContext
 
 FREE_PORTS = range(20_000, 30_000)

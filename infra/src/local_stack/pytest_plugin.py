@@ -20,9 +20,9 @@ from xdist.scheduler import LoadScopeScheduling
 
 from fetching import browser
 from fetching.errors import Failure
-from fetching.settings import Settings
 from local_stack import issuer
 from local_stack.run_folder import RunFolder
+from local_stack.settings import Settings
 from local_stack.testing import Databases, throwaway_kafka, throwaway_postgres
 from shared.messaging import topics
 from shared.runtime import telemetry

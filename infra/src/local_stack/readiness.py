@@ -7,12 +7,18 @@ from pathlib import Path
 import asyncpg
 import httpx
 
-from fetching.errors import Failure, NotReady
+from fetching.errors import Failure
 from local_stack import supervision
 from local_stack.stack_spec import Probe, Process, StackContext
 
 PROBE_SECONDS_MAX = 5
 POLL_SECONDS = 0.2
+
+
+class NotReady(Exception):
+    """A process does not answer as it should yet; the message names the last observation."""
+
+
 PROBE_ERRORS = (
     OSError,
     httpx.HTTPError,

@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from fetching.settings import Settings
 from local_stack.run_folder import RunFolder
+from local_stack.settings import Settings
 
 HOST = "127.0.0.1"
 

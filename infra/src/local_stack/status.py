@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass
 
 import psutil
 
-from fetching.settings import Settings
 from local_stack import orphans, ports, supervision
 from local_stack.footprint import family, measure, megabytes
 from local_stack.postgres import ROLES
 from local_stack.progress import Tone, coloured, duration, table, tell
 from local_stack.readiness import obstacle
 from local_stack.run_folder import RunFolder, read_json
+from local_stack.settings import Settings
 from local_stack.stack_spec import Process, StackContext, StackSpec
 
 TONES = {"ready": Tone.GOOD, "dead": Tone.BAD, "not ready": Tone.BAD, "orphaned": Tone.BAD}

@@ -16,12 +16,12 @@ from uuid import uuid4
 import asyncpg
 import psutil
 
-from fetching.settings import Settings
 from local_stack import issuer, orphans
 from local_stack.down import down
 from local_stack.kafka import KAFKA
 from local_stack.postgres import POSTGRES, ROLES, dsn
 from local_stack.run_folder import RunFolder
+from local_stack.settings import Settings
 from local_stack.stack_spec import StackContext, StackSpec
 from local_stack.up import up
 from shared.runtime import postgres

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from fetching.errors import Failure
-from fetching.settings import Settings
 from local_stack import supervision
 from local_stack.down import stop_together
 from local_stack.postgres import POSTGRES
+from local_stack.settings import Settings
 from local_stack.stack_spec import Process, StackContext, StackSpec, Tool
 from local_stack.status import as_found
 from local_stack.up import make_ready, runs

@@ -5,13 +5,13 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 
 from fetching.errors import Failure
-from fetching.settings import Settings
 from local_stack import figures, issuer, orphans, ports, supervision
 from local_stack.figures import Figure
 from local_stack.postgres import ROLES
 from local_stack.progress import Tone, table, tell
 from local_stack.readiness import LOG_LINES_SHOWN, wait_until_ready
 from local_stack.run_folder import RunFolder, load_passwords
+from local_stack.settings import Settings
 from local_stack.stack_spec import Preparation, Process, StackContext, StackSpec, Tier
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from fetching.errors import Failure
 from fetching.jars import JarList, fetch
-from fetching.settings import Settings
 from local_stack import ports
+from local_stack.settings import Settings
 
 NAMES = ("first", "second")
 

@@ -10,11 +10,12 @@ from dataclasses import replace
 import asyncpg
 import pytest
 
-from fetching.errors import Failure, NotReady
+from fetching.errors import Failure
 from local_stack import figures, footprint, orphans, ports
 from local_stack.__main__ import main
 from local_stack.down import down
 from local_stack.postgres import DATABASES, dsn, owner
+from local_stack.readiness import NotReady
 from local_stack.stack_spec import Preparation, Process, StackContext, StackSpec
 from local_stack.status import status
 from local_stack.testing import throwaway_stack

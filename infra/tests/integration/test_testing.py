@@ -6,9 +6,9 @@ from pathlib import Path
 
 import psutil
 
-from fetching.settings import Settings
 from local_stack import orphans, testing
 from local_stack.run_folder import RunFolder
+from local_stack.settings import Settings
 from local_stack.stack_spec import StackSpec
 from local_stack.up import up
 

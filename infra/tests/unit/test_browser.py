@@ -13,7 +13,7 @@ import pytest
 
 from fetching import browser
 from fetching.errors import Failure
-from fetching.settings import Settings
+from local_stack.settings import Settings
 
 PROGRAM = b"a program"
 

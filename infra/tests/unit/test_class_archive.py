@@ -8,7 +8,7 @@ import pytest
 from fetching import class_archive
 from fetching.errors import Failure
 from fetching.java import find_java
-from fetching.settings import Settings
+from local_stack.settings import Settings
 
 
 def test_another_java_has_another_archive(tmp_path: Path, settings: Settings) -> None:

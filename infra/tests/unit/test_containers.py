@@ -9,8 +9,8 @@ from containers import __main__ as containers
 from containers.compose import OUTSIDE, PROFILES, PUBLISHED, Container, Project, as_container
 from containers.footprint import Memory, as_bytes, as_figures, as_memory, as_table
 from containers.status import describe
-from fetching.settings import CHECKOUT, Settings
 from local_stack.hometown import HOMETOWN
+from local_stack.settings import CHECKOUT, Settings
 
 PROCESSES = {process.name: process for process in HOMETOWN.processes}
 

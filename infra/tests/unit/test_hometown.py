@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from fetching.settings import CHECKOUT, Settings
 from local_stack.hometown import HOMETOWN, build_spec
 from local_stack.postgres import DATABASES
+from local_stack.settings import CHECKOUT, Settings
 from local_stack.stack_spec import Process, StackContext
 from shared.runtime.declarations import DeclarationError, load_declarations
 from test_support.first_services import is_added, leave_out_added

@@ -13,9 +13,9 @@ import pytest
 from fetching import jaeger_binary
 from fetching.errors import Failure
 from fetching.jaeger_binary import BUILT_VERSION, Release
-from fetching.settings import Settings
 from local_stack import jaeger, jaeger_launcher
 from local_stack.run_folder import RunFolder
+from local_stack.settings import Settings
 
 
 def install(path: Path, words: str = "") -> Path:

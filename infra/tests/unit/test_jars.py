@@ -11,7 +11,7 @@ import pytest
 from fetching import jars
 from fetching.errors import Failure
 from fetching.jars import KAFKA_JARS, SPARK_JARS, Jar, JarList
-from fetching.settings import Settings
+from local_stack.settings import Settings
 
 UNREACHABLE = "Server access error at url https://example.org/a.jar (java.net.ConnectException)"
 FULL = "impossible to copy a.jar: java.io.IOException: No space left on device"

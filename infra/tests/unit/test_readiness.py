@@ -6,8 +6,8 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from fetching.errors import NotReady
 from local_stack import readiness
+from local_stack.readiness import NotReady
 from local_stack.run_folder import RunFolder
 from local_stack.stack_spec import Process, StackContext
 

@@ -8,7 +8,7 @@ from importlib.util import cache_from_source, find_spec
 from pathlib import Path
 from shutil import copyfile, copytree
 
-from fetching.settings import CHECKOUT
+from local_stack.settings import CHECKOUT
 
 SETUP = CHECKOUT / "scripts" / "setup.py"
 

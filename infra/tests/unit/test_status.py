@@ -4,9 +4,9 @@ import sys
 
 import pytest
 
-from fetching.settings import Settings
 from local_stack import status
 from local_stack.__main__ import main
+from local_stack.settings import Settings
 from local_stack.stack_spec import Port, Process, StackSpec
 from local_stack.status import Status
 
