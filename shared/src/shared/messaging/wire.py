@@ -134,7 +134,10 @@ class RecordBatch:
         self._built: bytes | None = None
 
     def append(self, record: OutgoingRecord) -> bool:
-        """False when the batch is full; one record fits always, however large it is."""
+        """False when it would reach `bytes_max`, where aiokafka's own builder stops as well.
+
+        The first record fits always, however large it is.
+        """
         _, _, key, value, headers, milliseconds = record
         if not self.count:
             self._first_milliseconds = self._latest_milliseconds = milliseconds
@@ -146,7 +149,7 @@ class RecordBatch:
         length += len(key_length) + len(key) + len(value_length) + len(value)
         length_itself = varint(length)
         bytes_then = self._bytes + len(length_itself) + length
-        if self.count and bytes_then > self._bytes_max:
+        if self.count and bytes_then >= self._bytes_max:
             return False
         # Joined once, for the whole batch.
         self._pieces += (
