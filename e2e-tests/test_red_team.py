@@ -191,7 +191,7 @@ def test_a_replayed_key_is_checked_after_the_caller(scene: Scene) -> None:
 
 def test_every_route_requires_a_token_and_a_scope(scene: Scene) -> None:
     """Every operation of the APIs' own documents, also future ones."""
-    without_scope = issuer.signed(scene.folder, {"sub": "without-scope", "scope": ""})
+    without_scope = issuer.sign(scene.folder, {"sub": "without-scope", "scope": ""})
     looked_at = 0
     for service in ("users-api", "orders-api", "analytics-api"):
         document = scene.send("GET", service, "/openapi.json").json()

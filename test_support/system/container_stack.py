@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from containers.compose import Project
 from containers.footprint import footprint
-from containers.up import found
+from containers.up import find_project
 from test_support.system.bytes_on_disk import files_with
 from test_support.system.stack import CHECKOUT, Stack
 
@@ -27,7 +27,7 @@ class ContainerStack(Stack):
 
     @property
     def project(self) -> Project:
-        return found(self.settings)
+        return find_project(self.settings)
 
     def stop(self, names: Sequence[str]) -> None:
         self.project.output("stop", *names)

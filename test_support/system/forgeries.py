@@ -98,20 +98,20 @@ TOKENS: Mapping[str, Callable[[RunFolder], str]] = {
     "garbage": lambda folder: "garbage",
     "two dots": lambda folder: "..",
     "latin letters": lambda folder: "é.é.é",
-    "expired": lambda folder: issuer.signed(folder, claims(exp=1)),
-    "expired within a day": lambda folder: issuer.signed(
+    "expired": lambda folder: issuer.sign(folder, claims(exp=1)),
+    "expired within a day": lambda folder: issuer.sign(
         folder, {"sub": "clerk", "scope": "all"}, hours=-1
     ),
-    "not yet valid": lambda folder: issuer.signed(folder, claims(nbf=9999999999)),
-    "issued in the future": lambda folder: issuer.signed(folder, claims(iat=9999999999)),
+    "not yet valid": lambda folder: issuer.sign(folder, claims(nbf=9999999999)),
+    "issued in the future": lambda folder: issuer.sign(folder, claims(iat=9999999999)),
     "never expires": lambda folder: jwt.encode(
         claims(exp=None), issuer.load(folder), "EdDSA", headers={"kid": kid(folder)}
     ),
     "without a subject": lambda folder: jwt.encode(
         claims(sub=None), issuer.load(folder), "EdDSA", headers={"kid": kid(folder)}
     ),
-    "of another issuer": lambda folder: issuer.signed(folder, claims(iss="https://evil.example")),
-    "for another audience": lambda folder: issuer.signed(folder, claims(aud="payroll")),
+    "of another issuer": lambda folder: issuer.sign(folder, claims(iss="https://evil.example")),
+    "for another audience": lambda folder: issuer.sign(folder, claims(aud="payroll")),
     "alg none": lambda folder: unsigned({"alg": "none", "kid": kid(folder)}),
     "alg None": lambda folder: unsigned({"alg": "None", "kid": kid(folder)}),
     "alg NONE": lambda folder: unsigned({"alg": "NONE", "kid": kid(folder)}),
@@ -148,7 +148,7 @@ TOKENS: Mapping[str, Callable[[RunFolder], str]] = {
     ),
     "header is a list": lambda folder: f"{encoded(b'[]')}.{encoded(claims())}.AA",
     "header is deep": lambda folder: f"{encoded(b'[' * 2000)}.{encoded(claims())}.AA",
-    "too long": lambda folder: issuer.signed(folder, claims(more="x" * 4096)),
+    "too long": lambda folder: issuer.sign(folder, claims(more="x" * 4096)),
 }
 """Each is sent as the bearer token of a clerk."""
 

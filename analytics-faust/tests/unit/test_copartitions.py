@@ -5,7 +5,7 @@ import pytest
 from analytics_faust.copartitions import JOINED, NotCopartitioned, require_copartitions
 from analytics_faust.messages import ITEMS
 from shared.eventsourcing.event_store import get_partition
-from shared.messaging.topics import INTERNAL_TOPICS, TOPICS, wanted
+from shared.messaging.topics import INTERNAL_TOPICS, TOPICS, list_new_topics
 
 DECLARED = {topic.name: topic.partitions for topic in TOPICS.values()} | {
     topic.name: topic.partitions for topic in INTERNAL_TOPICS.values()
@@ -35,7 +35,7 @@ def test_every_internal_topic_of_the_program_is_checked() -> None:
 
 
 def test_changelogs_are_compacted_and_other_internal_topics_are_not() -> None:
-    configs = {topic.name: topic.topic_configs for topic in wanted(1)}
+    configs = {topic.name: topic.topic_configs for topic in list_new_topics(1)}
 
     for name in INTERNAL_TOPICS:
         policy = "compact" if name.endswith("-changelog") else "delete"

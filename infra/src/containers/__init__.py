@@ -1,1 +1,1 @@
-"""What a stack in containers needs beside the services: secrets, databases, tokens."""
+"""What a stack in containers needs besides the services: secrets, databases, tokens."""

@@ -6,7 +6,7 @@ import sys
 from containers import footprint, status
 from containers.compose import PUBLISHED
 from containers.tools import run
-from containers.up import down, found, up
+from containers.up import down, find_project, up
 from local_stack import figures
 from local_stack.command_line import CommandLine, Verbs
 from local_stack.progress import table, tell
@@ -17,41 +17,41 @@ from local_stack.status import show
 
 def do_up(arguments: argparse.Namespace, settings: Settings) -> int:
     context = up(settings, arguments.asked)
-    running = found(settings).containers()
+    running = find_project(settings).containers()
     rows = [(port.name, port.address(context)) for port in PUBLISHED if port.name in running]
     tell("\n" + table(("name", "address"), rows))
     return 0
 
 
 def do_down(arguments: argparse.Namespace, settings: Settings) -> int:
-    return down(found(settings))
+    return down(find_project(settings))
 
 
 def do_clean(arguments: argparse.Namespace, settings: Settings) -> int:
-    ended = down(found(settings), "--volumes")
+    ended = down(find_project(settings), "--volumes")
     RunFolder(settings.run_dir).remove()
     return ended
 
 
 def do_footprint(arguments: argparse.Namespace, settings: Settings) -> int:
-    memories = footprint.footprint(found(settings))
+    memories = footprint.footprint(find_project(settings))
     figures.write(RunFolder(settings.run_dir), "footprint", footprint.as_figures(memories))
     tell(footprint.as_table(memories))
     return 0
 
 
 def do_status(arguments: argparse.Namespace, settings: Settings) -> int:
-    return show(status.status(found(settings)), as_json=arguments.json)
+    return show(status.status(find_project(settings)), as_json=arguments.json)
 
 
 def do_logs(arguments: argparse.Namespace, settings: Settings) -> int:
     follow = ["--follow"] if arguments.follow else []
     chosen = ["--no-log-prefix", arguments.name] if arguments.name else []
-    return found(settings).call("logs", "--tail", str(arguments.lines), *follow, *chosen)
+    return find_project(settings).call("logs", "--tail", str(arguments.lines), *follow, *chosen)
 
 
 def do_run(arguments: argparse.Namespace, settings: Settings) -> int:
-    return run(found(settings), arguments.service, arguments.arguments, arguments.without)
+    return run(find_project(settings), arguments.service, arguments.arguments, arguments.without)
 
 
 def main() -> int:

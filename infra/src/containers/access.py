@@ -36,7 +36,7 @@ SPARKS_GROUPS = "spark-kafka-"
 
 CREATOR = "topics"
 VISITOR = "visitor"
-"""Whoever wants to look, from outside: reads all, writes nothing."""
+"""For people who look from outside: it reads everything and writes nothing."""
 
 EVERY = "*"
 ALL_RIGHTS = AclBindingFilter(
@@ -52,7 +52,7 @@ ALL_RIGHTS = AclBindingFilter(
 
 @dataclass(frozen=True, slots=True, order=True)
 class Right:
-    """What one user may do with a resource; a prefixed name stands for all that begin with it."""
+    """What one user can do with a resource; a prefixed name stands for all that begin with it."""
 
     kind: str
     name: str
@@ -125,7 +125,7 @@ def rights_of_tool(service: Service) -> list[Right]:
 
 def grant(servers: str, folder: Path, passwords: Mapping[str, str]) -> None:
     """Make or renew all users and their rights, as the administrator whose certificate is in
-    `folder`, and take back every other right, whoever has it; safe to repeat.
+    `folder`, and revoke every other right of any user; safe to repeat.
 
     Raises:
         Failure: the brokers refuse, or do not answer.

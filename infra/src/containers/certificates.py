@@ -23,9 +23,9 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from local_stack.run_folder import write_atomically
 
 VALID_DAYS = 3_650
-"""As long as a volume may live: its passwords do not expire either."""
+"""As long as a volume can exist: its passwords do not expire either."""
 SKEW = timedelta(hours=1)
-"""A container's clock may be behind that of the one that signed."""
+"""A container's clock can be behind that of the signer."""
 
 AUTHORITY = "authority"
 
@@ -35,7 +35,7 @@ def authority(folder: Path) -> Path:
     certificate, key_file = folder / "authority.pem", folder / "authority-key.pem"
     if not certificate.exists():
         key = generate_private_key(SECP256R1())
-        name = named(AUTHORITY)
+        name = to_name(AUTHORITY)
         usage = x509.KeyUsage(
             digital_signature=False,
             content_commitment=False,
@@ -48,17 +48,17 @@ def authority(folder: Path) -> Path:
             decipher_only=False,
         )
         signed = (
-            unsigned(name, name, key)
+            build_certificate(name, name, key)
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(usage, critical=True)
             .sign(key, hashes.SHA256())
         )
-        write_atomically(key_file, pem_of(key), mode=0o600)
+        write_atomically(key_file, to_pem(key), mode=0o600)
         write_atomically(certificate, signed.public_bytes(Encoding.PEM).decode())
     return certificate
 
 
-def vouched(folder: Path, subject: str, hosts: Sequence[str] = ()) -> Path:
+def issue_certificate(folder: Path, subject: str, hosts: Sequence[str] = ()) -> Path:
     """A private key and its certificate in one PEM file; made once, and kept.
 
     It is good for connecting, and for being connected to under the names or addresses `hosts`.
@@ -70,19 +70,19 @@ def vouched(folder: Path, subject: str, hosts: Sequence[str] = ()) -> Path:
         assert isinstance(issuer_key, EllipticCurvePrivateKey)
         key = generate_private_key(SECP256R1())
         uses = [ExtendedKeyUsageOID.CLIENT_AUTH, *([ExtendedKeyUsageOID.SERVER_AUTH] * bool(hosts))]
-        builder = unsigned(named(subject), issuer.subject, key).add_extension(
+        builder = build_certificate(to_name(subject), issuer.subject, key).add_extension(
             x509.ExtendedKeyUsage(uses), critical=False
         )
         if hosts:
-            names = x509.SubjectAlternativeName([general_name(host) for host in hosts])
+            names = x509.SubjectAlternativeName([to_general_name(host) for host in hosts])
             builder = builder.add_extension(names, critical=False)
         certificate = builder.sign(issuer_key, hashes.SHA256())
-        text = pem_of(key) + certificate.public_bytes(Encoding.PEM).decode()
+        text = to_pem(key) + certificate.public_bytes(Encoding.PEM).decode()
         write_atomically(file, text, mode=0o600)
     return file
 
 
-def unsigned(
+def build_certificate(
     subject: x509.Name, issuer: x509.Name, key: EllipticCurvePrivateKey
 ) -> x509.CertificateBuilder:
     now = datetime.now(UTC)
@@ -97,16 +97,16 @@ def unsigned(
     )
 
 
-def named(common_name: str) -> x509.Name:
+def to_name(common_name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
 
 
-def general_name(host: str) -> x509.GeneralName:
+def to_general_name(host: str) -> x509.GeneralName:
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
         return x509.DNSName(host)
 
 
-def pem_of(key: EllipticCurvePrivateKey) -> str:
+def to_pem(key: EllipticCurvePrivateKey) -> str:
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()

@@ -21,7 +21,7 @@ PROFILES = {
     for process in load_declarations().processes
     if process.profile is not None
 }
-"""The profile of each process that starts when it is asked for."""
+"""The profile of each process that starts on request."""
 
 OUTSIDE = (
     *("postgres", "kafka", "jaeger"),
@@ -38,7 +38,7 @@ PUBLISHED: Sequence[Port] = [
 ]
 
 EVERY = ("*",)
-"""All profiles: what is stopped, shown or removed may have been asked for at any time."""
+"""All profiles: a process that is stopped, shown or removed can have been requested at any time."""
 
 OUTPUT_SECONDS_MAX = 60
 START_SECONDS_MAX = 120
@@ -47,7 +47,7 @@ POLL_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Container:
-    """What the engine says of the container of one process; words such as `running`, `healthy`.
+    """What the engine reports of the container of one process; words such as `running`, `healthy`.
 
     The second and further ones of a process have a number behind its name.
     """
@@ -107,7 +107,7 @@ class Project:
         """Those of processes and of what ran once, by the name of each.
 
         Raises:
-            Failure: the engine does not say.
+            Failure: the engine does not answer.
         """
         lines = self.output("ps", "--all", "--format", "json").splitlines()
         found = [as_container(json.loads(line)) for line in lines]
@@ -116,7 +116,7 @@ class Project:
     def start(self, names: Sequence[str]) -> None:
         """Start containers that are there, and wait until they are ready.
 
-        Not by `up`, which makes a container anew when it is told to leave out the others; nor by
+        Not by `up`, which recreates a container when the others are left out; nor by
         Compose's `start`, which first runs again what runs once.
 
         Raises:
@@ -141,7 +141,9 @@ class Project:
     def _output(self, command: Sequence[str]) -> str:
         ended = self._run(command, capture_output=True, timeout=OUTPUT_SECONDS_MAX)
         if ended.returncode:
-            raise Failure("docker failed: correct what it says", details=ended.stderr.splitlines())
+            raise Failure(
+                "docker failed: correct what it reports", details=ended.stderr.splitlines()
+            )
         return str(ended.stdout)
 
     def _run(self, command: Sequence[str], **options: Any) -> "subprocess.CompletedProcess[str]":
@@ -162,15 +164,15 @@ class Project:
             raise Failure("docker does not answer: is its engine up?") from None
 
 
-def as_container(said: Mapping[str, Any]) -> Container:
+def as_container(line: Mapping[str, Any]) -> Container:
     """From one line of `docker compose ps`."""
-    published = [each["PublishedPort"] for each in said["Publishers"] or ()]
-    number = said["Name"].rpartition("-")[2]
+    published = [each["PublishedPort"] for each in line["Publishers"] or ()]
+    number = line["Name"].rpartition("-")[2]
     return Container(
-        process=said["Service"] if number == "1" else f"{said['Service']}-{number}",
-        id=said["ID"],
-        state=said["State"],
-        health=said["Health"],
-        exit_status=said["ExitCode"],
+        process=line["Service"] if number == "1" else f"{line['Service']}-{number}",
+        id=line["ID"],
+        state=line["State"],
+        health=line["Health"],
+        exit_status=line["ExitCode"],
         port=next((port for port in published if port), None),
     )

@@ -36,8 +36,8 @@ def footprint(project: Project) -> list[Memory]:
     }
     if not running:
         raise Failure(f"nothing runs here: `make up {project.way}` first")
-    said = project.docker("stats", "--no-stream", "--format", "json", *running)
-    each = [as_memory(json.loads(line), running) for line in said.splitlines()]
+    reported = project.docker("stats", "--no-stream", "--format", "json", *running)
+    each = [as_memory(json.loads(line), running) for line in reported.splitlines()]
     whole = Memory(
         name="all",
         used=sum(memory.used for memory in each),
@@ -46,10 +46,10 @@ def footprint(project: Project) -> list[Memory]:
     return [*sorted(each, key=lambda memory: memory.name), whole]
 
 
-def as_memory(said: Mapping[str, str], running: Mapping[str, str]) -> Memory:
+def as_memory(reported: Mapping[str, str], running: Mapping[str, str]) -> Memory:
     """From one line of `docker stats`, such as `716.3MiB / 2GiB`."""
-    used, limit = (as_bytes(size) for size in said["MemUsage"].split("/"))
-    return Memory(name=running[said["ID"]], used=used, limit=limit)
+    used, limit = (as_bytes(size) for size in reported["MemUsage"].split("/"))
+    return Memory(name=running[reported["ID"]], used=used, limit=limit)
 
 
 def as_bytes(size: str) -> int:

@@ -53,7 +53,7 @@ def keys(root: Path) -> RunFolder:
 
 
 def passwords_of(root: Path) -> dict[str, str]:
-    """Of the databases' roles, and of those who may come to Kafka; made once, and kept."""
+    """Of the roles of databases and the users of Kafka; created once, and kept."""
     return load_passwords(keys(root), (*ROLES, *access.rights()))
 
 
@@ -88,8 +88,8 @@ def folders(kept: RunFolder, passwords: Mapping[str, str]) -> dict[str, dict[str
         return {"database_url": url(POSTGRES, passwords, role)}
 
     authority = certificates.authority(kept.path).read_text()
-    broker = certificates.vouched(kept.path, "broker", BROKER_HOSTS).read_text()
-    administrator = certificates.vouched(kept.path, "admin").read_text()
+    broker = certificates.issue_certificate(kept.path, "broker", BROKER_HOSTS).read_text()
+    administrator = certificates.issue_certificate(kept.path, "admin").read_text()
     issuer_key = issuer.private_key(kept)
     services = load_declarations().services
     texts = {

@@ -1,4 +1,4 @@
-"""`status`: what the engine says of each process at this moment."""
+"""`status`: what the engine reports of each process now."""
 
 from containers.compose import PROFILES, Container, Project
 from local_stack.hometown import HOMETOWN

@@ -1,4 +1,4 @@
-"""`run`: a service's own commands, in a container beside the others."""
+"""`run`: a service's own commands, in a container next to the others."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

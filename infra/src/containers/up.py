@@ -16,7 +16,7 @@ UP_SECONDS_MAX = 600
 """Until all is healthy, once the images are there."""
 
 
-def found(settings: Settings) -> Project:
+def find_project(settings: Settings) -> Project:
     """The project with the ports that it has, or had."""
     return Project(settings=settings, ports=ports.load(RunFolder(settings.run_dir)))
 
@@ -28,7 +28,7 @@ def up(settings: Settings, asked: Collection[str] = ()) -> StackContext:
         Failure: something is in the way; what has started is left for inspection.
     """
     if unknown := set(asked) - PROFILES.keys():
-        raise Failure(f"{', '.join(sorted(unknown))}: only {', '.join(PROFILES)} can be asked for")
+        raise Failure(f"{', '.join(sorted(unknown))}: only {', '.join(PROFILES)} can be requested")
     folder = RunFolder(settings.run_dir)
     folder.create()
     with folder.locked():
@@ -37,7 +37,7 @@ def up(settings: Settings, asked: Collection[str] = ()) -> StackContext:
         profiles = [PROFILES[name] for name in asked]
         patience = ("--wait-timeout", str(UP_SECONDS_MAX))
         if project.call("up", "--build", "--wait", *patience, profiles=profiles):
-            raise Failure(f"not everything is healthy: `make logs {project.way}` says why")
+            raise Failure(f"not everything is healthy: `make logs {project.way}` shows why")
         seconds = time.monotonic() - began
         context = take_out(project, folder)
     tell(f"all are healthy after {seconds:.1f} s", Tone.GOOD)
@@ -49,11 +49,11 @@ def resolve_project(settings: Settings) -> Project:
     """Decide on the published ports; containers that run keep theirs.
 
     Raises:
-        Failure: a port that was asked for cannot be had.
+        Failure: a requested port is not available.
     """
     ports.demand_known(settings.ports_given, PUBLISHED)
-    before = found(settings)
-    # Where a proxy stands before the APIs, only what was written down says whose its ports are.
+    before = find_project(settings)
+    # Where a proxy is in front of the APIs, only the kept ports name the API of each.
     seen = ports_of(before)
     running = {**before.ports, **seen} if seen else {}
     ports.demand_unchanged(settings.ports_given, running)

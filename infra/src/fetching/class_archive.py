@@ -19,7 +19,7 @@ MAKE_SECONDS_MAX = 300
 
 
 def file_of(java: Path, settings: FetchSettings) -> Path:
-    """Where it is, once it was made: beside the packages, as it fits only these.
+    """Where it is, once it was made: next to the packages, as it fits only these.
 
     Java takes an archive up that was made by the same Java with the same jars in the same places;
     and each of these has another name here.

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 
 class Failure(Exception):
-    """Something outside this program is in the way; the message is one line that says what to do.
+    """Something outside this program is in the way; the message is one line that names the remedy.
 
     `details` are lines that explain it, such as the end of a log.
     """

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fetching.archives import downloaded
+from fetching.archives import download_file
 from fetching.cache import disk_failure, one_at_a_time, workshop
 from fetching.errors import Failure
 from fetching.settings import FetchSettings
@@ -70,16 +70,16 @@ def obtain(settings: FetchSettings, tell: Tell) -> Path:
     if installed := shutil.which("jaeger"):
         return Path(installed)
     try:
-        if binary := cached(settings):
+        if binary := find_cached(settings):
             return binary
         # A build takes 4 GB of memory, so a second checkout waits for the first one's binary.
         with one_at_a_time(settings.cache_dir / "jaeger.lock", "Jaeger", BUILD_SECONDS_MAX, tell):
-            return cached(settings) or make(settings, tell)
+            return find_cached(settings) or make(settings, tell)
     except OSError as error:
         raise disk_failure(error, settings.cache_dir) from error
 
 
-def cached(settings: FetchSettings) -> Path | None:
+def find_cached(settings: FetchSettings) -> Path | None:
     """What an earlier start has downloaded or built."""
     release, built = release_of(settings), settings.cache_dir / f"jaeger-{BUILT_VERSION}"
     binaries = [settings.cache_dir / release.file_name, built] if release else [built]
@@ -90,7 +90,7 @@ def make(settings: FetchSettings, tell: Tell) -> Path:
     """Download or else build, in a workshop; the rename into the cache is the last step.
 
     Raises:
-        Failure: neither works; it says why.
+        Failure: neither works; the message has the reason.
     """
     reasons = []
     with workshop(settings.cache_dir) as folder:
@@ -124,9 +124,9 @@ def download(release: Release, folder: Path) -> Path:
     """The binary out of a release archive.
 
     Raises:
-        Failure: not reachable, or not what the checksum says.
+        Failure: not reachable, or not the file of the checksum.
     """
-    archive = downloaded(release.url, release.sha256, folder / "archive.tar.gz")
+    archive = download_file(release.url, release.sha256, folder / "archive.tar.gz")
     return unpack(archive, folder / "jaeger")
 
 

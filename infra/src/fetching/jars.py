@@ -1,7 +1,7 @@
 """Jars from a pinned list into the cache folder, fetched by the Ivy that PySpark brings along.
 
 A list is complete in the cache or it is not there: everything is downloaded and checked in a
-temporary folder beside the target, and one rename publishes it. Two checkouts may do so at once.
+temporary folder next to the target, and one rename publishes it. Two checkouts may do so at once.
 """
 
 import errno
@@ -27,7 +27,7 @@ CONNECT_MILLISECONDS_MAX = 10_000
 READ_MILLISECONDS_MAX = 60_000
 
 # Without POM files and checksum files Ivy makes one request per jar instead of five; the list
-# names every jar, and our own SHA-256 says more than the registry's.
+# names every jar, and our own SHA-256 is stronger than the registry's.
 IVY_SETTINGS = """\
 <ivysettings>
   <settings defaultResolver="registry"/>
@@ -187,7 +187,7 @@ def write_ivy_files(folder: Path, jars: Sequence[Jar], mirror: str | None) -> No
 
 
 def download_failure(output: str, settings: FetchSettings) -> Failure:
-    """The one line for what Ivy says on a screenful."""
+    """One line for the long output of Ivy."""
     if "No space left on device" in output:
         return disk_failure(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), settings.cache_dir)
     if "Server access error" in output or "UnknownHost" in output:
@@ -211,7 +211,7 @@ def verify(jars: Sequence[Jar], folder: Path) -> None:
     """Hold every jar against the list.
 
     Raises:
-        Failure: one has other content than the list says.
+        Failure: one has other content than the list declares.
     """
     for jar in jars:
         with (folder / jar.file_name).open("rb") as file:

@@ -26,7 +26,7 @@ def find_java() -> Path:
         raise Failure(f"no Java found: {ADVICE}")
     major = major_version(version_text(Path(found)))
     if major is None:
-        raise Failure(f"{found} does not tell its version: {ADVICE}")
+        raise Failure(f"{found} does not report its version: {ADVICE}")
     if major < JAVA_MAJOR_MIN:
         raise Failure(f"{found} is Java {major}, which is too old: {ADVICE}")
     return Path(found)
@@ -38,7 +38,7 @@ def home_of(java: Path) -> Path:
 
 
 def version_text(java: Path) -> str:
-    """What `java -version` says; empty if it cannot be run."""
+    """The output of `java -version`; empty if it cannot be run."""
     try:
         process = subprocess.run(
             [java, "-version"], capture_output=True, text=True, timeout=VERSION_SECONDS_MAX

@@ -64,7 +64,7 @@ def verbs_of(spec: StackSpec) -> Verbs:
 
 
 def do_logs(arguments: argparse.Namespace, settings: Settings) -> int:
-    files = logs.chosen(RunFolder(settings.run_dir), arguments.name)
+    files = logs.choose_files(RunFolder(settings.run_dir), arguments.name)
     more = logs.follow(files) if arguments.follow else ()
     with contextlib.suppress(KeyboardInterrupt):
         for line in itertools.chain(logs.last(files, arguments.lines), more):

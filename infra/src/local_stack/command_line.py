@@ -17,7 +17,7 @@ from shared.runtime.identifiers import new_id
 LOG_LINES_DEFAULT = 20
 
 Verb = Callable[[argparse.Namespace, Settings], int]
-"""Does what a verb says; its exit status."""
+"""Runs a verb; returns its exit status."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,13 +40,13 @@ def give_token(arguments: argparse.Namespace, settings: Settings) -> int:
     folder = RunFolder(settings.run_dir)
     token = issuer.token(folder, arguments.role, subject, hours=arguments.hours)
     if is_new:
-        complain(f"a user who has yet to register: {subject}")
+        complain(f"a user that is not registered yet: {subject}")
     tell(token)
     return 0
 
 
 class CommandLine:
-    """The parser of a stack's verbs, to which a way of running it may add its own."""
+    """The parser of a stack's verbs, to which a way of running it can add its own."""
 
     def __init__(self, name: str, description: str | None, verbs: Verbs) -> None:
         self._parser = argparse.ArgumentParser(prog=name, description=description)
@@ -107,7 +107,7 @@ class CommandLine:
         except (ValidationError, ValueError) as error:
             complain(f"a setting is malformed: {one_line(error)}")
         except KeyboardInterrupt:
-            complain("interrupted; `make status` says what runs, `make down` stops it")
+            complain("interrupted; `make status` shows what runs, `make down` stops it")
         return 1
 
 

@@ -39,13 +39,13 @@ def down(spec: StackSpec, folder: RunFolder) -> None:
 
 
 def stages(spec: StackSpec) -> list[Sequence[Process]]:
-    """All services at once, then each foundation, the last one that may be relied upon first."""
+    """All services at once, then each foundation, the last one to be relied upon first."""
     foundations = [(process,) for process in reversed(spec.of(Tier.FOUNDATION))]
     return [spec.of(Tier.SERVICE), *foundations]
 
 
 def stop_together(folder: RunFolder, processes: Sequence[Process]) -> None:
-    """Ask all of them, and wait; the supervisor kills those that take longer than they may."""
+    """Ask all of them, and wait; the supervisor kills those that exceed their limit."""
     if not processes:
         return
     for process in processes:

@@ -22,7 +22,7 @@ class Memory:
     """Bytes of a process and its children.
 
     Pages that several processes share count in full for each in `resident`, and in fair parts in
-    `proportional`, which not every system tells.
+    `proportional`, which not every system reports.
     """
 
     name: str

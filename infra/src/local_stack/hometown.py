@@ -66,7 +66,7 @@ def build_process(
 
     def environment(context: StackContext) -> Mapping[str, str]:
         return {
-            **surroundings(context),
+            **shared_variables(context),
             **({"DATABASE_URL": dsn(context, service.name)} if service.database else {}),
             "HTTP_HOST": HOST,
             "HTTP_PORT": str(context.ports[process.name]),
@@ -96,17 +96,17 @@ def build_process(
     )
 
 
-def surroundings(context: StackContext) -> Mapping[str, str]:
+def shared_variables(context: StackContext) -> Mapping[str, str]:
     """Where a process finds the others, and which issuer it trusts."""
     return {
         "ENVIRONMENT": "development",
         "KAFKA_BOOTSTRAP_SERVERS": context.address("kafka"),
-        **traced(context),
+        **trace_variables(context),
         **issuer.variables(context.folder),
     }
 
 
-def traced(context: StackContext) -> Mapping[str, str]:
+def trace_variables(context: StackContext) -> Mapping[str, str]:
     """Where spans go; nowhere in a stack without Jaeger."""
     if "otlp" not in context.ports:
         return {}
@@ -130,7 +130,7 @@ def owner_variables(service: Service, context: StackContext) -> Mapping[str, str
     """For what the role of a service cannot do."""
     reader = {"DATABASE_READER_ROLE": RECONCILER} if service.name in READ_BY_RECONCILER else {}
     return {
-        **surroundings(context),
+        **shared_variables(context),
         "DATABASE_URL": dsn(context, owner(service.name)),
         "DATABASE_SERVICE_ROLE": service.name,
         **reader,

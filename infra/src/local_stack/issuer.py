@@ -86,14 +86,15 @@ def token(
         Failure: there is no such role, or no issuer here, or the time is out of bounds.
     """
     if role not in ROLES:
-        raise Failure(f"nobody is called {role or 'nothing'} here: as={', as='.join(ROLES)}")
+        unknown = f"there is no role {role}" if role else "a role is missing"
+        raise Failure(f"{unknown}: as={', as='.join(ROLES)}")
     if not 0 < hours <= HOURS_MAX:
         raise Failure(f"a token is valid for more than 0 and at most {HOURS_MAX:.0f} hours")
-    return signed(folder, {"sub": subject or role, "scope": " ".join(ROLES[role])}, hours)
+    return sign(folder, {"sub": subject or role, "scope": " ".join(ROLES[role])}, hours)
 
 
-def signed(folder: RunFolder, claims: Mapping[str, object], hours: float = HOURS_DEFAULT) -> str:
-    """A token with these claims instead of, or beside, those that every token has."""
+def sign(folder: RunFolder, claims: Mapping[str, object], hours: float = HOURS_DEFAULT) -> str:
+    """A token with these claims in place of, or in addition to, those that every token has."""
     key, now = load(folder), datetime.now(UTC)
     usual = {
         "iss": DEVELOPMENT_ISSUER,
@@ -109,11 +110,13 @@ def load(folder: RunFolder) -> Ed25519PrivateKey:
     try:
         key = load_pem_private_key(private_key(folder).read_bytes(), None)
     except FileNotFoundError:
-        raise Failure("nobody issues tokens here yet: `make up`, then again") from None
+        raise Failure("no issuer exists here yet: `make up`, then again") from None
     except ValueError:
         key = None
     if not isinstance(key, Ed25519PrivateKey):
-        raise Failure(f"{private_key(folder)} is no key of ours: remove it, then `make up`")
+        raise Failure(
+            f"{private_key(folder)} is not a key of this issuer: remove it, then `make up`"
+        )
     return key
 
 

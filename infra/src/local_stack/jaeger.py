@@ -32,7 +32,7 @@ def variables(context: StackContext) -> Mapping[str, str]:
         "HOMETOWN_CACHE_DIR": str(context.settings.cache_dir),
         "JAEGER_QUERY_PORT": str(context.ports["jaeger"]),
         "JAEGER_OTLP_PORT": str(context.ports["otlp"]),
-        # Jaeger would trace its own queries, and send that to a port that nobody serves.
+        # Jaeger would trace its own queries, and send that to a port without a server.
         "OTEL_TRACES_SAMPLER": "always_off",
     }
 

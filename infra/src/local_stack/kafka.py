@@ -55,13 +55,15 @@ def prepare(context: StackContext) -> None:
     data = home(context) / "data"
     data.mkdir(parents=True, exist_ok=True)
     properties = (INFRA / "kafka" / "server.properties").read_text()
-    write_atomically(home(context) / "server.properties", properties + places(context, data))
+    write_atomically(
+        home(context) / "server.properties", properties + listener_properties(context, data)
+    )
     if not (data / "meta.properties").exists():
         write_atomically(data / "meta.properties", new_identity())
 
 
-def places(context: StackContext, data: Path) -> str:
-    """The properties that say where the broker listens, and where its data are."""
+def listener_properties(context: StackContext, data: Path) -> str:
+    """The properties with the addresses of the broker and the folder of its data."""
     broker, controller = context.address("kafka"), context.address("kafka-controller")
     return f"""
 listeners=PLAINTEXT://{broker},CONTROLLER://{controller}

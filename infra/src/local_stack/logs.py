@@ -1,4 +1,4 @@
-"""`logs`: what processes have said, and what they go on to say."""
+"""`logs`: what processes have logged, and what they log from now on."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ FOLLOW_POLL_SECONDS = 0.2
 TOOLS = ("setup", "supervisord")
 
 
-def chosen(folder: RunFolder, name: str | None) -> list[Path]:
+def choose_files(folder: RunFolder, name: str | None) -> list[Path]:
     """The log of one process, or those of all but our own tools.
 
     Raises:
@@ -31,7 +31,7 @@ def last(logs: Sequence[Path], lines_max: int) -> Iterator[str]:
     """The end of each log; with several, each line begins with its process."""
     for log in logs:
         for line in last_lines(log, lines_max):
-            yield labelled(log, line, logs)
+            yield add_label(log, line, logs)
 
 
 def follow(logs: Sequence[Path]) -> Iterator[str]:
@@ -41,7 +41,7 @@ def follow(logs: Sequence[Path]) -> Iterator[str]:
         for log in logs:
             lines, positions[log] = lines_since(log, positions[log])
             for line in lines:
-                yield labelled(log, line, logs)
+                yield add_label(log, line, logs)
         time.sleep(FOLLOW_POLL_SECONDS)
 
 
@@ -58,5 +58,5 @@ def lines_since(log: Path, position: int) -> tuple[list[str], int]:
     return whole.decode(errors="replace").splitlines(), end
 
 
-def labelled(log: Path, line: str, logs: Sequence[Path]) -> str:
+def add_label(log: Path, line: str, logs: Sequence[Path]) -> str:
     return f"{log.stem:<16} {line}" if len(logs) > 1 else line

@@ -1,4 +1,4 @@
-"""Processes of a stack that nobody supervises: found by their mark, ended by their ids."""
+"""Processes of a stack without a supervisor: found by their mark, ended by their ids."""
 
 import contextlib
 from collections.abc import Iterator
@@ -42,10 +42,10 @@ def program_of(process: psutil.Process) -> str:
 
 
 def end(folder: RunFolder) -> list[str]:
-    """End them, politely first, and wait until they are gone; give `name (pid)` of each.
+    """End them, politely first, and wait until they are gone; return `name (pid)` of each.
 
     A stack whose supervisor was killed still serves, so its processes get the same chance to
-    finish what they hold as `down` gives them. PostgreSQL's workers follow their postmaster.
+    finish what they hold as in `down`. PostgreSQL's workers follow their postmaster.
     """
     found = find(folder)
     described = [text for process in found for text in description(process)]

@@ -1,4 +1,4 @@
-"""Which port each process listens on: the usual one, the one asked for, or a free one."""
+"""Which port each process listens on: the usual one, the requested one, or a free one."""
 
 import contextlib
 import fcntl
@@ -59,14 +59,14 @@ def variable(name: str) -> str:
 
 
 def demand_known(given: Mapping[str, int], ports: Sequence[Port]) -> None:
-    """Raises Failure if a port is asked for under a name that nothing has."""
+    """Raises Failure if a port is requested under an unknown name."""
     names = [port.name for port in ports]
     for name in sorted(given.keys() - set(names)):
         raise Failure(f"{variable(name)} names no port: choose one of {', '.join(names)}")
 
 
 def demand_unchanged(given: Mapping[str, int], kept: Mapping[str, int]) -> None:
-    """Raises Failure if a stack that runs is asked to move."""
+    """Raises Failure if other ports are requested for a stack that runs."""
     for name, port in given.items():
         if name in kept and kept[name] != port:
             raise Failure(
@@ -89,7 +89,7 @@ def insist(name: str, port: int) -> int:
 
 
 def is_free(port: int) -> bool:
-    """Whether nobody listens there; connections of the past that linger do not count."""
+    """Whether no process listens there; old connections that linger do not count."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -105,7 +105,7 @@ def find_free(taken: AbstractSet[int] = frozenset()) -> int:
     Raises:
         Failure: none was found in ATTEMPTS_MAX attempts.
     """
-    # From the system's source: whoever seeds Python's own makes two test workers choose alike.
+    # From the system's source: with Python's own, seeded, two test workers choose alike.
     for port in random.SystemRandom().sample(FREE_PORTS, ATTEMPTS_MAX):
         if port not in taken and is_free(port) and reserve(port):
             return port
@@ -123,13 +123,13 @@ def reserve(port: int) -> bool:
 
 @functools.cache
 def reservations() -> int:
-    """A file in which each port has a byte to lock, open: to close it gives all locks back."""
+    """A file in which each port has a byte to lock, open: closing it releases all locks."""
     path = Path(tempfile.gettempdir()) / f"hometown-ports-{os.getuid()}"
     return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
 
 
 def holder_of(port: int) -> str:
-    """Who listens there, as ` by name (pid 1)`; empty if the system does not say."""
+    """The process that listens there, as ` by name (pid 1)`; empty if it is not known."""
     with contextlib.suppress(psutil.Error):
         for connection in psutil.net_connections("tcp"):
             listens = connection.status == psutil.CONN_LISTEN and connection.laddr[1:] == (port,)

@@ -1,7 +1,7 @@
 """PostgreSQL 18 from its Python wheel: one server, and a database per service.
 
 Each database has two roles: its owner, who makes the tables, and the service's own, which is called
-like the database and may do what the owner grants it.
+like the database and can do what the owner grants it.
 """
 
 import os
@@ -175,7 +175,7 @@ def initialise(context: StackContext, user: str | None, data: Path) -> None:
 
 
 def reason(output: str) -> str:
-    """The first line that names an error; the last ones only tell of the tidying up."""
+    """The first line that names an error; the last ones only report the cleanup."""
     lines = output.splitlines()
     return next((line for line in lines if re.search("error|fatal|could not", line, re.I)), "")
 
@@ -204,7 +204,7 @@ async def create_databases(context: StackContext) -> None:
 
 
 async def establish(address: str, passwords: Mapping[str, str]) -> None:
-    """A database per service with its two roles; nobody else may connect to it. Safe to repeat."""
+    """A database per service with its two roles; no other role can connect. Safe to repeat."""
     connection = await connect(address, passwords)
     try:
         for name in DATABASES:
@@ -222,7 +222,7 @@ async def create_reconciler(
     passwords: Mapping[str, str],
     databases: Sequence[str] = READ_BY_RECONCILER,
 ) -> None:
-    """What it may read there, the owner of each database says in its migrations."""
+    """What it can read there, the owner of each database grants with its migrations."""
     await create_role(connection, RECONCILER, passwords)
     await connection.execute(f"ALTER ROLE {RECONCILER} SET default_transaction_read_only = on")
     for name in databases:

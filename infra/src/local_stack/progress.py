@@ -1,4 +1,4 @@
-"""What a verb tells the person who waits: plain lines, with colours only on a terminal."""
+"""The output of a verb for people: plain lines, with colours only on a terminal."""
 
 import os
 import sys
@@ -21,7 +21,7 @@ def is_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def coloured(text: str, tone: Tone) -> str:
+def add_colour(text: str, tone: Tone) -> str:
     if tone is Tone.PLAIN or not is_terminal() or "NO_COLOR" in os.environ:
         return text
     return f"{tone.value}{text}\x1b[0m"
@@ -30,7 +30,7 @@ def coloured(text: str, tone: Tone) -> str:
 def tell(text: str, tone: Tone = Tone.PLAIN) -> None:
     """One line that stays."""
     clear = CLEAR_LINE if is_terminal() else ""
-    sys.stdout.write(f"{clear}{coloured(text, tone)}\n")
+    sys.stdout.write(f"{clear}{add_colour(text, tone)}\n")
     sys.stdout.flush()
 
 

@@ -39,7 +39,7 @@ BROWSER_ARGUMENTS = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 )
-"""A browser that asks nobody for anything but what a test asks for."""
+"""A browser that makes no requests but those of a test."""
 
 SHARED_BY = ("e2e-tests", "analytics-spark/tests/integration")
 """Folders whose tests share what is too large to have twice. They take longest and come first."""
@@ -140,7 +140,7 @@ def authenticator(issuing: RunFolder) -> RequestAuthenticator:
 
 @pytest.fixture
 async def chromium() -> AsyncIterator["Browser"]:
-    """A headless browser. Where none is to be had, the test fails and says what to do."""
+    """A headless browser. Without one, the test fails and names the remedy."""
     from playwright.async_api import async_playwright  # half a second that most runs can spare
 
     async with async_playwright() as playwright:
@@ -157,7 +157,7 @@ async def chromium() -> AsyncIterator["Browser"]:
 
 
 def found_browser(of_playwright: Path) -> browser.Browser:
-    """Any of those that may be there. Raises Failure."""
+    """Any of those that can be there. Raises Failure."""
     try:
         return browser.obtain(Settings(), lambda line: None)
     except Failure:

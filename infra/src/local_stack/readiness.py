@@ -68,7 +68,7 @@ async def obstacle(context: StackContext, process: Process) -> str | None:
     except TimeoutError:
         return f"no answer within {PROBE_SECONDS_MAX} s"
     except ConnectionError:
-        return "nobody listens on its port"
+        return "no process listens on its port"
     except PROBE_ERRORS as error:
         return str(error) or type(error).__name__
     return None

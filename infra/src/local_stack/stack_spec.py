@@ -16,7 +16,7 @@ STOP_SECONDS_MAX = 15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackContext:
-    """Where one stack runs: all that a process may need to know of the others."""
+    """Where one stack runs: all that a process can need to know of the others."""
 
     settings: Settings
     folder: RunFolder
@@ -52,7 +52,7 @@ Probe = Callable[[StackContext], Awaitable[None]]
 
 
 async def always_ready(context: StackContext) -> None:
-    """The probe of a process that nobody waits for."""
+    """The probe of a process that is not waited for."""
 
 
 async def nothing_more(context: StackContext) -> None:
@@ -64,7 +64,7 @@ def no_files(context: StackContext) -> None:
 
 
 def no_note(folder: RunFolder) -> str:
-    """Most processes have no more to say than what a probe sees."""
+    """Most processes have nothing to report besides what a probe sees."""
     return ""
 
 
@@ -78,7 +78,7 @@ class Process:
 
     `prepare` writes what the program needs on disk, and `once_ready` what it needs inside; both
     run at each `up` and must be safe to repeat. An optional process is not waited for, and its
-    `note` tells people why it is not ready. One on request starts when `up` is asked for it.
+    `note` reports why it is not ready. One on request starts when `up` names it.
     """
 
     name: str
@@ -111,7 +111,7 @@ class Preparation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """What people run beside the processes now and then; it is given its arguments by them."""
+    """A command that people run now and then, with arguments of theirs."""
 
     name: str
     command: Sequence[str]
@@ -120,7 +120,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackSpec:
-    """A whole stack; foundations are listed in the order in which they may be relied upon."""
+    """A whole stack; foundations are listed in the order in which they can be relied upon."""
 
     processes: tuple[Process, ...]
     preparations: tuple[Preparation, ...] = field(default=())

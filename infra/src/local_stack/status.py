@@ -11,7 +11,7 @@ import psutil
 from local_stack import orphans, ports, supervision
 from local_stack.footprint import family, measure, megabytes
 from local_stack.postgres import ROLES
-from local_stack.progress import Tone, coloured, duration, table, tell
+from local_stack.progress import Tone, add_colour, duration, table, tell
 from local_stack.readiness import obstacle
 from local_stack.run_folder import RunFolder, read_json
 from local_stack.settings import Settings
@@ -87,7 +87,7 @@ async def look_at(
     program: supervision.Program | None,
     orphan: psutil.Process | None,
 ) -> Status:
-    """The status of one process, which is asked itself if it runs."""
+    """The status of one process, which is probed if it runs."""
     if orphan:
         reason = "runs without its supervisor: `make up` or `make down`"
         return describe(context, process, "orphaned", reason, pid=orphan.pid)
@@ -107,7 +107,7 @@ async def look_at(
 
 
 def alive_state(process: Process, seen: str | None, uptime_seconds: int, note: str) -> str:
-    """One that tells what it is busy with is starting, however long that takes."""
+    """One that reports what it is busy with is starting, however long that takes."""
     if seen is None:
         return "ready"
     return "starting" if note or uptime_seconds < process.ready_seconds_max else "not ready"
@@ -136,7 +136,7 @@ def describe(
 
 
 def as_table(statuses: Sequence[Status]) -> str:
-    """For people; the state carries the colour, and the reason stands last as it may be long."""
+    """For people; the state carries the colour, and the reason is last as it can be long."""
     header = ("name", "state", "pid", "up", "memory", "address", "")
     rows = [
         (
@@ -152,7 +152,7 @@ def as_table(statuses: Sequence[Status]) -> str:
     ]
     lines = table(header, rows).splitlines()
     tones = [TONES.get(each.state, Tone.POOR) for each in statuses]
-    coloured_lines = [coloured(line, tone) for line, tone in zip(lines[1:], tones, strict=True)]
+    coloured_lines = [add_colour(line, tone) for line, tone in zip(lines[1:], tones, strict=True)]
     return "\n".join([lines[0], *coloured_lines])
 
 

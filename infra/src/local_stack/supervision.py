@@ -33,7 +33,7 @@ POLL_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """What the supervisor says of one process; `state` is its own word, such as RUNNING."""
+    """What the supervisor reports of one process; `state` is its own word, such as RUNNING."""
 
     name: str
     state: str
@@ -63,7 +63,7 @@ def config(context: StackContext, processes: Sequence[Process]) -> str:
         "directory": str(folder.path),
     }
     if os.geteuid() == 0:
-        daemon["user"] = "root"  # said out loud, else it warns on each start
+        daemon["user"] = "root"  # explicit, else it warns on each start
     sections = {
         "unix_http_server": {"file": str(folder.supervisor_socket), "chmod": "0700"},
         "rpcinterface:supervisor": {
@@ -72,12 +72,12 @@ def config(context: StackContext, processes: Sequence[Process]) -> str:
         "supervisord": daemon,
     } | {f"program:{process.name}": program(context, process) for process in processes}
     return "\n".join(
-        f"[{section}]\n" + "".join(f"{key}={escaped(value)}\n" for key, value in values.items())
+        f"[{section}]\n" + "".join(f"{key}={escape(value)}\n" for key, value in values.items())
         for section, values in sections.items()
     )
 
 
-def escaped(value: str) -> str:
+def escape(value: str) -> str:
     """The supervisor expands `%(name)s` in every value."""
     return value.replace("%", "%%")
 

@@ -1,4 +1,4 @@
-"""`run`: a service's own commands, told where everything is, as the owner of its database."""
+"""`run`: a service's own commands, as the owner of its database."""
 
 import asyncio
 import subprocess

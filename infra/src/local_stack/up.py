@@ -16,7 +16,7 @@ from local_stack.stack_spec import Preparation, Process, StackContext, StackSpec
 
 
 def up(spec: StackSpec, settings: Settings, asked: Collection[str] = ()) -> StackContext:
-    """Start what does not run yet and wait until all of it is ready, with what is asked for.
+    """Start what does not run yet and wait until all of it is ready, with the requested processes.
 
     Raises:
         Failure: something is in the way; what has started is left for inspection.
@@ -40,7 +40,7 @@ def demand_known(asked: Collection[str], spec: StackSpec) -> None:
     known = {process.name for process in spec.processes if process.on_request}
     if unknown := set(asked) - known:
         raise Failure(
-            f"{', '.join(sorted(unknown))}: only {', '.join(sorted(known))} can be asked for"
+            f"{', '.join(sorted(unknown))}: only {', '.join(sorted(known))} can be requested"
         )
 
 
@@ -48,7 +48,7 @@ def resolve_context(spec: StackSpec, settings: Settings, folder: RunFolder) -> S
     """Decide on ports and secrets; a stack that runs keeps what it has.
 
     Raises:
-        Failure: a port that was asked for cannot be had.
+        Failure: a requested port is not available.
     """
     kept, wanted = ports.load(folder), spec.ports
     ports.demand_known(settings.ports_given, wanted)
@@ -101,7 +101,7 @@ def runs(context: StackContext, process: Process) -> bool:
 
 
 def is_optional(process: Process) -> bool:
-    """Whether it starts with the others, and nobody waits; what is asked for is waited for."""
+    """Whether it starts with the others and is not waited for; a requested one is waited for."""
     return not process.required and not process.on_request
 
 
@@ -164,7 +164,7 @@ async def prepare(context: StackContext, preparation: Preparation) -> None:
         lines = output.decode(errors="replace").splitlines()[-LOG_LINES_SHOWN:]
         raise Failure(
             f"{preparation.name} failed with status {process.returncode}: "
-            "correct what it says, then `make up`",
+            "correct what it reports, then `make up`",
             details=lines,
         )
     tell(f"{preparation.name:<16} done", Tone.GOOD)

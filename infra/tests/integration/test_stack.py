@@ -151,7 +151,7 @@ def test_a_process_on_request_runs_when_requested(
     up(both, settings)
     assert [each.state for each in status(both, settings)] == ["ready", "stopped"]
     assert status(both, settings)[1].reason == "on request"
-    with pytest.raises(Failure, match=r"^web: only guest can be asked for"):
+    with pytest.raises(Failure, match=r"^web: only guest can be requested"):
         up(both, settings, ["web"])
     up(both, settings, ["guest"])
     assert [each.state for each in status(both, settings)] == ["ready", "ready"]

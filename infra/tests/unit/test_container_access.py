@@ -107,7 +107,7 @@ def test_a_right_is_for_one_user_from_anywhere() -> None:
 
 
 def test_the_certificate_of_a_broker_has_its_names_alone(tmp_path: Path) -> None:
-    file = certificates.vouched(tmp_path, "broker", BROKER_HOSTS)
+    file = certificates.issue_certificate(tmp_path, "broker", BROKER_HOSTS)
     certificate = x509.load_pem_x509_certificate(file.read_bytes())
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     authority = x509.load_pem_x509_certificate(certificates.authority(tmp_path).read_bytes())
@@ -119,7 +119,7 @@ def test_the_certificate_of_a_broker_has_its_names_alone(tmp_path: Path) -> None
 
 
 def test_an_administrator_cannot_pose_as_a_broker(tmp_path: Path) -> None:
-    file = certificates.vouched(tmp_path, "admin")
+    file = certificates.issue_certificate(tmp_path, "admin")
     certificate = x509.load_pem_x509_certificate(file.read_bytes())
     uses = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
 
@@ -127,7 +127,7 @@ def test_an_administrator_cannot_pose_as_a_broker(tmp_path: Path) -> None:
 
 
 def test_existing_certificates_are_kept(tmp_path: Path) -> None:
-    before = certificates.vouched(tmp_path, "admin").read_text()
+    before = certificates.issue_certificate(tmp_path, "admin").read_text()
 
-    assert certificates.vouched(tmp_path, "admin").read_text() == before
+    assert certificates.issue_certificate(tmp_path, "admin").read_text() == before
     assert (tmp_path / "admin.pem").stat().st_mode & 0o077 == 0

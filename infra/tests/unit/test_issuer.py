@@ -81,7 +81,7 @@ def test_nothing_but_the_token_is_on_standard_output(
     [token] = printed.out.splitlines()
     subject = str(claims_of(token)["sub"])
     assert UUID(subject).version == 7
-    assert printed.err == f"hometown: a user who has yet to register: {subject}\n"
+    assert printed.err == f"hometown: a user that is not registered yet: {subject}\n"
 
 
 def test_a_user_with_an_id_is_that_user(
@@ -97,8 +97,8 @@ def test_a_user_with_an_id_is_that_user(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "nobody is called nothing here: as=user, as=clerk, as=analyst"),
-        (["king"], "nobody is called king here: as=user, as=clerk, as=analyst"),
+        ([], "a role is missing: as=user, as=clerk, as=analyst"),
+        (["king"], "there is no role king: as=user, as=clerk, as=analyst"),
         (["clerk", "--hours", "0"], "a token is valid for more than 0 and at most 8760 hours"),
         (["clerk", "--hours", "nan"], "a token is valid for more than 0 and at most 8760 hours"),
     ],
@@ -120,14 +120,11 @@ def test_before_the_first_start_no_token_is_issued(
     folder: RunFolder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(monkeypatch, folder, "clerk") == 1
-    assert (
-        capsys.readouterr().err
-        == "hometown: nobody issues tokens here yet: `make up`, then again\n"
-    )
+    assert capsys.readouterr().err == "hometown: no issuer exists here yet: `make up`, then again\n"
 
 
 def test_a_broken_key_is_one_line(established: RunFolder) -> None:
     issuer.private_key(established).write_text("broken")
 
-    with pytest.raises(Failure, match="is no key of ours: remove it"):
+    with pytest.raises(Failure, match="is not a key of this issuer: remove it"):
         issuer.token(established, "clerk")

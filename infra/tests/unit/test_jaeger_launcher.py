@@ -145,9 +145,9 @@ def test_a_build_of_another_checkout_is_waited_for_within_a_bound(
     told: list[str] = []
     with (settings.cache_dir / "jaeger.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(Failure, match="somebody else does not come to an end with Jaeger"):
+        with pytest.raises(Failure, match="another process does not finish Jaeger"):
             jaeger_binary.obtain(settings, told.append)
-    assert told == ["Jaeger: waiting for somebody else who makes it"]
+    assert told == ["Jaeger: waiting for another process that makes it"]
 
 
 def test_the_note_has_the_waiting_time(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,5 +62,5 @@ def test_a_java_that_cannot_run_is_one_line(
 ) -> None:
     install_java(tmp_path, "17.0.1").chmod(0o644)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(Failure, match="does not tell its version"):
+    with pytest.raises(Failure, match="does not report its version"):
         find_java()

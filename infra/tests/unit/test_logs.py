@@ -15,18 +15,18 @@ def folder_with_logs(folder: RunFolder) -> RunFolder:
 
 
 def test_the_last_lines_of_one(folder_with_logs: RunFolder) -> None:
-    chosen = logs.chosen(folder_with_logs, "web")
+    chosen = logs.choose_files(folder_with_logs, "web")
     assert list(logs.last(chosen, 2)) == ["two", "three"]
 
 
 def test_lines_of_several_logs_have_the_name_of_their_process(folder_with_logs: RunFolder) -> None:
-    lines = list(logs.last(logs.chosen(folder_with_logs, None), 1))
+    lines = list(logs.last(logs.choose_files(folder_with_logs, None), 1))
     assert [line.split() for line in lines] == [["kafka", "started"], ["web", "three"]]
 
 
 def test_an_unknown_name_is_one_line(folder_with_logs: RunFolder) -> None:
     with pytest.raises(Failure, match="there is no log of wbe: choose one of kafka, web"):
-        logs.chosen(folder_with_logs, "wbe")
+        logs.choose_files(folder_with_logs, "wbe")
 
 
 def test_a_line_is_read_once_it_is_whole(folder_with_logs: RunFolder) -> None:

@@ -24,7 +24,7 @@ def obstacle(context: StackContext, error: Exception) -> str | None:
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (ConnectionRefusedError(), "nobody listens on its port"),
+        (ConnectionRefusedError(), "no process listens on its port"),
         (TimeoutError(), "no answer within 5 s"),
         (NotReady("/health/ready answers 503: no database"), "/health/ready answers 503"),
         (httpx.ReadError(""), "ReadError"),

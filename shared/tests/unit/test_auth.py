@@ -78,7 +78,7 @@ async def test_a_token_names_its_caller_and_what_they_may_do(
 async def test_claims_must_be_there_and_right(
     verifier: Verifier, issuing: RunFolder, claims: dict[str, Any]
 ) -> None:
-    token = issuer.signed(issuing, {"sub": "clerk", "scope": "all"} | claims)
+    token = issuer.sign(issuing, {"sub": "clerk", "scope": "all"} | claims)
 
     assert await code_of(verifier, token) == "invalid-token"
 

@@ -91,7 +91,7 @@ class TopicSettings(KafkaSettings):
     topic_replication_factor: int = Field(default=1, ge=1)
 
 
-def wanted(replication_factor: int) -> list[NewTopic]:
+def list_new_topics(replication_factor: int) -> list[NewTopic]:
     """All topics, their dead letter topics, and those between the steps of one program."""
     domain = [
         (name, topic.partitions, configs)
@@ -117,7 +117,7 @@ async def create(brokers: Brokers, replication_factor: int = 1) -> list[str]:
     client = AIOKafkaAdminClient(**brokers.options, request_timeout_ms=REQUEST_TIMEOUT_MILLISECONDS)
     await client.start()
     try:
-        response = await client.create_topics(wanted(replication_factor))
+        response = await client.create_topics(list_new_topics(replication_factor))
     finally:
         await client.close()
     for name, code, *reason in response.topic_errors:
