@@ -35,10 +35,10 @@ R = TypeVar("R", bound=WithPool)
 class Service(Generic[S, R]):
     """What differs from service to service.
 
-    `name` is the first word of its processes, such as `notes` of notes-api; `package` has its
-    migrations. `open_resources` takes the settings and the name of the process. `background`
-    returns the endless tasks of the worker besides its consumer. `run_api` reads settings of its
-    own: the api can need secrets that no other process gets.
+    `name` is the first word of the names of its processes; `package` has its migrations.
+    `open_resources` takes the settings and the name of the process. `background` returns the
+    endless tasks of the worker besides its consumer. `run_api` reads settings of its own: the api
+    can need secrets that no other process gets.
     """
 
     name: str
