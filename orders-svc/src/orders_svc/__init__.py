@@ -1,1 +1,1 @@
-"""Items and orders."""
+"""Items and orders: a catalogue, and orders that wait for their user's credit."""

@@ -14,7 +14,7 @@ def create_app(
     resources: Resources, authenticator: RequestAuthenticator, service_clients: ServiceClients
 ) -> FastAPI:
     """The HTTP application over opened resources."""
-    # In the order in which they are looked through: most requests are about orders.
+    # The router tries them in this order, and most requests are about orders.
     routers = [orders_svc.order.api.router, orders_svc.item.api.router]
     app = http.create_app(
         "orders-svc", routers, pool=resources.pool, resources=resources, authenticator=authenticator

@@ -1,4 +1,4 @@
-"""From settings to things that work: the only place that builds them."""
+"""Builds all resources of a process from its settings; no other module does."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -32,7 +32,7 @@ class Resources:
 
 @asynccontextmanager
 async def open_resources(settings: OrdersSettings, name: str) -> AsyncIterator[Resources]:
-    """Open what a process named `name` needs; closed in reverse order."""
+    """Open the resources of the process `name`; they are closed in reverse order."""
     async with postgres.open_pool(
         settings.database_dsn, name=name, connections_max=settings.database_connections_max
     ) as pool:

@@ -1,4 +1,4 @@
-"""What every route of orders-svc needs: the opened resources, and the size of a page."""
+"""Dependencies of every route of orders-svc: the opened resources, and the size of a page."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""The read models of orders-svc: the worker keeps them up to date, a rebuild makes them anew."""
+"""The read models of orders-svc: the worker updates them, a rebuild creates them from events."""
 
 import orders_svc.item.contract
 import orders_svc.order.contract

@@ -1,4 +1,4 @@
-"""What other services know of an order, asked only for a journey: nothing is decided on it."""
+"""HTTP clients of other services, for the journey of an order only: no decision depends on them."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -20,13 +20,13 @@ T = TypeVar("T")
 
 @dataclass(eq=False)
 class UpstreamUnavailable(Exception):
-    """A neighbour is away, or does not answer as it should."""
+    """Another service is unavailable, or its response is not as documented."""
 
     service: str
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.service} cannot be asked: {self.reason}"
+        return f"{self.service} is unavailable: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class Parked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credit:
-    """What users-svc did with an order."""
+    """The credit decisions of users-svc on an order."""
 
     decisions: Sequence[CreditDecision]
     parked: Parked | None
@@ -79,7 +79,7 @@ class UserHour:
 
 
 class ServiceClients:
-    """Asks with the token of who asked us: nobody sees more than they may see there."""
+    """Requests have the caller's own token: a caller sees only what they can read there."""
 
     def __init__(
         self, client: httpx.AsyncClient, *, users_url: str | None, analytics_url: str | None
@@ -130,9 +130,9 @@ class ServiceClients:
 
 
 def parse_answer(service: str, form: type[T], answer: httpx.Response) -> T:
-    """Raises UpstreamUnavailable for another answer than the documented one."""
+    """Raises UpstreamUnavailable if the response is not the documented one."""
     if not answer.is_success:
-        raise UpstreamUnavailable(service, f"it answered {answer.status_code}")
+        raise UpstreamUnavailable(service, f"it returned status {answer.status_code}")
     try:
         return TypeAdapter(form).validate_json(answer.content)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""The settings of orders-svc beside those that every process has."""
+"""The settings of orders-svc, besides those of every process."""
 
 from datetime import timedelta
 
@@ -9,10 +9,10 @@ from shared.runtime.settings import Settings
 
 class OrdersSettings(Settings):
     relay_address: str | None = None
-    """host:port where the relay is notified, by UDP; without it the relay only polls."""
+    """host:port of the relay's notifications, by UDP; without it the relay only polls."""
     users_url: str | None = None
     analytics_url: str | None = None
-    """Where an order's journey asks: http://host:port. Nothing else needs them."""
+    """http://host:port of the services of which a journey is composed; used for nothing else."""
     order_timeout_seconds: float = Field(default=30, gt=0)
     """How long an order can wait for the decision on its credit."""
 

@@ -1,4 +1,4 @@
-"""What orders-svc reads of users.v1: only the fields that it uses."""
+"""The view that orders-svc has of users.v1: only the fields that it uses."""
 
 from dataclasses import dataclass
 from uuid import UUID

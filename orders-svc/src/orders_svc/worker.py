@@ -1,4 +1,4 @@
-"""What users' events lead to here: orders are confirmed and rejected; read models follow."""
+"""Reactions to messages: orders are confirmed and rejected, read models are updated."""
 
 import asyncio
 import logging
@@ -58,22 +58,22 @@ def create_consumer(resources: Resources, write_dead_letter: DeadLetterWriter) -
 
 
 async def reject_overdue_periodically(resources: Resources, timeout: timedelta) -> None:
-    """Reject what has waited longer than `timeout` for its credit, every OVERDUE_PERIOD_SECONDS.
+    """Reject orders that are pending for longer than `timeout`, every OVERDUE_PERIOD_SECONDS.
 
-    A reservation that comes later is released when users-svc reads the rejection. A worker that has
-    just started waits once: the answers may be among the records that it has not read yet.
+    A later reservation is released when users-svc reads the rejection. A worker that has just
+    started waits once: the decisions can be among the records that it has not read yet.
     """
     await asyncio.sleep(timeout.total_seconds())
     while True:
         try:
             await reject_overdue(resources, timeout)
         except TRANSIENT as error:
-            log.warning("overdue orders are looked at again later: %r", error)
+            log.warning("overdue orders are read again later: %r", error)
         await asyncio.sleep(OVERDUE_PERIOD_SECONDS)
 
 
 async def reject_overdue(resources: Resources, timeout: timedelta) -> None:
-    """One round: reject at most OVERDUE_MAX orders. One that fails does not keep the others."""
+    """One round: reject at most OVERDUE_MAX orders. One that fails does not stop the others."""
     overdue = await summaries.list_overdue(
         resources.pool, now=datetime.now(UTC), limit=timeout, orders_max=OVERDUE_MAX
     )
@@ -84,7 +84,7 @@ async def reject_overdue(resources: Resources, timeout: timedelta) -> None:
         except TRANSIENT:
             raise
         except Exception:
-            log.exception("order %s is overdue, but cannot be rejected", order_id)
+            log.exception("order %s is overdue, but could not be rejected", order_id)
 
 
 def create_metadata() -> Metadata:

@@ -79,7 +79,7 @@ def test_an_api_does_not_start_without_an_issuer(
 ) -> None:
     settings = read(monkeypatch, {n: v for n, v in GOOD.items() if n != missing})
 
-    with pytest.raises(SystemExit, match="AUTH_ISSUER and AUTH_JWKS_URL must say"):
+    with pytest.raises(SystemExit, match="AUTH_ISSUER and AUTH_JWKS_URL are required"):
         api_process.create_authenticator(settings)
 
 

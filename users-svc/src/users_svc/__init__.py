@@ -1,1 +1,1 @@
-"""Users: where they live, and the credit that their orders reserve."""
+"""Users: their addresses, and the credit that their orders reserve."""

@@ -1,4 +1,4 @@
-"""HTTP in and out: requests become commands, states become answers."""
+"""HTTP routes of users: requests become commands, states become responses."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -86,10 +86,11 @@ async def register_user(
 ) -> Response:
     """Register a user. Their address holds from `effective_at`, by default from now on.
 
-    Who is limited to their own registers themselves: the user's id is the token's subject.
+    A caller that is limited to their own data registers themselves: the user's id is the subject
+    of the token.
     """
     if caller.is_limited and body.credit_limit > OWN_CREDIT_LIMIT_MAX:
-        detail = f"who registers themselves has at most {OWN_CREDIT_LIMIT_MAX}"
+        detail = f"users who register themselves get at most {OWN_CREDIT_LIMIT_MAX}"
         raise HttpProblem(403, CREDIT_LIMIT_TOO_HIGH, detail)
     user_id = caller.user_id if caller.is_limited else new_id()
     person = PersonalData(name=body.name, birth_year=body.birth_year)
@@ -119,7 +120,7 @@ async def register_user(
 async def get_user(
     caller: UsersReader, user_id: Id, resources: ResourcesDep, vault: VaultDep
 ) -> Response:
-    """A user with the credit that is reserved and available now."""
+    """A user, with the reserved and the available credit of now."""
     caller.demand_own(user_id)
     outcome = await load(resources.users, USER, user_id)
     user = require_active(outcome.state)
@@ -140,7 +141,7 @@ async def list_users(
     after: Id | None = None,
     limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
 ) -> UserPage:
-    """Users by id, with their credit as of a moment ago."""
+    """Users by id, with their credit; eventually consistent."""
     caller.demand_all()
     profiles = await user_profiles.list_users(
         resources.pool, address=address, after=after, limit=limit
@@ -178,7 +179,7 @@ async def move_user(
     write_request: WriteRequestDep,
     resources: ResourcesDep,
 ) -> Response:
-    """Move a user. A move may be announced late: it holds from `effective_at` on."""
+    """Move a user from `effective_at` on, which can be in the past."""
     caller.demand_own(user_id)
     command = MoveUser(address=body.address, effective_at=body.effective_at or datetime.now(UTC))
     return await write_request.handle(
@@ -201,7 +202,7 @@ async def change_credit_limit(
     write_request: WriteRequestDep,
     resources: ResourcesDep,
 ) -> Response:
-    """Change how much a user's open and confirmed orders may be worth; nobody changes their own."""
+    """Change the limit of a user's open and confirmed orders. Users cannot change their own."""
     caller.demand_all()
     command = ChangeCreditLimit(credit_limit=body.credit_limit)
     return await write_request.handle(
@@ -224,9 +225,9 @@ async def change_credit_limit(
 async def delete_user(
     caller: UsersWriter, user_id: Id, write_request: WriteRequestDep, resources: ResourcesDep
 ) -> Response:
-    """Delete a user and destroy the key to their name and birth year, at once and for ever.
+    """Delete a user and destroy the key to their name and birth year, permanently.
 
-    Orders that were confirmed stay counted.
+    Confirmed orders stay counted.
     """
     caller.demand_own(user_id)
     command = DeleteUser(
@@ -251,7 +252,7 @@ async def list_user_events(
     after: Version = 0,
     limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
 ) -> EventPage:
-    """A user's history as it was recorded, oldest first; of a deleted user without the name."""
+    """The events of a user, oldest first; without name and birth year if the user is deleted."""
     caller.demand_own(user_id)
     page = await event_log.read_page(
         resources.pool, user_id, after=after, limit=limit, unknown=UNKNOWN_USER
@@ -271,7 +272,7 @@ async def list_user_events(
 async def get_order_credit(
     caller: UsersReader, user_id: Id, order_id: Id, resources: ResourcesDep
 ) -> OrderCreditResponse:
-    """What was decided about the credit of one order, and whether its messages wait."""
+    """The decisions on the credit of one order, and whether its messages are parked."""
     caller.demand_own(user_id)
     return await order_credit.read(resources.pool, user_id, order_id)
 

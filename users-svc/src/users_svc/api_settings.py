@@ -1,4 +1,4 @@
-"""The settings of the process that can open personal data; no other one is told the key."""
+"""The settings of the api, the only process that gets the key to personal data."""
 
 import base64
 import binascii
@@ -22,7 +22,7 @@ def check_key(text: SecretStr) -> SecretStr:
 
 class UsersApiSettings(UsersSettings):
     personal_data_key: Annotated[SecretStr, AfterValidator(check_key)]
-    """Wraps the keys of users: 32 random bytes in base64. Lost, and all personal data is lost."""
+    """Wraps the keys of users: 32 random bytes in base64. Without it all personal data is lost."""
 
     @property
     def master_key(self) -> bytes:

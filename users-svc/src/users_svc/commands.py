@@ -1,4 +1,4 @@
-"""What is asked of a user's stream, with everything that the decision needs."""
+"""The commands to a user, with everything that a decision needs."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,7 +8,7 @@ from uuid import UUID
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterUser:
-    """`personal_data` is sealed already: the business never sees a name."""
+    """`personal_data` is sealed already: the business rules never see a name."""
 
     user_id: UUID
     personal_data: str

@@ -1,4 +1,4 @@
-"""Which orders of a user are confirmed, as orders.v1 says: a deletion must know."""
+"""The confirmed orders of a user, from orders.v1: the decision to delete a user needs them."""
 
 from uuid import UUID
 

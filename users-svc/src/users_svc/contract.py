@@ -1,4 +1,4 @@
-"""What the outside may know: the public events of users.v1.
+"""The public events of users.v1, for other services.
 
 An event is public as it is in `events`, unless its public form is a class here.
 """

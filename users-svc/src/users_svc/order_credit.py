@@ -1,4 +1,4 @@
-"""What became of one order here: its credit, or why that has to wait."""
+"""The credit of one order: the decisions on it, and whether its messages are parked."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -23,14 +23,14 @@ DECISIONS = """
 
 
 class ParkedResponse(BaseModel):
-    """The order's messages wait for a person since `at`."""
+    """The order's messages are parked since `at`, and wait for a redrive."""
 
     reason: str
     at: datetime
 
 
 class OrderCreditResponse(BaseModel):
-    """`decisions` are the user's events about the order, oldest first; none yet, or never any."""
+    """`decisions` are the user's events about the order, oldest first, if any."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -50,7 +50,7 @@ class OrderCreditResponse(BaseModel):
 
 
 async def read(pool: asyncpg.Pool, user_id: UUID, order_id: UUID) -> OrderCreditResponse:
-    """What is recorded about an order in its user's stream, and whether its own stream waits."""
+    """The user's events about an order, and whether the order's own stream is parked."""
     decisions = await pool.fetch(DECISIONS, user_id, order_id)
     return OrderCreditResponse(
         order_id=order_id,
@@ -60,7 +60,7 @@ async def read(pool: asyncpg.Pool, user_id: UUID, order_id: UUID) -> OrderCredit
 
 
 async def find_parked(pool: asyncpg.Pool, user_id: UUID, order_id: UUID) -> ParkedResponse | None:
-    """None also for a stream of another user's order: nobody learns of that."""
+    """None also for the order of another user, of which the caller must not learn."""
     messages = await parked.list_messages(pool, CONSUMER, order_id, messages_max=1)
     if not messages or messages[0].record.key != str(user_id).encode():
         return None

@@ -1,4 +1,4 @@
-"""What users-svc reads of orders.v1: only the fields that it uses."""
+"""The view that users-svc has of orders.v1: only the fields that it uses."""
 
 from dataclasses import dataclass
 from decimal import Decimal

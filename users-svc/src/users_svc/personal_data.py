@@ -1,8 +1,8 @@
-"""Personal data, sealed with a key for each user; without the key it is noise (crypto-shredding).
+"""Personal data, sealed with a key for each user; without the key it is lost (crypto-shredding).
 
-Events stay for ever, in this database and its backups. A name must not: it is recorded sealed with
-AES-256-GCM, its user's key lies in `personal_data_keys`, wrapped with the service's own key, and
-goes in the transaction that records `user-deleted` (see the migration).
+Events are kept permanently, in this database and its backups; names are not. A name is recorded
+sealed with AES-256-GCM; its user's key is in `personal_data_keys`, wrapped with the service's own
+key, and is deleted in the transaction that records `user-deleted` (see the migration).
 """
 
 import base64
@@ -21,7 +21,7 @@ KEY_BYTES = 32
 NONCE_BYTES = 12
 """As NIST SP 800-38D recommends for GCM; random, for few messages under each key."""
 
-# Gives the key that holds: the new one, or the one that was there and stays as it is.
+# Returns the valid key: the new one, or the existing one, which is not changed.
 ADD_KEY = """
     INSERT INTO personal_data_keys AS known (user_id, wrapped_key, made_at)
     VALUES ($1, $2, $3)
@@ -34,7 +34,7 @@ KEY = "SELECT wrapped_key FROM personal_data_keys WHERE user_id = $1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonalData:
-    """What is known of a person; it does not show in logs by accident."""
+    """The name and birth year of a person; they are not in `repr`, and so not in logs."""
 
     name: str = field(repr=False)
     birth_year: int | None = field(repr=False)
@@ -44,7 +44,7 @@ PERSONAL_DATA: TypeAdapter[PersonalData] = TypeAdapter(PersonalData)
 
 
 class WrongMasterKey(ValueError):
-    """PERSONAL_DATA_KEY is not the key with which this database was begun: put that back."""
+    """PERSONAL_DATA_KEY is not the key that this database was created with: restore that one."""
 
 
 class Vault:
@@ -61,7 +61,7 @@ class Vault:
         self._now = now
 
     async def seal(self, user_id: UUID, data: PersonalData) -> str:
-        """The data as text that only the user's key opens; the key is made if there is none.
+        """The data as text that only the user's key opens; the key is created if there is none.
 
         Raises:
             WrongMasterKey: the user's key cannot be unwrapped.
@@ -72,7 +72,7 @@ class Vault:
         return base64.b64encode(encrypt(key, PERSONAL_DATA.dump_json(data), user_id)).decode()
 
     async def open(self, user_id: UUID, sealed: str) -> PersonalData | None:
-        """What was sealed; None when the key is gone, or is another one by now.
+        """The data that was sealed; None if the key was deleted, or replaced by another one.
 
         Raises:
             WrongMasterKey: the user's key cannot be unwrapped.
@@ -94,7 +94,7 @@ class Vault:
 
 
 def encrypt(key: AESGCM, data: bytes, user_id: UUID) -> bytes:
-    """The user's id is authenticated with it: one user's data never opens as another's."""
+    """The user's id is authenticated, too: one user's data never opens as another's."""
     nonce = os.urandom(NONCE_BYTES)
     return nonce + key.encrypt(nonce, data, user_id.bytes)
 

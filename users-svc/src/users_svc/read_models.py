@@ -1,4 +1,4 @@
-"""The read models of users-svc: the worker keeps them up to date, a rebuild makes them anew."""
+"""The read models of users-svc: the worker updates them, a rebuild creates them from events."""
 
 from shared.projections.read_models import ReadModel
 from users_svc import contract, user_profiles

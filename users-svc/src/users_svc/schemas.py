@@ -1,4 +1,4 @@
-"""The forms of users in JSON: what is asked and what is answered, with examples."""
+"""The JSON of requests and responses about users, with examples."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
@@ -59,7 +59,7 @@ class ChangeCreditLimitRequest(BaseModel):
 
 
 class UserResponse(BaseModel):
-    """What answers to changes say. They are kept to be repeated, so no personal data is in them."""
+    """Without personal data: the responses to write requests are stored, to be sent again."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [JACK_NOW]})
 
@@ -72,7 +72,7 @@ class UserResponse(BaseModel):
 
 
 class UserProfileResponse(UserResponse):
-    """`name` and `birth_year` are null when they cannot be opened any more."""
+    """`name` and `birth_year` are null if their key was deleted."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [JACK_NOW | {"name": "Jack", "birth_year": 1993}]}

@@ -1,8 +1,8 @@
-"""The settings of users-svc beside those that every process has."""
+"""The settings of users-svc, besides those of every process."""
 
 from shared.runtime.settings import Settings
 
 
 class UsersSettings(Settings):
     relay_address: str | None = None
-    """host:port where the relay is notified, by UDP; without it the relay only polls."""
+    """host:port of the relay's notifications, by UDP; without it the relay only polls."""

@@ -1,4 +1,4 @@
-"""A user as two pure functions: `decide` what a command leads to, `evolve` by what happened."""
+"""A user as two pure functions: `decide` on a command, `evolve` by an event."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -40,12 +40,12 @@ INSUFFICIENT_CREDIT = "insufficient-credit"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotRegistered:
-    """No user has this id, though orders can name it."""
+    """No user has this id, though orders can have it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """The credit that is reserved, by order; only open and confirmed orders are in it."""
+    """The reserved credit, by order; only open and confirmed orders reserve credit."""
 
     user_id: UUID
     reserved: Mapping[UUID, Decimal] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registered(Account):
-    """`personal_data` is sealed."""
+    """A user; `personal_data` is sealed."""
 
     personal_data: str
     gender: str
@@ -101,12 +101,12 @@ def require_active(user: User) -> Registered:
 
 
 def decide(command: UserCommand, user: User) -> Sequence[UserEvent]:
-    """What a command leads to; nothing when there is nothing to do.
+    """The events of a command; none when there is nothing to do.
 
     Raises:
         NotFound: the user never registered.
         Gone: the user was deleted.
-        Refused: the business says no.
+        Refused: a business rule refuses the command.
     """
     match command:
         case RegisterUser():
@@ -127,7 +127,7 @@ def decide(command: UserCommand, user: User) -> Sequence[UserEvent]:
 
 def register(command: RegisterUser, user: User) -> Sequence[UserEvent]:
     if not isinstance(user, NotRegistered):
-        raise Refused(ALREADY_REGISTERED, "there is, or was, such a user already")
+        raise Refused(ALREADY_REGISTERED, "a user with this id is, or was, registered")
     return [
         UserRegistered(
             user_id=command.user_id,
@@ -142,7 +142,7 @@ def register(command: RegisterUser, user: User) -> Sequence[UserEvent]:
 
 def move(command: MoveUser, user: Registered) -> Sequence[UserEvent]:
     if user.addresses.at(command.effective_at) == command.address:
-        raise Refused(SAME_ADDRESS, f"the user lives in {command.address} at that time")
+        raise Refused(SAME_ADDRESS, f"the user already lives in {command.address} at that time")
     return [
         UserMoved(
             user_id=user.user_id,
@@ -156,7 +156,7 @@ def move(command: MoveUser, user: Registered) -> Sequence[UserEvent]:
 def change_credit_limit(command: ChangeCreditLimit, user: Registered) -> Sequence[UserEvent]:
     """No event when that is the limit already."""
     if command.credit_limit < user.reserved_credit:
-        raise Refused(LIMIT_BELOW_RESERVED, f"{user.reserved_credit} are reserved by orders")
+        raise Refused(LIMIT_BELOW_RESERVED, f"orders have reserved {user.reserved_credit}")
     if command.credit_limit == user.credit_limit:
         return []
     return [UserCreditLimitChanged(user_id=user.user_id, credit_limit=command.credit_limit)]
@@ -203,9 +203,9 @@ def release(command: ReleaseCredit, user: User) -> Sequence[UserEvent]:
 
 
 def delete(command: DeleteUser, user: Registered) -> Sequence[UserEvent]:
-    """Only once every order is decided: one that is pending here may be confirmed elsewhere."""
+    """Only when every order is decided: a pending order can still be confirmed by orders-svc."""
     if pending := user.reserved.keys() - command.confirmed_orders:
-        raise Refused(HAS_PENDING_ORDERS, f"{len(pending)} orders of the user are not decided yet")
+        raise Refused(HAS_PENDING_ORDERS, f"{len(pending)} orders of the user are pending")
     return [UserDeleted(user_id=user.user_id, effective_at=command.effective_at)]
 
 

@@ -1,4 +1,4 @@
-"""Read model: who lives where, with how much credit. Follows users.v1."""
+"""Read model: users with their address and credit, from users.v1."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from users_svc.events import (
 )
 
 TYPES = tuple(name for name in CODEC.names if name != "credit-refused")
-"""A refusal changes nothing that is shown here."""
+"""A refusal changes nothing in the table."""
 
 REGISTERED = """
     INSERT INTO user_profiles (user_id, address, gender, credit_limit, reserved_credit, deleted,
@@ -30,7 +30,7 @@ REGISTERED = """
     ON CONFLICT DO NOTHING
 """
 
-# A move that took effect before the last one known does not change where the user lives now.
+# A move that is effective before the last known one does not change the present address.
 MOVED = """
     UPDATE user_profiles
     SET address = CASE WHEN $2 >= effective_at THEN $3 ELSE address END,
@@ -78,7 +78,7 @@ class UserProfile:
 
 
 async def project(connection: Connection, message: Message) -> None:
-    """Take one message of users.v1; twice is once, late is nothing."""
+    """Apply one message of users.v1. Idempotent; ignores messages older than the row."""
     event, version = CODEC.read(message), message.stream_version
     user = event.user_id
     match event:
@@ -111,6 +111,6 @@ async def project(connection: Connection, message: Message) -> None:
 async def list_users(
     pool: asyncpg.Pool, *, address: str | None, after: UUID | None, limit: int
 ) -> Sequence[UserProfile]:
-    """Users by id, those after the cursor `after`; without those who were deleted."""
+    """Users by id, those after the cursor `after`; without deleted ones."""
     rows = await pool.fetch(LIST, address, after, limit)
     return [UserProfile(**row) for row in rows]

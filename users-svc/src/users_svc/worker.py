@@ -1,4 +1,4 @@
-"""What other services' events lead to here: credit is reserved and released, profiles follow."""
+"""Reactions to messages: credit is reserved and released, read models are updated."""
 
 from uuid import UUID
 
@@ -27,7 +27,7 @@ def create_consumer(resources: Resources, write_dead_letter: DeadLetterWriter) -
         order = order_messages.PLACED.read(message)
         trace.get_current_span().set_attribute(ORDER_ID, str(order.order_id))
         command = ReserveCredit(user_id=order.user_id, order_id=order.order_id, amount=order.amount)
-        await apply_effect(connection, order.user_id, command, message)
+        await decide(connection, order.user_id, command, message)
 
     async def note_confirmed(connection: Connection, message: Message) -> None:
         order = order_messages.DECIDED.read(message)
@@ -38,9 +38,9 @@ def create_consumer(resources: Resources, write_dead_letter: DeadLetterWriter) -
         trace.get_current_span().set_attribute(ORDER_ID, str(order.order_id))
         await confirmed_orders.remove(connection, order.user_id, order.order_id)
         command = ReleaseCredit(order_id=order.order_id)
-        await apply_effect(connection, order.user_id, command, message)
+        await decide(connection, order.user_id, command, message)
 
-    async def apply_effect(
+    async def decide(
         connection: Connection, user_id: UUID, command: UserCommand, message: Message
     ) -> None:
         users = resources.users.within(connection)

@@ -77,7 +77,7 @@ async def test_without_the_mechanism_a_token_in_the_query_is_in_the_trace(
     spans: InMemorySpanExporter,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(request_spans, "holds_secret", lambda query: False)
+    monkeypatch.setattr(request_spans, "contains_secret", lambda query: False)
 
     await client.get("/v1/users", params={"access_token": token})
 

@@ -1,1 +1,1 @@
-"""Items: what can be ordered, and where it comes from."""
+"""Items that can be ordered, with their origin and price over time."""

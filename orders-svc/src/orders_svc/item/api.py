@@ -1,4 +1,4 @@
-"""HTTP of items: requests become commands, states become answers."""
+"""HTTP routes of items: requests become commands, states become responses."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -54,7 +54,7 @@ async def list_item(
     write_request: WriteRequestDep,
     resources: ResourcesDep,
 ) -> Response:
-    """Put an item on offer. Its origin holds from `effective_at`, by default from now on."""
+    """List an item. Its origin is effective from `effective_at` on, by default from now on."""
     item_id = new_id()
     command = ListItem(
         item_id=item_id,
@@ -94,7 +94,7 @@ async def list_items(
     after: Id | None = None,
     limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
 ) -> ItemPage:
-    """The catalogue: all items on offer, as of a moment ago."""
+    """The catalogue: all listed items; eventually consistent."""
     entries = await catalogue.list_items(resources.pool, after=after, limit=limit)
     items = [
         CatalogueEntryResponse(
@@ -122,7 +122,7 @@ async def reprice_item(
     write_request: WriteRequestDep,
     resources: ResourcesDep,
 ) -> Response:
-    """Change what an item costs. Orders keep the price at which they were placed."""
+    """Change the price of an item. Orders keep the price at which they were placed."""
     command = RepriceItem(price=body.price, effective_at=body.effective_at or datetime.now(UTC))
     return await write_request.handle(
         resources.items, ITEM, item_id, command, make_changed_response
@@ -142,7 +142,7 @@ async def correct_item_origin(
     write_request: WriteRequestDep,
     resources: ResourcesDep,
 ) -> Response:
-    """Correct where an item comes from, from `effective_at` on, which may lie in the past."""
+    """Correct the origin of an item from `effective_at` on, which can be in the past."""
     command = CorrectItemOrigin(
         origin=body.origin, effective_at=body.effective_at or datetime.now(UTC)
     )
@@ -160,7 +160,7 @@ async def correct_item_origin(
 async def delist_item(
     caller: ItemsWriter, item_id: Id, write_request: WriteRequestDep, resources: ResourcesDep
 ) -> Response:
-    """Take an item off the offer. Orders that were placed before are confirmed as ever."""
+    """Delist an item. Orders that were placed before are not changed, and can be confirmed."""
 
     def make_response(outcome: Outcome[Item]) -> StoredResponse:
         return no_content(outcome.version)

@@ -1,4 +1,4 @@
-"""Read model: the items on offer. Follows items.v1."""
+"""Read model: the listed items, from items.v1."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ LISTED = """
     ON CONFLICT DO NOTHING
 """
 
-# A change that took effect before the last one known changes nothing that holds now.
+# A change that is effective before the last known one does not change the present value.
 REPRICED = """
     UPDATE catalogue
     SET price = CASE WHEN $2 >= price_since THEN $3 ELSE price END,
@@ -63,7 +63,7 @@ class CatalogueEntry:
 
 
 async def project(connection: Connection, message: Message) -> None:
-    """Take one message of items.v1; twice is once, late is nothing."""
+    """Apply one message of items.v1. Idempotent; ignores messages older than the row."""
     event, version = CODEC.read(message), message.stream_version
     item, since = event.item_id, event.effective_at
     match event:
@@ -84,6 +84,6 @@ async def project(connection: Connection, message: Message) -> None:
 async def list_items(
     pool: asyncpg.Pool, *, after: UUID | None, limit: int
 ) -> Sequence[CatalogueEntry]:
-    """Items by id, those after the cursor `after`; without those that are delisted."""
+    """Items by id, those after the cursor `after`; without delisted ones."""
     rows = await pool.fetch(LIST, after, limit)
     return [CatalogueEntry(**row) for row in rows]

@@ -1,4 +1,4 @@
-"""What is asked of an item's stream."""
+"""The commands to an item."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""What the outside may know: the public events of items.v1, each as it is in `events`."""
+"""The public events of items.v1, for other services: each is public as it is in `events`."""
 
 from orders_svc.item.events import (
     ItemDelisted,

@@ -1,4 +1,4 @@
-"""An item as two pure functions: `decide` what a command leads to, `evolve` by what happened."""
+"""An item as two pure functions: `decide` on a command, `evolve` by an event."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -47,18 +47,18 @@ class Listed:
 
     @property
     def origin(self) -> str:
-        """Where it comes from after all corrections known so far."""
+        """The origin after all corrections known so far."""
         return self.origins.changes[-1][1]
 
     @property
     def price(self) -> Decimal:
-        """What it costs after all changes known so far."""
+        """The price after all changes known so far."""
         return self.prices.changes[-1][1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delisted:
-    """An item that is only read, by past orders; `last` is what it was until then."""
+    """An item that can only be read, because past orders refer to it; `last` is its last state."""
 
     last: Listed
 
@@ -82,17 +82,17 @@ def require_listed(item: Item) -> Listed:
     """
     match require_known(item):
         case Delisted(last=last):
-            raise Refused(ITEM_DELISTED, f"the item {last.item_id} is not on offer any more")
+            raise Refused(ITEM_DELISTED, f"the item {last.item_id} is delisted")
         case Listed() as listed:
             return listed
 
 
 def decide(command: ItemCommand, item: Item) -> Sequence[ItemEvent]:
-    """What a command leads to.
+    """The events of a command.
 
     Raises:
         NotFound: there is no such item.
-        Refused: the business says no.
+        Refused: a business rule refuses the command.
     """
     match command:
         case ListItem():
@@ -122,7 +122,7 @@ def list_(command: ListItem) -> Sequence[ItemEvent]:
 
 def reprice(command: RepriceItem, item: Listed) -> Sequence[ItemEvent]:
     if item.prices.at(command.effective_at) == command.price:
-        raise Refused(SAME_PRICE, f"the item costs {command.price} at that time")
+        raise Refused(SAME_PRICE, f"the item already costs {command.price} at that time")
     return [
         ItemRepriced(item_id=item.item_id, price=command.price, effective_at=command.effective_at)
     ]
@@ -130,7 +130,7 @@ def reprice(command: RepriceItem, item: Listed) -> Sequence[ItemEvent]:
 
 def correct_origin(command: CorrectItemOrigin, item: Listed) -> Sequence[ItemEvent]:
     if item.origins.at(command.effective_at) == command.origin:
-        raise Refused(SAME_ORIGIN, f"the item comes from {command.origin} at that time")
+        raise Refused(SAME_ORIGIN, f"the item already comes from {command.origin} at that time")
     return [
         ItemOriginCorrected(
             item_id=item.item_id,
@@ -142,7 +142,7 @@ def correct_origin(command: CorrectItemOrigin, item: Listed) -> Sequence[ItemEve
 
 
 def delist(command: DelistItem, item: Listed) -> Sequence[ItemEvent]:
-    """Orders that were placed before are not touched: they hold their price, and are confirmed."""
+    """Orders that were placed before are not changed: they have their own price."""
     return [ItemDelisted(item_id=item.item_id, effective_at=command.effective_at)]
 
 

@@ -1,4 +1,4 @@
-"""Items that were ordered recently, as they were read: most orders need not read them again.
+"""A cache of recently ordered items, so that most orders need not read them again.
 
 The cache is never trusted: an order passes the versions that it read here, and the append refuses
 it as stale if an item has changed since. A repriced item is ordered at its new price, a delisted
@@ -35,7 +35,7 @@ class ItemCache:
         return known
 
     def forget(self, item_ids: Iterable[UUID]) -> None:
-        """They have changed, or some of them: the next order reads them."""
+        """Remove items of which some have changed; the next order reads them again."""
         for item_id in item_ids:
             self._known.pop(item_id, None)
 

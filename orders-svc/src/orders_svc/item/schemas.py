@@ -1,4 +1,4 @@
-"""The forms of items in JSON: what is asked and what is answered, with examples."""
+"""The JSON of requests and responses about items, with examples."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""HTTP of orders: requests become commands, states become answers."""
+"""HTTP routes of orders: requests become commands, states become responses."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -81,7 +81,7 @@ async def place_order(
     write_request: WriteRequestDep,
     resources: ResourcesDep,
 ) -> Response:
-    """Place an order at today's prices. It is pending until its user's credit is decided on."""
+    """Place an order at the current prices. It is pending until its user's credit is decided on."""
     caller.demand_own(body.user_id)
     draft = OrderDraft(
         order_id=new_id(),
@@ -112,9 +112,9 @@ async def get_order(
     resources: ResourcesDep,
     wait: Annotated[float, Query(ge=0, le=WAIT_SECONDS_MAX, allow_inf_nan=False)] = 0,
 ) -> Response:
-    """An order as it is now; with `wait`, as soon as it is not pending any more.
+    """The current state of an order; with `wait`, as soon as it is no longer pending.
 
-    After `wait` seconds the order is answered as it is.
+    After `wait` seconds the order is returned even if it is pending.
     """
     deadline = asyncio.get_running_loop().time() + wait
     while True:
@@ -130,7 +130,7 @@ async def get_order(
 async def load_own_order(
     resources: ResourcesDep, caller: Caller, order_id: UUID
 ) -> Outcome[PlacedOrder]:
-    """An order of the caller's. Raises NotFound for another's, as if there were none."""
+    """An order that the caller can read. Raises NotFound also for another user's order."""
     outcome = await load(resources.orders, ORDER, order_id)
     order = require_placed(outcome.state)
     if not caller.owns(order.user_id):
@@ -147,9 +147,9 @@ async def list_orders(
     after: Id | None = None,
     limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
 ) -> OrderPage:
-    """Orders in the order of their placement, as of a moment ago.
+    """Orders in the sequence of their placement; eventually consistent.
 
-    Who is limited to their own sees no read_versions.
+    A caller that is limited to their own data gets only their own orders.
     """
     if caller.is_limited:
         user_id = user_id or caller.user_id
@@ -184,7 +184,7 @@ async def cancel_order(
     write_request: WriteRequestDep,
     resources: ResourcesDep,
 ) -> Response:
-    """Cancel an order: it counts no more, and the credit it reserved is released."""
+    """Cancel an order: it is no longer counted, and its reserved credit is released."""
     trace.get_current_span().set_attribute(ORDER_ID, str(order_id))
     if caller.is_limited:
         await load_own_order(resources, caller, order_id)
@@ -206,7 +206,7 @@ async def list_order_events(
     after: Version = 0,
     limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
 ) -> EventPage:
-    """An order's history as it was recorded, oldest first."""
+    """The events of an order, oldest first."""
     await load_own_order(resources, caller, order_id)
     return await event_log.read_page(
         resources.pool, order_id, after=after, limit=limit, unknown=UNKNOWN_ORDER
@@ -223,7 +223,7 @@ async def get_order_journey(
 ) -> JourneyResponse:
     """Every hop of an order: recorded, published, its credit decided, counted; or parked, and why.
 
-    True whether traces are recorded or not. `unknown` says who could not be asked now.
+    It does not depend on traces. `unknown` lists the services that did not respond.
     """
     outcome = await load_own_order(resources, caller, order_id)
     return await journey.read_journey(resources.pool, service_clients, outcome.state, authorization)

@@ -1,4 +1,4 @@
-"""What is asked of an order's stream, with everything that the decision needs."""
+"""The commands to an order, with everything that a decision needs."""
 
 from dataclasses import dataclass
 from datetime import datetime

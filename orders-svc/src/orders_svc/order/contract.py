@@ -1,4 +1,4 @@
-"""What the outside may know: the public events of orders.v1, each as it is in `events`."""
+"""The public events of orders.v1, for other services: each is public as it is in `events`."""
 
 from orders_svc.order.events import (
     OrderCancelled,
@@ -27,7 +27,7 @@ CODEC: Codec[PublicOrderEvent] = Codec(
 def publish(event: OrderEvent) -> PublicEvent:
     """The public form of an event.
 
-    The key is the user, not the order: all of a user's orders keep their order, and are in the
-    same partitions as the user's own events.
+    The key is the user, not the order: the orders of a user stay in sequence, in the same
+    partitions as the user's own events.
     """
     return CODEC.to_public_event(event, topic=TOPIC, key=str(event.user_id))

@@ -1,8 +1,8 @@
-"""The way of one order through the system: each hop that is known, and what cannot be known now.
+"""The way of one order through the system: each known hop, and the services that did not respond.
 
-Made of what was recorded, never of traces: it is true without any tracing, and after any crash. A
-hop is told once it has happened and was seen; one that is missing has not, unless `unknown` says
-who could not be asked.
+It is made of recorded data, never of traces: it is complete without tracing, and after any crash. A
+hop is listed once it has happened and was seen; a missing hop has not happened, unless `unknown`
+lists the service that would know.
 """
 
 import asyncio
@@ -42,12 +42,12 @@ A_JOURNEY: dict[str, Any] = {
             "offset": 17,
         }
     ],
-    "unknown": ["users-svc does not answer"],
+    "unknown": ["users-svc is unavailable: ConnectTimeout"],
 }
 
 
 class CellResponse(BaseModel):
-    """All that is counted of the user and an item of the order, in the order's hour."""
+    """What is counted of the user and an item of the order, in the order's hour."""
 
     item_id: UUID
     address: str
@@ -57,11 +57,11 @@ class CellResponse(BaseModel):
 
 
 class HopResponse(BaseModel):
-    """One step, with what is known of it: `type` is the event's, `process` is where a stream waits.
+    """One step: `type` is that of the event, `process` the one in which a stream is parked.
 
-    `at` of a published event is when it was seen in its topic. `cells` are what is counted of the
-    order's items now, in its hour; none, and they were not bought at home, or were cancelled.
-    `too-late` says that the hour was final already.
+    `at` of a published event is when it was seen in its topic. `cells` is what is counted of the
+    order's items now, in its hour; it is empty if they were not bought where they come from, or
+    were cancelled. `too-late` means that the hour was final already.
     """
 
     hop: Literal["recorded", "published", "credit-decided", "counted", "too-late", "parked"]
@@ -79,7 +79,7 @@ class HopResponse(BaseModel):
 
 
 class JourneyResponse(BaseModel):
-    """`hops` in the order of time; `unknown` says who could not be asked now."""
+    """`hops` by time; `unknown` lists the services that did not respond."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [A_JOURNEY]})
 
@@ -92,7 +92,7 @@ class JourneyResponse(BaseModel):
 async def read_journey(
     pool: asyncpg.Pool, service_clients: ServiceClients, order: PlacedOrder, authorization: str
 ) -> JourneyResponse:
-    """Combine what this service knows of an order with what the others return for this token."""
+    """Combine the data of this service with what other services return for the caller's token."""
     page = await event_log.read_page(
         pool, order.order_id, after=0, limit=EVENTS_MAX, unknown=UNKNOWN_ORDER
     )
@@ -111,9 +111,9 @@ async def read_journey(
     )
 
 
-async def gather_hops(*asked: Awaitable[list[HopResponse]]) -> tuple[list[HopResponse], list[str]]:
-    """All hops that are known, and why others are not."""
-    answers = await asyncio.gather(*asked, return_exceptions=True)
+async def gather_hops(*parts: Awaitable[list[HopResponse]]) -> tuple[list[HopResponse], list[str]]:
+    """The known hops, and the reasons why others are unknown."""
+    answers = await asyncio.gather(*parts, return_exceptions=True)
     hops: list[HopResponse] = []
     unknown: list[str] = []
     for answer in answers:
@@ -151,7 +151,7 @@ async def find_recorded(
 
 
 async def find_parked(pool: asyncpg.Pool, order: PlacedOrder) -> list[HopResponse]:
-    """The order's own stream, and its user's, in which the answer about the credit comes."""
+    """The order's own stream, and its user's, which has the decisions on the credit."""
     return [
         HopResponse(hop="parked", at=each.parked_at, process=CONSUMER, reason=each.reason)
         for stream_id in (order.order_id, order.user_id)
@@ -193,7 +193,7 @@ async def find_counted(
     published: dict[int, Publication],
     authorization: str,
 ) -> list[HopResponse]:
-    """What analytics made of a confirmation, and of a cancellation after it.
+    """What analytics has counted of a confirmation, and of a cancellation after it.
 
     Raises:
         UpstreamUnavailable: analytics returned no answer.

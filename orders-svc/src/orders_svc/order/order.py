@@ -1,4 +1,4 @@
-"""An order as two pure functions: `decide` what a command leads to, `evolve` by what happened."""
+"""An order as two pure functions: `decide` on a command, `evolve` by an event."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class NotPlaced:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """What was ordered; it never changes."""
+    """The fields of every placed order; they never change."""
 
     order_id: UUID
     user_id: UUID
@@ -87,11 +87,11 @@ def require_placed(order: Order) -> PlacedOrder:
 
 
 def decide(command: OrderCommand, order: Order) -> Sequence[OrderEvent]:
-    """What a command leads to; nothing when there is nothing to do.
+    """The events of a command; none when there is nothing to do.
 
     Raises:
         NotFound: there is no such order.
-        Refused: the business refuses the command.
+        Refused: a business rule refuses the command.
     """
     match command:
         case PlaceOrder():
@@ -119,7 +119,7 @@ def place(command: PlaceOrder) -> Sequence[OrderEvent]:
 
 
 def compute_amount(lines: Iterable[OrderLine]) -> Decimal:
-    """What the lines cost together."""
+    """The sum of all lines."""
     return sum((line.quantity * line.unit_price for line in lines), Decimal(0))
 
 
@@ -148,9 +148,9 @@ def reject(command: RejectOrder, order: PlacedOrder) -> Sequence[OrderEvent]:
 def cancel(command: CancelOrder, order: PlacedOrder) -> Sequence[OrderEvent]:
     match order:
         case Cancelled():
-            raise Refused(ALREADY_CANCELLED, "the order is cancelled")
+            raise Refused(ALREADY_CANCELLED, "the order is already cancelled")
         case Rejected():
-            raise Refused(REJECTED, "the order was rejected, there is nothing to cancel")
+            raise Refused(REJECTED, "the order was rejected, and cannot be cancelled")
         case Pending() | Confirmed():
             return [
                 OrderCancelled(

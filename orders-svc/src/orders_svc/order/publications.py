@@ -1,4 +1,4 @@
-"""Where the events of an order lie in orders.v1, noted by who reads them there: seen, not hoped."""
+"""The offsets of an order's events in orders.v1, recorded by the consumer that has read them."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,7 +10,7 @@ from shared.messaging.messages import Message
 from shared.runtime.postgres import Connection
 
 CONSUMER = "orders-worker"
-"""Who reads them there."""
+"""The consumer that reads them."""
 
 NOTE = """
     INSERT INTO publications (stream_id, version, partition, record_offset)
@@ -42,6 +42,6 @@ async def note(connection: Connection, message: Message) -> None:
 
 
 async def list_by_order(pool: asyncpg.Pool, order_id: UUID) -> dict[int, Publication]:
-    """By the version of the event."""
+    """The publications of an order by the version of the event."""
     rows = await pool.fetch(OF_ORDER, order_id)
     return {row["version"]: Publication(**row) for row in rows}

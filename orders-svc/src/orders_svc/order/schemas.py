@@ -1,4 +1,4 @@
-"""The forms of orders in JSON: what is asked and what is answered, with examples."""
+"""The JSON of requests and responses about orders, with examples."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -60,7 +60,7 @@ class OrderLineResponse(BaseModel):
 
 
 class OrderSummaryResponse(BaseModel):
-    """`reason` says why the order was rejected or cancelled, else it is null."""
+    """`reason` is why the order was rejected or cancelled, otherwise null."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [AN_ORDER]})
 

@@ -1,4 +1,4 @@
-"""Read model: orders by user and by status. Follows orders.v1."""
+"""Read model: orders by user and by status, from orders.v1."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ class OrderSummary:
 
 
 async def project(connection: Connection, message: Message) -> None:
-    """Take one message of orders.v1; twice is once, late is nothing."""
+    """Apply one message of orders.v1. Idempotent; ignores messages older than the row."""
     event, version = CODEC.read(message), message.stream_version
     match event:
         case OrderPlaced():
@@ -89,7 +89,7 @@ async def list_orders(
     after: UUID | None,
     limit: int,
 ) -> Sequence[OrderSummary]:
-    """Orders by id, which is the order of their placement; those after the cursor `after`."""
+    """Orders by id, which is the sequence of their placement; those after the cursor `after`."""
     rows = await pool.fetch(LIST, user_id, status, after, limit)
     return [OrderSummary(**row) for row in rows]
 

@@ -1,4 +1,4 @@
-"""The process `api` of every service: who is let in, and where it listens."""
+"""The process `api` of every service: its authenticator and its HTTP server."""
 
 import gc
 import sys
@@ -15,18 +15,18 @@ from shared.web.limits import Rates
 from shared.web.signing_keys import SigningKeys
 
 GRACE_SECONDS = 10
-"""How long open requests may take when an api is asked to stop."""
+"""How long open requests are served after SIGTERM."""
 
 OBJECTS_BETWEEN_COLLECTIONS = 50_000
-"""Python's own number, 700, is that of one request; so many are a few megabytes."""
+"""Python's default, 700, is about the objects of one request; 50,000 are a few megabytes."""
 
 
 def create_authenticator(settings: ProcessSettings) -> RequestAuthenticator:
-    """Who is let in to an API; ends the process with one line when the settings do not say."""
+    """The authenticator of an API. Exits with one line if the settings are incomplete."""
     if not settings.auth_issuer or not settings.auth_jwks_url:
         sys.exit(
-            "hometown: settings are wrong: AUTH_ISSUER and AUTH_JWKS_URL must say whose tokens"
-            " are accepted (see .env.example)"
+            "hometown: settings are wrong: AUTH_ISSUER and AUTH_JWKS_URL are required"
+            " (see .env.example)"
         )
     keys = SigningKeys(settings.auth_jwks_url)
     return RequestAuthenticator(
@@ -35,11 +35,11 @@ def create_authenticator(settings: ProcessSettings) -> RequestAuthenticator:
     )
 
 
-def collect_garbage_seldom() -> None:
-    """Leave what was made at the start alone, and look at new objects in larger portions.
+def collect_garbage_less_often() -> None:
+    """Exclude the objects of the start from garbage collection, and collect less often.
 
-    A request makes some hundred objects and no cycles; looking for them takes a twentieth of the
-    time, much of it again and again in modules that are never given up.
+    A request creates some hundred objects and no cycles. Searching for cycles takes a twentieth of
+    the time, most of it in modules that stay until the end.
     """
     gc.collect()
     gc.freeze()
@@ -47,7 +47,7 @@ def collect_garbage_seldom() -> None:
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server, which says when it begins to stop: answers without end must end then."""
+    """uvicorn's server with a hook at the begin of its shutdown, to end endless responses."""
 
     def __init__(self, config: uvicorn.Config, at_stop: Callable[[], None]) -> None:
         super().__init__(config)
@@ -59,13 +59,13 @@ class Server(uvicorn.Server):
 
 
 def do_nothing() -> None:
-    """Most answers end by themselves."""
+    """Most responses end by themselves."""
 
 
 async def serve_api(
     app: FastAPI, settings: ProcessSettings, at_stop: Callable[[], None] = do_nothing
 ) -> None:
-    """Serve until SIGTERM or SIGINT; requests in hand are finished."""
+    """Serve until SIGTERM or SIGINT; open requests are finished."""
     config = server_config(
         app,
         settings.http_host,
@@ -73,5 +73,5 @@ async def serve_api(
         connections_max=settings.http_connections_max,
         grace=GRACE_SECONDS,
     )
-    collect_garbage_seldom()
+    collect_garbage_less_often()
     await Server(config, at_stop).serve()

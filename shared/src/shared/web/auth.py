@@ -1,4 +1,4 @@
-"""Who calls, and what they may do: bearer tokens (RFC 6750) that the issuer has signed."""
+"""Authentication and scopes of callers: bearer tokens (RFC 6750), signed by the issuer."""
 
 import hashlib
 import time
@@ -21,36 +21,36 @@ NOT_YOURS = "not-yours"
 
 REQUIRED_CLAIMS = ["exp", "iat", "sub", "aud", "iss"]
 LEEWAY_SECONDS = 30
-"""How far the issuer's clock may be from ours."""
+"""Maximum difference between the issuer's clock and ours."""
 TOKEN_CHARACTERS_MAX = 4096
 SUBJECT_CHARACTERS_MAX = 255
 REMEMBERED_MAX = 4096
 REMEMBERED_SECONDS_MAX = 60
-"""Verifying a signature takes 0.1 ms, so a good token is looked at again only now and then."""
+"""Verifying a signature takes 0.1 ms, so a verified token is cached for this long."""
 
 CALLER = "hometown.caller"
-"""Where a request's scope has its Caller."""
+"""Key of the ASGI scope; its value is the Caller."""
 
 Headers = Sequence[tuple[bytes, bytes]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Whom a token speaks for, and what it allows."""
+    """The subject and the scopes of a token."""
 
     subject: str
     scopes: frozenset[str]
 
     @property
     def is_limited(self) -> bool:
-        """To what is their own."""
+        """Whether the caller is limited to their own data."""
         return ALL not in self.scopes
 
     @property
     def user_id(self) -> UUID:
-        """The user that the caller is. Raises HttpProblem for somebody who is none.
+        """The id of the user that the caller is. Raises HttpProblem if the caller is no user.
 
-        Each user has one form of their id alone, or somebody could come under another's.
+        Only the canonical form of an id is accepted: two spellings would be two subjects.
         """
         try:
             user_id = UUID(self.subject)
@@ -61,16 +61,16 @@ class Caller:
         return user_id
 
     def owns(self, user_id: UUID) -> bool:
-        """Whether what belongs to this user is the caller's to see and to change."""
+        """Whether the caller can read and change this user's data."""
         return not self.is_limited or self.subject == str(user_id)
 
     def demand_own(self, user_id: UUID) -> None:
-        """Raises HttpProblem for what belongs to another user."""
+        """Raises HttpProblem if the data belongs to another user."""
         if not self.owns(user_id):
             raise not_yours()
 
     def demand_all(self) -> None:
-        """Raises HttpProblem for a caller who is limited to their own."""
+        """Raises HttpProblem if the caller is limited to their own data."""
         if self.is_limited:
             raise insufficient_scope(ALL)
 
@@ -95,7 +95,7 @@ def invalid_token(detail: str) -> HttpProblem:
 
 
 class Verifier:
-    """Knows callers by their tokens."""
+    """Verifies tokens, and caches the callers of verified ones."""
 
     def __init__(self, keys: SigningKeys, *, issuer: str, audience: str) -> None:
         self._keys = keys
@@ -104,10 +104,10 @@ class Verifier:
         self._remembered: dict[bytes, tuple[float, Caller]] = {}
 
     async def identify(self, token: str) -> Caller:
-        """Whom a token speaks for.
+        """The caller of a token.
 
         Raises:
-            HttpProblem: nobody, as it is not one of ours or not of this time; or nobody can tell.
+            HttpProblem: it is not valid, or the issuer's keys are unavailable.
         """
         digest = hashlib.sha256(token.encode()).digest()
         until, caller = self._remembered.get(digest, (0.0, None))
@@ -121,7 +121,7 @@ class Verifier:
         try:
             key = await self._keys.find(get_key_id(token))
             if key is None:
-                raise invalid_token("the token names no key of the issuer")
+                raise invalid_token("the token's key id is not one of the issuer's keys")
             return jwt.decode(
                 token,
                 key,
@@ -132,13 +132,13 @@ class Verifier:
                 options={"require": REQUIRED_CLAIMS},
             )
         except KeysUnavailable:
-            detail = "the keys of the issuer cannot be fetched, try again"
+            detail = "the issuer's keys cannot be fetched; retry"
             raise HttpProblem(503, "keys-unavailable", detail) from None
         except jwt.ExpiredSignatureError:
             raise invalid_token("the token has expired") from None
         except (jwt.PyJWTError, ValueError, OverflowError, RecursionError):
-            # Why is nobody's business: what a forger learns here helps to forge.
-            raise invalid_token("the token is not a valid one of the issuer") from None
+            # The reason is not returned: it would help to forge a token.
+            raise invalid_token("the token is not valid") from None
 
     def _remember(self, digest: bytes, until: float, caller: Caller) -> None:
         self._remembered.pop(digest, None)
@@ -148,15 +148,15 @@ class Verifier:
 
 
 def get_key_id(token: str) -> str:
-    """The id of the key that has signed, as the token says. Raises jwt.PyJWTError, ValueError."""
+    """The unverified `kid` of a token. Raises jwt.PyJWTError, ValueError."""
     match jwt.get_unverified_header(token).get("kid"):
         case str(key_id):
             return key_id
-    raise ValueError("the token names no key")
+    raise ValueError("the token has no key id")
 
 
 def to_caller(claims: dict[str, Any]) -> Caller:
-    """Raises HttpProblem when the issuer named somebody whom nobody can be."""
+    """Raises HttpProblem if the subject or the scope has no usable form."""
     subject, scopes = claims["sub"], claims.get("scope", "")
     if not isinstance(scopes, str) or not 0 < len(subject) <= SUBJECT_CHARACTERS_MAX:
         raise invalid_token("the token has no usable subject or scope")
@@ -164,7 +164,7 @@ def to_caller(claims: dict[str, Any]) -> Caller:
 
 
 def get_bearer_token(headers: Headers) -> str:
-    """The bearer token of a request; from nowhere but its one Authorization header.
+    """The bearer token of a request, which has exactly one Authorization header.
 
     Raises:
         HttpProblem: there is none, or more than one.
@@ -174,7 +174,9 @@ def get_bearer_token(headers: Headers) -> str:
         raise unauthenticated("the request has no bearer token")
     scheme, _, token = given[0].decode("latin-1").partition(" ")
     if len(given) > 1 or scheme.lower() != "bearer":
-        raise unauthenticated("the request needs one Authorization header, with a bearer token")
+        raise unauthenticated(
+            "the request must have exactly one Authorization header, with a bearer token"
+        )
     if not 0 < len(token) <= TOKEN_CHARACTERS_MAX:
         raise invalid_token(f"a token has 1 to {TOKEN_CHARACTERS_MAX} characters")
     return token
@@ -182,20 +184,20 @@ def get_bearer_token(headers: Headers) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestAuthenticator:
-    """Who is let in, and how often."""
+    """Verifies the token of a request and limits the rate of its caller."""
 
     verifier: Verifier
     rates: Rates
 
     async def authenticate(self, headers: Headers) -> Caller:
-        """Raises HttpProblem for a caller who is unknown, or comes too often."""
+        """Raises HttpProblem: the token is missing or not valid, or the rate limit is exceeded."""
         caller = await self.verifier.identify(get_bearer_token(headers))
         self.rates.demand(caller.subject)
         return caller
 
 
 class RequireScope(SecurityBase):
-    """A dependency: lets a caller with this scope pass, and gives the caller."""
+    """A dependency that requires a scope, and returns the caller."""
 
     def __init__(self, scope: str) -> None:
         self.scope = scope
@@ -210,7 +212,7 @@ class RequireScope(SecurityBase):
 
 
 def get_caller(request: Request) -> Caller:
-    """Who was let in."""
+    """The authenticated caller of a request."""
     caller: Caller = request.scope[CALLER]
     return caller
 

@@ -1,4 +1,4 @@
-"""A connection to a client: what arrives must arrive in time, and what is sent must be taken."""
+"""Connections to clients, with time limits for what they send and for what they read."""
 
 import asyncio
 import contextlib
@@ -11,44 +11,44 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from shared.web.problems import problem
 
 HEAD_BYTES_MAX = 16 * 1024
-"""Of a request's first line and headers."""
+"""Of a request line and its headers."""
 HEAD_ENDS = b"\r\n\r\n"
 CONNECTIONS_MAX = 500
-"""Where no setting says otherwise."""
+"""The default of the setting."""
 IDLE_SECONDS_MAX = 20
-"""Between two requests of a connection. More than clients and proxies let it rest (httpx: 5 s, as
-uvicorn by default): who closes it first, may do so while the other one begins."""
+"""Between two requests of a connection. More than the idle time of clients and proxies (httpx: 5 s,
+as uvicorn by default): the side that closes first can do so while the other one sends."""
 
 HEAD_TOO_SLOW = (408, "head-too-slow", "the head of the request did not arrive in time")
 BODY_TOO_SLOW = (408, "body-too-slow", "the body of the request did not arrive in time")
-TOO_MANY = (503, "too-many-connections", "there are too many connections, try again")
-MALFORMED = (400, "malformed-request", "this is no request of HTTP/1.1, or its head is too long")
-TWO_LENGTHS = (400, "malformed-request", "a body has a length or is chunked, not both")
+TOO_MANY = (503, "too-many-connections", "there are too many connections; retry")
+MALFORMED = (400, "malformed-request", "the request is not HTTP/1.1, or its head is too long")
+TWO_LENGTHS = (400, "malformed-request", "Content-Length and Transfer-Encoding exclude each other")
 
 Refusal = tuple[int, str, str]
 """Status, code and detail of a problem."""
 
 
 class TimedConnection(H11Protocol):
-    """uvicorn's connection with bounds: by itself it waits for a head or a body for ever.
+    """uvicorn's connection with time limits: by itself it waits for a head or a body without limit.
 
-    How many there may be is uvicorn's `limit_concurrency`.
+    The number of connections is limited by uvicorn's `limit_concurrency`.
     """
 
     head_seconds_max = 10.0
     body_seconds_max = 10.0
-    """From the end of the head on."""
+    """From the end of the head."""
     taken_seconds_max = 30.0
-    """How long a client may leave an answer in our buffers."""
+    """How long a response can stay in our buffers before the client reads it."""
 
     _arrival: asyncio.TimerHandle | None = None
     _awaited: Refusal | None = None
-    """What the client is told when the timer of the arrival ends."""
+    """The response when the timer of the arrival ends."""
     _taking: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        # uvicorn would answer the requests of connections beyond the limit, and keep them open.
+        # Beyond the limit, uvicorn would answer requests and keep the connections open.
         connections_max, self.limit_concurrency = self.limit_concurrency, None
         if connections_max is not None and len(self.connections) > connections_max:
             self.refuse(TOO_MANY)
@@ -56,7 +56,7 @@ class TimedConnection(H11Protocol):
             self._await(HEAD_TOO_SLOW, self.head_seconds_max)
 
     def data_received(self, data: bytes) -> None:
-        # h11 bounds what it has to keep, and takes a longer head that is whole with its next piece.
+        # h11 limits what it buffers, and accepts a longer head if the next piece completes it.
         if self.conn.their_state is h11.IDLE:
             head = self.conn.trailing_data[0] + data
             if len(head) > HEAD_BYTES_MAX and head.find(HEAD_ENDS, 0, HEAD_BYTES_MAX) < 0:
@@ -68,7 +68,7 @@ class TimedConnection(H11Protocol):
         self._watch_arrival()
 
     def _watch_arrival(self) -> None:
-        """A head is awaited from its first byte on, a body from the end of its head."""
+        """The time of a head starts with its first byte, that of a body at the end of the head."""
         state = self.conn.their_state
         if state is h11.SEND_BODY:
             self._await(BODY_TOO_SLOW, self.body_seconds_max)
@@ -90,13 +90,13 @@ class TimedConnection(H11Protocol):
             self.refuse(self._awaited)
 
     def refuse(self, refusal: Refusal) -> None:
-        """Answer with a problem if nothing was answered yet, and close the connection."""
+        """Respond with a problem unless a response has begun, and close the connection."""
         if self.transport.is_closing():
             return
         if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
             answer = problem(*refusal, headers={"Connection": "close"})
             head = h11.Response(status_code=answer.status_code, headers=answer.raw_headers)
-            with contextlib.suppress(h11.LocalProtocolError):  # an answer to HEAD has no body
+            with contextlib.suppress(h11.LocalProtocolError):  # a response to HEAD has no body
                 for event in (head, h11.Data(data=bytes(answer.body)), h11.EndOfMessage()):
                     self.transport.write(self.conn.send(event) or b"")
         if self.cycle is not None:
@@ -124,7 +124,7 @@ class TimedConnection(H11Protocol):
 
 
 class OneLength:
-    """Refuses a body whose end a proxy could see elsewhere (request smuggling); h11 does not."""
+    """Refuses a request with two lengths, against request smuggling; h11 accepts it."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -141,9 +141,9 @@ class OneLength:
 def server_config(
     app: ASGIApp, host: str, port: int, *, connections_max: int = CONNECTIONS_MAX, grace: int = 0
 ) -> uvicorn.Config:
-    """How every process serves HTTP; open requests get `grace` seconds when it is stopped.
+    """The server of every process that serves HTTP; open requests get `grace` seconds at its stop.
 
-    No proxy is trusted: what X-Forwarded-* says of a client is what the client says.
+    No proxy is trusted: a client can send X-Forwarded-* itself.
     """
     return uvicorn.Config(
         OneLength(app),

@@ -1,6 +1,6 @@
-"""The forms that values have in requests, the same at every service: money, places, instants.
+"""The types of fields in requests, the same in every service: money, places, instants.
 
-Each says in JSON Schema what it accepts, neither more nor less. Patterns are those of ECMA 262,
+The JSON Schema of each accepts exactly what the type accepts. Patterns are those of ECMA 262,
 Rust and Python alike.
 """
 
@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 FUTURE_MAX = timedelta(minutes=5)
-"""How far a client's clock may be ahead of ours."""
+"""Maximum time by which a client's clock can be ahead of ours."""
 VERSION_MAX = 2**31 - 1
 PLACE_CHARACTERS_MAX = 32
 LABEL_CHARACTERS_MAX = 200
@@ -30,7 +30,7 @@ MONEY_FORM = r"[0-9]{1,10}(\.[0-9]{1,2})?"
 MONEY_CHARACTERS_MAX = 13
 AMOUNT_FORM = r"[0-9]+\.[0-9]{2}"
 
-# Far from 1 and 9999, an instant in UTC or an hour after it is a date still.
+# Far from the years 1 and 9999: an instant in UTC, or an hour after it, is still a date.
 DATE_FORM = r"(19[7-9][0-9]|2[01][0-9]{2})-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
 OFFSET_FORM = r"(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
 INSTANT_FORM = (
@@ -42,28 +42,28 @@ ID_FORM = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 CONTROLS = r"\x00-\x1f\x7f-\x9f"
 BLANKS = r" \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 VISIBLE = f"^[^{CONTROLS}]*[^{CONTROLS}{BLANKS}][^{CONTROLS}]*$"
-"""Not only blanks, which are cut off at both ends. PostgreSQL's text cannot hold U+0000, and nobody
-means the other control characters."""
+"""Not only blanks, which are removed at both ends. PostgreSQL's text cannot hold U+0000; no other
+control character is useful in a name."""
 
 
 def require_pattern(form: str, example: str) -> Callable[[object], object]:
-    """What a text must be before anything is read from it.
+    """A validator that requires a string of this pattern, before any library parses it.
 
-    JSON's numbers are binary floats to most clients, which hold no cents, and would be taken for
-    seconds or milliseconds; libraries read more spellings than a document can list.
+    JSON numbers are binary floats in most clients, which hold no exact cents, and are parsed as
+    seconds or milliseconds; libraries accept more spellings than a document can list.
     """
     pattern = re.compile(form)
 
     def check(value: object) -> object:
         if not isinstance(value, str) or not pattern.fullmatch(value):
-            raise ValueError(f"is a string such as '{example}'")
+            raise ValueError(f"must be a string such as '{example}'")
         return value
 
     return check
 
 
 def to_integer(number: object) -> object:
-    """JSON Schema and many a client take 2.0 for an integer; a text or a truth is none."""
+    """2.0 is an integer in JSON Schema and in many clients; a string or a boolean is none."""
     return int(number) if isinstance(number, float) and number.is_integer() else number
 
 
@@ -80,7 +80,7 @@ def to_utc(instant: datetime) -> datetime:
 
 def reject_future(instant: datetime) -> datetime:
     if instant > datetime.now(UTC) + FUTURE_MAX:
-        raise ValueError(f"is more than {FUTURE_MAX.seconds // 60} minutes in the future")
+        raise ValueError(f"must not be more than {FUTURE_MAX.seconds // 60} minutes in the future")
     return instant
 
 
@@ -108,19 +108,19 @@ Money = Annotated[
     ),
 ]
 Amount = Annotated[Decimal, WithJsonSchema({"type": "string", "pattern": f"^{AMOUNT_FORM}$"})]
-"""Money in an answer."""
+"""Money in a response."""
 
 PlaceName = Annotated[
     str,
     StringConstraints(min_length=1, max_length=PLACE_CHARACTERS_MAX, pattern=VISIBLE),
     AfterValidator(to_place_name),
-    Field(description="Kept in capital letters, without blanks around it."),
+    Field(description="Stored in capital letters, without surrounding blanks."),
 ]
 Label = Annotated[
     str,
     StringConstraints(min_length=1, max_length=LABEL_CHARACTERS_MAX, pattern=VISIBLE),
     AfterValidator(str.strip),
-    Field(description="Kept without blanks around it."),
+    Field(description="Stored without surrounding blanks."),
 ]
 Id = Annotated[
     UUID,

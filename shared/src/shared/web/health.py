@@ -1,4 +1,4 @@
-"""Is this process alive, and can it do its work? The same two answers from every process."""
+"""Liveness and readiness of a process, the same two endpoints in every process."""
 
 import asyncio
 import contextlib
@@ -17,11 +17,11 @@ from shared.web.connections import server_config
 CHECK_TIMEOUT_SECONDS = 2
 
 Check = Callable[[], Awaitable[str | None]]
-"""Says what is wrong, or None."""
+"""Returns what is wrong, or None."""
 
 
 def health_routes(checks: Mapping[str, Check]) -> list[Route]:
-    """`/health/live` says that the process answers, `/health/ready` that all checks pass."""
+    """`/health/live` returns 200 while the process responds, `/health/ready` if all checks pass."""
 
     async def live(request: Request) -> Response:
         return JSONResponse({"status": "live"})
@@ -48,13 +48,13 @@ async def run_check(check: Check) -> str | None:
         async with asyncio.timeout(CHECK_TIMEOUT_SECONDS):
             return await check()
     except TimeoutError:
-        return f"no answer within {CHECK_TIMEOUT_SECONDS} s"
-    except Exception as error:  # whatever a check raises is its answer
+        return f"no response within {CHECK_TIMEOUT_SECONDS} s"
+    except Exception as error:  # any error of a check is its result
         return repr(error)
 
 
 class Server(uvicorn.Server):
-    """A server beside other work in one event loop: signals stay with the process."""
+    """A server for an event loop that has other work: it leaves signals to the process."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -63,7 +63,7 @@ class Server(uvicorn.Server):
 
 @asynccontextmanager
 async def health_server(host: str, port: int, checks: Mapping[str, Check]) -> AsyncIterator[None]:
-    """Answers health requests of a process that has no HTTP of its own."""
+    """Serves health requests of a process that has no other HTTP."""
     app = Starlette(routes=health_routes(checks))
     async with served(server_config(app, host, port)):
         yield
@@ -71,7 +71,7 @@ async def health_server(host: str, port: int, checks: Mapping[str, Check]) -> As
 
 @asynccontextmanager
 async def served(config: uvicorn.Config) -> AsyncIterator[None]:
-    """Answers requests while the process does its other work."""
+    """Serves requests while the process does its other work."""
     server = Server(config)
     serving = asyncio.create_task(server.serve())
     try:

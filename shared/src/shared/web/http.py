@@ -1,4 +1,4 @@
-"""HTTP in and out, the same in every service: the application, its refusals, and its answers."""
+"""The HTTP application of every service: its middleware, its error handlers, its responses."""
 
 from collections.abc import Mapping, Sequence, Set
 from functools import partial
@@ -36,10 +36,10 @@ OPEN_PATHS = frozenset(
     {"/health/live", "/health/ready", "/docs", "/docs/oauth2-redirect", "/openapi.json"}
     | {f"{PAGE_FILES}/{name}" for name in ("swagger-ui-bundle.js", "swagger-ui.css", "favicon.png")}
 )
-"""All that is answered without a token, in every service."""
+"""Paths that need no token, in every service."""
 
 CODES = {413: BODY_TOO_LARGE}
-"""Of what is refused in HTTP itself; the others are called as in its standard."""
+"""By status, for errors of HTTP itself; the code of any other status is its standard phrase."""
 
 REPLAYED = "Idempotency-Replayed"
 
@@ -65,10 +65,10 @@ def create_app(
 ) -> FastAPI:
     """The same application in every service: its routes, health, traces, problem details.
 
-    `resources` are what the service's own routes need, as `app.state.resources`. With a `pool`
-    changes can be repeated safely, and its database has to answer for the service to be ready,
-    besides all that `checks` say. What is at `open_paths` is answered without a token;
-    `open_routes` have it.
+    `resources` are what the service's own routes need, as `app.state.resources`. With a `pool`,
+    write requests can have an idempotency key, and the service is ready only while its database
+    responds, besides all `checks`. `open_routes` are routes without a scope, and `open_paths` the
+    paths that need no token.
 
     Raises:
         OpenRoute: the first dependency of a route is not the scope that it needs.
@@ -101,7 +101,7 @@ def create_app(
 
 
 def demand_scopes(router: APIRouter) -> None:
-    """See that the first thing that each route depends on is a declared scope.
+    """Check that the first dependency of each route is a declared scope.
 
     Raises:
         OpenRoute, UndeclaredScope: with the path of the route.
@@ -118,10 +118,7 @@ def demand_scopes(router: APIRouter) -> None:
 
 
 class Authentication:
-    """Lets nobody in but known callers, before anything of the request's body is read.
-
-    `get_caller` the request says who it is.
-    """
+    """Authenticates each request before its body is read; `get_caller` returns the caller."""
 
     def __init__(
         self, app: ASGIApp, authenticator: RequestAuthenticator, open_paths: Set[str]
@@ -140,7 +137,7 @@ class Authentication:
 
 
 def answer_problems(app: FastAPI, routers: Sequence[APIRouter]) -> None:
-    """Turn what a request can raise into problem details. All else is a bug: 500, logged once."""
+    """Turn the errors of requests into problems. Any other error is a bug: 500, logged once."""
 
     @app.exception_handler(HttpProblem)
     async def http_problem(request: Request, error: HttpProblem) -> Response:
@@ -160,9 +157,9 @@ def answer_problems(app: FastAPI, routers: Sequence[APIRouter]) -> None:
 
     @app.exception_handler(VersionConflict)
     async def version_conflict(request: Request, error: VersionConflict) -> Response:
-        asked = "If-Match" in request.headers
+        is_conditional = "If-Match" in request.headers
         detail = f"the current version is {error.current_version}"
-        return problem(412 if asked else 409, "version-conflict", detail)
+        return problem(412 if is_conditional else 409, "version-conflict", detail)
 
     @app.exception_handler(Replay)
     async def replay(request: Request, error: Replay) -> Response:
@@ -174,7 +171,9 @@ def answer_problems(app: FastAPI, routers: Sequence[APIRouter]) -> None:
             {"field": ".".join(map(str, each["loc"])), "message": each["msg"]}
             for each in error.errors()
         ]
-        return problem(422, "invalid-request", "the request has not the documented form", errors)
+        return problem(
+            422, "invalid-request", "the request does not match the documented schema", errors
+        )
 
     @app.exception_handler(HTTPException)
     async def http_error(request: Request, error: HTTPException) -> Response:
@@ -188,11 +187,11 @@ def answer_problems(app: FastAPI, routers: Sequence[APIRouter]) -> None:
 
     @app.exception_handler(Exception)
     async def bug(request: Request, error: Exception) -> Response:
-        return problem(500, "internal-error", "this should not have happened; it was logged")
+        return problem(500, "internal-error", "internal error; it was logged")
 
 
 def find_methods(path: str, routers: Sequence[APIRouter]) -> Sequence[str]:
-    """All methods of a path. The framework names only those of the first route that has it."""
+    """All methods of a path. FastAPI would list only those of the first route that matches."""
     routes = [route for route in find_routes(routers) if route.path_regex.match(path)]
     return sorted({method for route in routes for method in get_methods(route)})
 
@@ -202,22 +201,22 @@ def etag(version: int) -> str:
 
 
 def to_http_response(
-    answer: StoredResponse, more_headers: dict[str, str] | None = None
+    stored: StoredResponse, more_headers: dict[str, str] | None = None
 ) -> Response:
-    headers = {**answer.headers, **(more_headers or {})}
-    form = "application/json" if answer.body else None
-    return Response(answer.body, answer.status, headers, media_type=form)
+    headers = {**stored.headers, **(more_headers or {})}
+    form = "application/json" if stored.body else None
+    return Response(stored.body, stored.status, headers, media_type=form)
 
 
 def no_content(version: int) -> StoredResponse:
-    """It is done, and there is nothing to show but its version."""
+    """A response without a body, with the new version as entity tag."""
     return StoredResponse(status=204, headers={"ETag": etag(version)}, body=b"")
 
 
 def to_response(
     body: BaseModel, *, version: int, status: int = 200, location: str | None = None
 ) -> StoredResponse:
-    """A resource as an answer with its entity tag."""
+    """A resource as a response with its entity tag."""
     headers = {"ETag": etag(version)}
     if location is not None:
         headers["Location"] = location

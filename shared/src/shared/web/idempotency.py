@@ -1,4 +1,4 @@
-"""Repeatable requests: the answer to a request is kept under its key, and given again."""
+"""Idempotent requests: the response is stored under the key of the request, and sent again."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ from shared.web.problems import HttpProblem
 KEPT = timedelta(hours=72)
 """How long a request can be repeated."""
 FORGOTTEN_MAX = 10_000
-"""Answers that one round forgets."""
+"""Responses that one round deletes."""
 FORGET_SECONDS_MAX = 5.0
 FORGET_PERIOD_SECONDS = 60.0
 
@@ -41,39 +41,37 @@ FORGET = """
 
 @dataclass(eq=False)
 class Replay(Exception):
-    """The request was answered before: this answer again."""
+    """The request was answered before; this is the stored response."""
 
     answer: StoredResponse
 
 
 async def raise_if_answered(pool: asyncpg.Pool, key: IdempotencyKey) -> None:
-    """Raises Replay with the stored answer, or 422 when the key named another request."""
+    """Raises Replay with the stored response, or HttpProblem if the key is another request's."""
     row = await pool.fetchrow(LOOK_UP, key.scope, key.key)
     if row is None:
         return
     if row["fingerprint"] != key.fingerprint:
-        raise HttpProblem(
-            422, "idempotency-key-reused", "this key was used for another request before"
-        )
+        raise HttpProblem(422, "idempotency-key-reused", "this key was used for another request")
     raise Replay(
         StoredResponse(status=row["status"], headers=json.loads(row["headers"]), body=row["body"])
     )
 
 
 async def forget(connection: Connection, now: datetime) -> None:
-    """Remove answers that are older than KEPT, at most FORGOTTEN_MAX of them."""
+    """Delete responses that are older than KEPT, at most FORGOTTEN_MAX of them."""
     await postgres.attempt(connection, FORGET_SECONDS_MAX, FORGET, now - KEPT, FORGOTTEN_MAX)
 
 
 async def forget_periodically(pool: asyncpg.Pool) -> None:
     """Housekeeping of a service's worker: a round of `forget` every FORGET_PERIOD_SECONDS.
 
-    Never returns. Several workers of a service may run it: each round is safe to repeat.
+    Never returns. Several workers of a service can run it: each round is safe to repeat.
     """
     while True:
         try:
             async with pool.acquire() as connection:
                 await forget(connection, datetime.now(UTC))
         except postgres.UNAVAILABLE as error:
-            log.warning("old answers are kept until the next round: %r", error)
+            log.warning("old responses are kept until the next round: %r", error)
         await asyncio.sleep(FORGET_PERIOD_SECONDS)

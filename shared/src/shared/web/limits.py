@@ -1,4 +1,4 @@
-"""How much may be asked of a process: how large, how long, and by each caller how often."""
+"""Limits of requests: the size of bodies, the time to a response, the rate of each caller."""
 
 import asyncio
 import math
@@ -12,24 +12,24 @@ from shared.web.problems import HttpProblem, problem
 BODY_BYTES_MAX = 64 * 1024
 BODY_TOO_LARGE = "body-too-large"
 ANSWER_SECONDS_MAX = 60.0
-"""Until an answer begins: 30 s, and the longest wait that an API offers."""
+"""Until a response begins: 30 s more than the longest `wait` of an API."""
 CALLERS_MAX = 10_000
-"""Whose rates are known at once; whoever is forgotten starts with a full bucket."""
+"""Buckets that are kept; a caller whose bucket was evicted starts with a full one."""
 BURST_SECONDS = 2
-"""What a caller did not ask for may be asked for later, up to this much of it."""
+"""The size of a bucket, in seconds of the rate."""
 
 
 class Rates:
-    """A token bucket for each caller, in the memory of this process alone."""
+    """A token bucket for each caller, in the memory of this process only."""
 
     def __init__(self, per_second_max: float) -> None:
         self._rate = per_second_max
         self._burst = max(per_second_max * BURST_SECONDS, 1.0)
         self._buckets: dict[str, tuple[float, float]] = {}
-        """What is left, and when that was so; whoever came last stands last."""
+        """By caller: tokens left, and when; the latest caller is the last entry."""
 
     def demand(self, caller: str) -> None:
-        """Take one request. Raises HttpProblem for a caller who comes too often."""
+        """Take one token. Raises HttpProblem if the caller has none left."""
         now = time.monotonic()
         left, at = self._buckets.pop(caller, (self._burst, now))
         left = min(left + (now - at) * self._rate, self._burst)
@@ -39,17 +39,17 @@ class Rates:
         self._buckets[caller] = (left - admitted, now)
         if not admitted:
             seconds = math.ceil((1 - left) / self._rate)
-            detail = f"a caller may ask {self._rate:g} times a second"
+            detail = f"rate limit: {self._rate:g} requests per second per caller"
             raise HttpProblem(429, "too-many-requests", detail, {"Retry-After": str(seconds)})
 
 
 class BodySize:
-    """Refuses a body that is too large when it says so, or else as soon as it is."""
+    """Refuses a body that is too large: by its Content-Length, or while it is received."""
 
     def __init__(self, app: ASGIApp, bytes_max: int = BODY_BYTES_MAX) -> None:
         self.app = app
         self.bytes_max = bytes_max
-        self.detail = f"a body has at most {bytes_max} bytes"
+        self.detail = f"a request body has at most {bytes_max} bytes"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -77,7 +77,7 @@ class BodySize:
 
 
 def get_content_length(scope: Scope) -> int | None:
-    """What the request says of its body; h11 has seen that it is a number, and takes no more."""
+    """The Content-Length, if any; h11 has checked that it is a number, and reads no more."""
     for name, value in scope["headers"]:
         if name == b"content-length":
             return int(value)
@@ -85,8 +85,8 @@ def get_content_length(scope: Scope) -> int | None:
 
 
 class AnswerTime:
-    """Gives a request up whose answer does not begin in time. A stream may take as long as it likes
-    once it has begun; see `connections` for one that is not read.
+    """Cancels a request whose response does not begin in time. A response that has begun has no
+    limit here; `connections` limits how long it can stay unread.
     """
 
     def __init__(self, app: ASGIApp, seconds_max: float = ANSWER_SECONDS_MAX) -> None:
@@ -108,5 +108,5 @@ class AnswerTime:
         except TimeoutError:
             if not limit.expired():
                 raise
-            answer = problem(504, "answer-too-slow", "there was no answer in time, try again")
+            answer = problem(504, "answer-too-slow", "the response did not begin in time; retry")
             await answer(scope, receive, send)

@@ -1,4 +1,4 @@
-"""A service's OpenAPI document, exact to the code of each refusal and the header of each answer."""
+"""The OpenAPI document of a service, with the code of each problem and each response header."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -19,14 +19,15 @@ Responses = dict[int | str, dict[str, Any]]
 Json = dict[str, Any]
 
 ABOUT = """
-Whoever calls shows a bearer token, and each operation says which scope it must have.
+All operations require a bearer token; each operation names the scope that the token must have.
 
-Every refusal is a problem (RFC 9457), whose `code` is stable and meant for programs. Beside those
-that are listed at each operation, `404 not-found` and `405 method-not-allowed` answer what is no
-operation, and `500 internal-error` says that there is a bug.
+Every error is a problem (RFC 9457), whose `code` is stable and meant for programs. Besides the
+codes that are listed at each operation, `404 not-found` and `405 method-not-allowed` are the
+response to a path or method that is no operation, and `500 internal-error` means a bug.
 
-A change can be repeated safely under an `Idempotency-Key`: it has one effect and the same answer.
-With `If-Match` it is made only if nobody has made another one since that `ETag`.
+A write request can be repeated safely with an `Idempotency-Key`: it is applied once, and every
+repetition gets the same response. With `If-Match` it is applied only if the resource still has that
+`ETag`.
 """
 
 ANY_CODES = {
@@ -38,7 +39,7 @@ ANY_CODES = {
     503: ["keys-unavailable"],
     504: ["answer-too-slow"],
 }
-"""What any request may be answered, whatever it is about."""
+"""Codes that any operation can return."""
 
 WRITE_CODES = {
     400: ["bad-request", "malformed-idempotency-key", "malformed-if-match"],
@@ -48,10 +49,10 @@ WRITE_CODES = {
     422: ["idempotency-key-reused"],
     503: ["busy"],
 }
-"""What any change may be answered besides."""
+"""Codes that any write operation can return, too."""
 
 NOT_FOUND = "not-found"
-"""What is answered when an id in a path has a slash in it, and so names no operation."""
+"""The code for an id with a slash in a path, which then is no operation."""
 
 TEXT = {"type": "string"}
 ENTITY_TAG = r'"[0-9]{1,9}"'
@@ -66,25 +67,25 @@ HEADERS_OF_CHANGES: Sequence[Json] = (
         "name": IDEMPOTENCY_KEY,
         "in": "header",
         "required": False,
-        "description": "Any name for this request, such as a UUID; the same for its repetitions.",
+        "description": "A name of this request, such as a UUID; the same in its repetitions.",
         "schema": TEXT | {"pattern": f"^{KEY_FORM}$"},
     },
     {
         "name": IF_MATCH,
         "in": "header",
         "required": False,
-        "description": "The `ETag` of what is to be changed, or `*` for any.",
+        "description": "The `ETag` of the resource to be changed, or `*` for any.",
         "schema": TEXT | {"format": "entity-tag", "pattern": f"^{IF_MATCH_FORM}$"},
     },
 )
-"""What `calls` reads of every change."""
+"""The headers that `write_requests` reads."""
 
 ETAG = {"ETag": {"schema": TEXT | {"pattern": f"^{ENTITY_TAG}$"}, "required": True}}
 LOCATION = {"Location": {"schema": TEXT | {"pattern": "^/v1/"}, "required": True}}
 REPLAYED = {
     "Idempotency-Replayed": {
         "schema": TEXT | {"enum": ["true"]},
-        "description": "The answer to an earlier request under this key.",
+        "description": "The stored response to an earlier request with this key.",
     }
 }
 PROBLEM_HEADERS: Mapping[int, Json] = {
@@ -95,7 +96,7 @@ PROBLEM_HEADERS: Mapping[int, Json] = {
 
 
 def success(status: int, *headers: Json) -> Responses:
-    """The headers of a success, for a route's `responses`."""
+    """The response headers of a success, for a route's `responses`."""
     return {status: {"headers": {name: form for each in headers for name, form in each.items()}}}
 
 
@@ -109,7 +110,7 @@ def refusals(
     unavailable: Sequence[str] = (),
     writes: bool = False,
 ) -> Responses:
-    """The refusals of one route by their codes, for its `responses`."""
+    """The problems of one route by their codes, for its `responses`."""
     not_found = [*missing, NOT_FOUND] if missing else []
     own = {
         403: forbidden,
@@ -131,7 +132,11 @@ def refusals(
 def describe_status(status: int, codes: Iterable[str]) -> Json:
     """One status of a route, with an example for each code."""
     examples = {
-        code: {"value": create_problem(status, code, "why, in words").model_dump(exclude_none=True)}
+        code: {
+            "value": create_problem(status, code, "the reason, for people").model_dump(
+                exclude_none=True
+            )
+        }
         for code in codes
     }
     own = {"properties": {"status": {"const": status}, "code": {"enum": list(examples)}}}
@@ -143,14 +148,14 @@ def describe_status(status: int, codes: Iterable[str]) -> Json:
 
 
 def create_document(app: FastAPI, routers: Sequence[APIRouter]) -> Json:
-    """The OpenAPI document, made once."""
+    """The OpenAPI document, created once."""
     if app.openapi_schema is None:
         made = get_openapi(
             title=app.title,
             version=app.version,
             description=ABOUT,
             routes=app.routes,
-            servers=[{"url": "/", "description": "The service that shows this document."}],
+            servers=[{"url": "/", "description": "The service that serves this document."}],
         )
         made["components"]["schemas"]["Problem"] = Problem.model_json_schema(mode="serialization")
         for route in find_routes(routers):
@@ -173,7 +178,7 @@ def get_methods(route: APIRoute) -> Set[str]:
 
 
 def complete(operation: Json, route: APIRoute) -> None:
-    """Add what FastAPI does not know of an operation."""
+    """Add what FastAPI does not document of an operation."""
     scope = route.dependant.dependencies[0].call
     assert isinstance(scope, RequireScope)
     operation["operationId"] = route.name
@@ -183,11 +188,11 @@ def complete(operation: Json, route: APIRoute) -> None:
     for parameter in operation.get("parameters", []):
         parameter["schema"] = remove_null(parameter["schema"])
     for content in operation["responses"].get("200", {}).get("content", {}).values():
-        content.pop("itemSchema", None)  # FastAPI's word for streams is of OpenAPI 3.2, this is 3.1
+        content.pop("itemSchema", None)  # of OpenAPI 3.2, for streams; this is 3.1
 
 
 def remove_null(schema: Json) -> Json:
-    """A parameter can be left out, but nothing in an address or a header is null."""
+    """The schema without null: a parameter can be omitted, but never be null."""
     choices: list[Json] = [each for each in schema.get("anyOf", []) if each != {"type": "null"}]
     if len(choices) != 1:
         return schema

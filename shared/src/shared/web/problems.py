@@ -1,4 +1,4 @@
-"""Problem details (RFC 9457): the one form in which every service says no over HTTP."""
+"""Problem details (RFC 9457): the error responses of every service."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ FIELD_ERRORS = {
 
 
 class Problem(BaseModel):
-    """`code` is stable and meant for programs; `errors` is there when fields are malformed."""
+    """`code` is stable and meant for programs; `errors` lists the malformed fields, if any."""
 
     model_config = ConfigDict(
         json_schema_extra={"required": ["type", "title", "status", "code", "detail"]}
@@ -32,7 +32,7 @@ class Problem(BaseModel):
     status: int
     code: str
     detail: str
-    # A factory, as a default would be documented, and null is not among what is.
+    # A factory, because a default would be documented, and null is never returned.
     errors: Annotated[list[dict[str, Any]] | None, WithJsonSchema(FIELD_ERRORS)] = Field(
         default_factory=lambda: None
     )
@@ -40,7 +40,7 @@ class Problem(BaseModel):
 
 @dataclass(eq=False)
 class HttpProblem(Exception):
-    """An answer that is decided in HTTP itself, not by the business."""
+    """An error response that the HTTP layer decides on, not the business rules."""
 
     status: int
     code: str
@@ -49,7 +49,7 @@ class HttpProblem(Exception):
 
 
 def create_problem(status: int, code: str, detail: str) -> Problem:
-    """The title says the code in words."""
+    """The title is the code in words."""
     title = code.replace("-", " ").capitalize()
     return Problem(title=title, status=status, code=code, detail=detail)
 

@@ -17,21 +17,21 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from shared.runtime import telemetry
 
 UNOBSERVED = "/health/"
-"""The beginning of the paths that are asked for every second and have nothing to tell."""
+"""The prefix of paths that probes request every second; they get no span."""
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"})
-"""A client may invent methods, and no name of a span is made of what clients invent."""
+"""A client can send any method; span names contain only these."""
 OTHER_METHOD = "_OTHER"
 OTHER_METHOD_NAME = "HTTP"
 
 SECRET_IN_QUERY = re.compile(rb"(token|key|secret|password|auth|jwt)[^=&]*=", re.IGNORECASE)
-"""No API of ours takes one there, but somebody may try."""
+"""No API has a secret in the query, but a client can send one."""
 
 CONTEXT_HEADERS = (b"traceparent", b"tracestate")
 
 
 class RequestSpans:
-    """A middleware outside of those that answer: a request that is refused has its span, too."""
+    """The outermost middleware: a request that is refused has a span, too."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -57,7 +57,7 @@ class RequestSpans:
         try:
             await self.app(scope, receive, record_status(span, send))
         except Exception as error:
-            # Whoever is outside answers 500, and logs it.
+            # The server around it responds with 500, and logs it.
             fail(span, 500, type(error).__qualname__)
             raise
         finally:
@@ -72,7 +72,7 @@ def get_span_name(method: str) -> str:
 
 
 def extract_parent(scope: Scope) -> Context:
-    """The trace context that a request brings."""
+    """The trace context in the headers of a request."""
     headers = {
         name.decode(): value.decode("latin-1")
         for name, value in scope["headers"]
@@ -82,7 +82,7 @@ def extract_parent(scope: Scope) -> Context:
 
 
 def get_request_attributes(scope: Scope) -> Mapping[str, str | int]:
-    """What is known before the answer."""
+    """The attributes that are known before the response."""
     method, query = scope["method"], scope["query_string"]
     host, port = scope.get("server") or ("", 0)
     attributes = {
@@ -104,7 +104,7 @@ def contains_secret(query: bytes) -> bool:
 
 
 def record_status(span: Span, send: Send) -> Send:
-    async def noting(message: Message) -> None:
+    async def send_and_record(message: Message) -> None:
         if message["type"] == "http.response.start":
             status = message["status"]
             if status >= 500:
@@ -113,11 +113,11 @@ def record_status(span: Span, send: Send) -> Send:
                 span.set_attribute("http.response.status_code", status)
         await send(message)
 
-    return noting
+    return send_and_record
 
 
 def fail(span: Span, status: int, error_type: str) -> None:
-    """What the server could not do is an error; what a client must not do is none."""
+    """Errors are those of the server; a 4xx is none."""
     span.set_attribute("http.response.status_code", status)
     span.set_attribute("error.type", error_type)
     span.set_status(StatusCode.ERROR)

@@ -1,4 +1,4 @@
-"""The issuer's public keys: fetched when needed, kept for a while, fetched at most now and then."""
+"""The issuer's public keys: fetched when needed, cached, and fetched at a limited rate (ADR 37)."""
 
 import asyncio
 import json
@@ -13,27 +13,27 @@ import httpx
 from jwt import PyJWK, PyJWTError
 
 ALGORITHMS = {("OKP", "Ed25519"): "EdDSA", ("EC", "P-256"): "ES256", ("RSA", None): "RS256"}
-"""By type and curve of the key. All are asymmetric: no public key can be taken for a secret."""
+"""By type and curve of the key. All are asymmetric: a public key is never used as a secret."""
 RSA_BITS_MIN = 2048
 
 FETCH_SECONDS_MAX = 5
 FETCH_BYTES_MAX = 1 << 16
 REFRESH_PAUSE_SECONDS = 10
-"""Between two fetches, whatever key ids the tokens name."""
+"""Minimum time between two fetches, whatever key ids the tokens have."""
 FRESH_SECONDS = 300
-"""How long a key that the issuer withdraws may still be accepted while the issuer answers."""
+"""How long a withdrawn key is still accepted while the issuer is available."""
 STALE_SECONDS_MAX = 3600
-"""How long the keys that we have are good while the issuer does not answer."""
+"""How long the cached keys are used while the issuer is unavailable."""
 
 log = logging.getLogger(__name__)
 
 
 class KeysUnavailable(Exception):
-    """The issuer's keys could not be fetched, so no token can be judged."""
+    """The issuer's keys could not be fetched, so no token can be verified."""
 
 
 class SigningKeys:
-    """The keys at an address: https://…, or file:… in development."""
+    """The keys at a URL: https://…, or file:… in development."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -42,10 +42,10 @@ class SigningKeys:
         self._lock = asyncio.Lock()
 
     async def find(self, key_id: str) -> PyJWK | None:
-        """The key of this id; None when the issuer has none.
+        """The key with this id; None if the issuer has none.
 
         Raises:
-            KeysUnavailable: the issuer does not answer, and has not for too long.
+            KeysUnavailable: the issuer is unavailable, and has been for STALE_SECONDS_MAX.
         """
         if not self._holds(key_id):
             async with self._lock:
@@ -75,20 +75,20 @@ def age(instant: float) -> float:
 
 
 def fetch(url: str) -> bytes:
-    """What is at the address. No redirect is followed.
+    """The content at a URL. No redirect is followed.
 
     Raises:
-        OSError, httpx.HTTPError: it does not answer, or with an error.
-        ValueError: it answers with more than anybody's keys.
+        OSError, httpx.HTTPError: there is no response.
+        ValueError: the status is not 200, or the content is too large.
     """
     parts = urlsplit(url)
     if parts.scheme == "file":
         return check_size(Path(unquote(parts.path)).read_bytes())
     content = b""
-    with httpx.stream("GET", url, timeout=FETCH_SECONDS_MAX) as answer:
-        if answer.status_code != httpx.codes.OK:
-            raise ValueError(f"the issuer answered with status {answer.status_code}")
-        for piece in answer.iter_bytes():
+    with httpx.stream("GET", url, timeout=FETCH_SECONDS_MAX) as response:
+        if response.status_code != httpx.codes.OK:
+            raise ValueError(f"the issuer returned status {response.status_code}")
+        for piece in response.iter_bytes():
             content = check_size(content + piece)
     return content
 
@@ -100,20 +100,20 @@ def check_size(content: bytes) -> bytes:
 
 
 def parse_keys(document: bytes) -> Mapping[str, PyJWK]:
-    """The keys of a JWK set (RFC 7517) by id, without those that we do not accept.
+    """The keys of a JWK set (RFC 7517) by id, without those that are not accepted.
 
     Raises:
-        ValueError: that is no key set.
+        ValueError: the document is no key set.
     """
     match json.loads(document):
         case {"keys": [*keys]}:
             found = [key for jwk in keys if (key := parse_key(jwk)) is not None]
             return {str(key.key_id): key for key in found}
-    raise ValueError("that is no key set")
+    raise ValueError("the document is no key set")
 
 
 def parse_key(jwk: Any) -> PyJWK | None:
-    """The key decides on its algorithm, never the token; a private key has no place here."""
+    """The key determines the algorithm, never the token. None for a private or a weak key."""
     match jwk:
         case {"kty": str(kind), "kid": str()} if "d" not in jwk and jwk.get("use", "sig") == "sig":
             algorithm = ALGORITHMS.get((kind, jwk.get("crv")))

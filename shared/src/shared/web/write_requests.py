@@ -1,4 +1,4 @@
-"""What a request for a change says about itself, and how it is carried out."""
+"""Write requests: their idempotency key and expected version, and how they are carried out."""
 
 import hashlib
 import json
@@ -29,7 +29,7 @@ E = TypeVar("E")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteRequest:
-    """What a write request says about itself: expected version, idempotency key, its own id."""
+    """The expected version, the idempotency key and the id of a write request."""
 
     pool: asyncpg.Pool
     expected_version: int | None
@@ -71,7 +71,7 @@ class WriteRequest:
                 read_versions=read_versions,
             )
         except KeyUsed:
-            # The same request at the same time was first, and has just been recorded.
+            # The same request, sent twice at once, was recorded first by the other one.
             assert self.key is not None
             await raise_if_answered(self.pool, self.key)
             raise
@@ -87,10 +87,10 @@ class WriteRequest:
 
 
 async def read_write_request(request: Request) -> WriteRequest:
-    """A dependency that reads the `WriteRequest`; a request answered before ends here with Replay.
+    """A dependency that reads the `WriteRequest`. Raises Replay for a repeated request.
 
-    The app keeps its pool in `app.state.pool`. The headers are read from the request itself, which
-    is cheaper than to declare them; `openapi` documents them.
+    The app has its pool in `app.state.pool`. The headers are read from the request itself, which is
+    cheaper than declaring them; `openapi` documents them.
     """
     pool: asyncpg.Pool = request.app.state.pool
     headers = request.headers
@@ -112,22 +112,24 @@ WriteRequestDep = Annotated[WriteRequest, Depends(read_write_request)]
 
 
 def parse_if_match(if_match: str | None) -> int | None:
-    """The version that `If-Match` names, None for any."""
+    """The version in `If-Match`, None for any."""
     if if_match is None or if_match == "*":
         return None
     if not re.fullmatch(IF_MATCH_FORM, if_match):
-        raise HttpProblem(400, "malformed-if-match", 'If-Match has the form "<version>"')
+        raise HttpProblem(400, "malformed-if-match", 'If-Match must have the form "<version>"')
     return int(if_match.strip('"'))
 
 
 async def read_idempotency_key(request: Request, text: str) -> IdempotencyKey:
     """The request's idempotency key (draft-ietf-httpapi-idempotency-key-header-07).
 
-    Each caller has their own: what another one was answered is nobody else's business.
+    The keys of a caller are their own: no caller gets the stored response of another one.
     """
     if not re.fullmatch(KEY_FORM, text):
         raise HttpProblem(
-            400, "malformed-idempotency-key", "a key is 1 to 255 visible ASCII characters"
+            400,
+            "malformed-idempotency-key",
+            "an idempotency key has 1 to 255 visible ASCII characters",
         )
     body = await request.body()
     try:
