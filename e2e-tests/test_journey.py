@@ -152,7 +152,8 @@ def test_an_unavailable_service_is_named(hometown: Hometown, stack: Stack, order
     with stack.stopped("users-api", "analytics-api"):
         journey = hometown.journey(order)
 
-    assert [line.split(" is unavailable")[0] for line in journey["unknown"]] == ["users-svc", "analytics"]
+    unknown = [line.split(" is unavailable")[0] for line in journey["unknown"]]
+    assert unknown == ["users-svc", "analytics"]
     assert steps(journey) == {
         step for step in ALL_OF_A_CONFIRMED_ORDER if step[0] in ("recorded", "published")
     }
