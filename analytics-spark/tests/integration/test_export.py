@@ -175,7 +175,7 @@ def test_two_exports_at_once_are_refused(tables: str, tmp_path: Path) -> None:
         export(tables, tmp_path)
 
 
-def test_the_command_tells_what_it_did(
+def test_the_command_prints_its_counts(
     tables: str, filled: psycopg.Connection, tmp_path: Path
 ) -> None:
     folder = tmp_path / "files"

@@ -32,7 +32,7 @@ def second(tables: str, reader: psycopg.Connection, tmp_path: Path) -> Generatio
     return generation
 
 
-def test_what_a_rebuild_writes_is_not_shown_before_the_switch(
+def test_the_rows_of_a_rebuild_are_not_shown_before_the_switch(
     reader: psycopg.Connection, second: Generation
 ) -> None:
     assert reader.execute(SHOWN).fetchall() == [("Jack", 1)]
@@ -102,7 +102,7 @@ def refusal(dsn: str, generation: Generation) -> str:
     return str(raised.value)
 
 
-def test_without_the_fence_a_job_goes_on_with_tables_that_nobody_sees(
+def test_without_the_fence_a_job_continues_with_hidden_tables(
     tables: str,
     reader: psycopg.Connection,
     second: Generation,

@@ -101,13 +101,13 @@ def settings(**given: object) -> ApiSettings:
     return ApiSettings.model_validate({"database_url": address, **given})
 
 
-def test_development_has_a_page_and_elsewhere_only_who_says_that_it_is_guarded() -> None:
+def test_the_page_exists_in_development_and_elsewhere_only_behind_a_proxy() -> None:
     assert settings(environment="development").has_page
     assert settings(page_behind_proxy=True).has_page
     assert not settings().has_page
 
 
-async def test_without_leave_there_is_no_page(
+async def test_without_the_setting_there_is_no_page(
     resources: Resources, authenticator: RequestAuthenticator, issuing: RunFolder
 ) -> None:
     transport = httpx.ASGITransport(create_app(resources, authenticator))
@@ -119,7 +119,7 @@ async def test_without_leave_there_is_no_page(
 
 
 @pytest.mark.parametrize("path", ["/v1/hours", "/v1/stream", "/page", "/page/page.html", "/page/x"])
-async def test_nothing_else_is_open_beside_the_page(visitor: httpx.AsyncClient, path: str) -> None:
+async def test_nothing_but_the_page_is_open(visitor: httpx.AsyncClient, path: str) -> None:
     assert (await visitor.get(path)).status_code == 401
 
 
@@ -131,7 +131,7 @@ async def test_each_file_of_the_page_comes_from_here(visitor: httpx.AsyncClient)
     assert "http" not in html.replace("http-equiv", "")
 
 
-async def test_visitors_may_not_ask_too_often(
+async def test_visitors_have_a_rate_limit(
     resources: Resources, authenticator: RequestAuthenticator
 ) -> None:
     transport = httpx.ASGITransport(
@@ -144,7 +144,7 @@ async def test_visitors_may_not_ask_too_often(
     assert statuses[-1] == 429
 
 
-async def test_a_browser_is_told_to_run_and_to_ask_for_nothing_else(
+async def test_the_headers_allow_no_third_party_resources(
     visitor: httpx.AsyncClient,
 ) -> None:
     policy = (await visitor.get("/")).headers["content-security-policy"]
@@ -154,9 +154,7 @@ async def test_a_browser_is_told_to_run_and_to_ask_for_nothing_else(
     assert "frame-ancestors 'none'" in policy
 
 
-async def test_an_empty_database_says_what_to_do(
-    visitor: httpx.AsyncClient, writer: Writer
-) -> None:
+async def test_an_empty_page_shows_what_to_do(visitor: httpx.AsyncClient, writer: Writer) -> None:
     words = await seen(visitor)
 
     assert "Nothing is counted yet. make demo loads a sample" in words.text
@@ -243,7 +241,7 @@ async def test_without_kafka_what_waits_is_unknown(
     assert "Records waiting unknown Kafka does not respond" in (await seen(visitor)).text
 
 
-async def test_without_a_job_the_page_says_since_when_the_numbers_stand_still(
+async def test_without_a_job_the_page_shows_since_when_the_numbers_have_not_changed(
     visitor: httpx.AsyncClient, tables: str, tmp_path: Path
 ) -> None:
     with open_writer(tables, Checkpoint(tmp_path), BUCKETS) as connection:
@@ -262,7 +260,7 @@ async def test_without_a_job_the_page_says_since_when_the_numbers_stand_still(
 
 
 @pytest.mark.parametrize("ends", [{"orders.v1": {"0": 7}}])
-async def test_a_job_that_does_not_get_on_is_noticed_only_while_records_wait(
+async def test_a_job_without_progress_is_noticed_only_while_records_wait(
     visitor: httpx.AsyncClient, writer: Writer, ends: Offsets
 ) -> None:
     writer.commit(purchase(HOUR))
@@ -274,7 +272,7 @@ async def test_a_job_that_does_not_get_on_is_noticed_only_while_records_wait(
     assert "job-hangs" not in (await seen(visitor)).ids
 
 
-async def test_what_somebody_named_is_text_and_no_markup(
+async def test_names_are_shown_as_text_and_not_as_markup(
     visitor: httpx.AsyncClient, writer: Writer
 ) -> None:
     writer.commit(purchase(HOUR, address="<script>alert(1)</script>"))
@@ -285,7 +283,7 @@ async def test_what_somebody_named_is_text_and_no_markup(
     assert "&lt;script&gt;alert" in html
 
 
-async def test_a_long_split_is_cut_and_says_so(
+async def test_a_long_split_is_cut_with_a_note(
     visitor: httpx.AsyncClient, writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(page.TEMPLATES.globals, "VALUES_SHOWN_MAX", 2)
@@ -306,7 +304,7 @@ async def test_a_malformed_choice_is_refused(visitor: httpx.AsyncClient, query: 
 @pytest.mark.parametrize(
     ("seconds", "words"), [(0, "0 s"), (59, "59 s"), (60, "1 min"), (7200, "2 h"), (86_400, "1 d")]
 )
-def test_a_span_is_told_in_its_largest_unit(seconds: int, words: str) -> None:
+def test_a_time_span_is_shown_in_its_largest_unit(seconds: int, words: str) -> None:
     assert page.ago(seconds) == words
 
 

@@ -131,7 +131,7 @@ async def test_the_sample_shows_four_local_buyers_and_a_click_splits_them(
 BY_ORIGIN = [("BJ", "16,166.64"), ("GZ", "5,666.64"), ("SH", "14,666.64"), ("SZ", "8,006.64")]
 
 
-async def test_a_batch_appears_without_a_reload_in_the_view_that_somebody_has_chosen(
+async def test_a_batch_appears_without_a_reload_in_the_chosen_view(
     visit: Visit, writer: Writer
 ) -> None:
     await commit(writer, *SAMPLE, watermark=-90)
@@ -163,7 +163,7 @@ async def test_a_page_listens_though_a_script_comes_late(visit: Visit, writer: W
 
 
 @pytest.mark.parametrize("stream_seconds_max", [SHORT_SECONDS])
-async def test_a_stream_that_ends_is_taken_up_again(visit: Visit, writer: Writer) -> None:
+async def test_a_stream_that_ends_is_reconnected(visit: Visit, writer: Writer) -> None:
     await commit(writer, *SAMPLE, watermark=-90)
     await visit.page.goto(visit.address)
 
@@ -179,7 +179,7 @@ async def test_a_stream_that_ends_is_taken_up_again(visit: Visit, writer: Writer
         await expect(visit.page.locator(f"{bar(visit, 0)} .value")).to_have_text(str(buyers))
 
 
-async def test_without_the_stream_a_batch_appears_only_when_it_is_looked_for(
+async def test_without_the_stream_a_batch_appears_only_at_the_next_refresh(
     visit: Visit, writer: Writer
 ) -> None:
     """The negative control of the test above."""
@@ -236,7 +236,7 @@ async def test_nothing_is_wider_than_the_window(
     await page.screenshot(path=screenshots / f"page-{size['width']}.png", full_page=True)
 
 
-async def test_the_page_says_that_no_job_runs_and_goes_on_when_one_does(
+async def test_the_page_shows_that_no_job_runs_until_one_does(
     visit: Visit, tables: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, screenshots: Path
 ) -> None:
     monkeypatch.setitem(page_module.TEMPLATES.globals, "REFRESH_SECONDS", 1)
@@ -254,7 +254,7 @@ async def test_the_page_says_that_no_job_runs_and_goes_on_when_one_does(
 
 
 @pytest.mark.parametrize("status", [429, 500, 504])
-async def test_a_renewal_that_fails_leaves_the_numbers_and_is_tried_again(
+async def test_a_refresh_that_fails_keeps_the_numbers_and_is_retried(
     visit: Visit, writer: Writer, status: int
 ) -> None:
     await commit(writer, *SAMPLE, watermark=-90)
@@ -285,7 +285,9 @@ async def test_a_renewal_that_fails_leaves_the_numbers_and_is_tried_again(
 END_OF_PATIENCE = "document.querySelector('.stale').getAnimations().forEach(each => each.finish())"
 
 
-async def test_a_page_that_is_not_renewed_says_so_until_it_is(visit: Visit, writer: Writer) -> None:
+async def test_a_page_that_is_not_refreshed_shows_it_until_it_is(
+    visit: Visit, writer: Writer
+) -> None:
     await commit(writer, *SAMPLE, watermark=-90)
     page = visit.page
     await page.goto(visit.address)

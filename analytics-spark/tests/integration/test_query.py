@@ -76,7 +76,7 @@ def test_v8_v9_an_order_is_counted_within_the_grace_and_dropped_after_it(live: R
 BROKEN = confirmed("broken", "Jack", ("iphone", 1), ordered_at=at(10))
 
 
-def test_broken_records_are_set_aside_and_stop_nothing(live: RunningJob) -> None:
+def test_bad_records_are_dead_lettered_and_stop_nothing(live: RunningJob) -> None:
     document, key = "the value does not match the schema", "the key is not the user_id"
     version = "unknown event type or version"
     broken = [
@@ -110,7 +110,7 @@ def test_broken_records_are_set_aside_and_stop_nothing(live: RunningJob) -> None
     assert sorted(letters) == sorted(wanted)
 
 
-def test_a_batch_is_not_counted_before_its_bad_records_are_set_aside(
+def test_a_batch_is_not_counted_before_its_bad_records_are_dead_lettered(
     live: RunningJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise nobody would ever read them again."""
@@ -129,7 +129,7 @@ def test_a_batch_is_not_counted_before_its_bad_records_are_set_aside(
     assert len(live.dead_letters()) == 1
 
 
-def test_events_of_no_interest_are_read_over(live: RunningJob) -> None:
+def test_events_of_other_types_are_skipped(live: RunningJob) -> None:
     other = Event(topic="orders.v1", key="any", type="order-placed", data=b"not even JSON")
 
     live.read(*sample(), other)

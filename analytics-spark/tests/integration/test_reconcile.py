@@ -122,7 +122,7 @@ def test_a_late_order_that_was_counted_all_the_same_is_found(world: World) -> No
     assert (found.purchases, found.purchases_right) == (2, 1)
 
 
-def test_where_batches_are_forgotten_purchases_are_undecided_and_no_alarm_is_given(
+def test_purchases_of_deleted_batches_are_undecided_and_no_difference(
     world: World,
 ) -> None:
     too_late(world).finish()

@@ -103,7 +103,7 @@ def test_a_tampered_row_is_stored_shown_and_logged_as_an_error(
     assert errors[-1].endswith("4 purchases: 1 cells differ")
 
 
-def test_a_store_that_is_away_is_told_and_not_taken_for_a_difference(
+def test_an_unavailable_store_is_reported_and_no_difference(
     world: World,
     settings: ReconcileSettings,
     authenticator: RequestAuthenticator,
@@ -118,7 +118,7 @@ def test_a_store_that_is_away_is_told_and_not_taken_for_a_difference(
     assert status_of(world, authenticator, issuing) is None
 
 
-def test_the_memory_of_results_is_bounded(
+def test_the_number_of_stored_results_is_bounded(
     world: World, settings: ReconcileSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reconciler, "KEPT_MAX", 2)

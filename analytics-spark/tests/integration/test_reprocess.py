@@ -109,7 +109,7 @@ def live_counts(reader: psycopg.Connection) -> tuple[int, int]:
     return row[0], row[1]
 
 
-def test_a_difference_is_told_by_hour_and_repaired_by_a_switch(
+def test_a_difference_is_reported_by_hour_and_repaired_by_a_switch(
     live: RunningJob, run: Reprocess, reader: psycopg.Connection
 ) -> None:
     live.read(*sample())
@@ -125,7 +125,7 @@ def test_a_difference_is_told_by_hour_and_repaired_by_a_switch(
     assert live.hour(HOUR) == (4, 4, 12, 44_506_56)
 
 
-def test_late_orders_that_the_rebuild_accepts_are_told_by_number(
+def test_the_number_of_late_orders_that_the_rebuild_accepts_is_reported(
     live: RunningJob, run: Reprocess, reader: psycopg.Connection
 ) -> None:
     live.read(*sample())
@@ -139,7 +139,7 @@ def test_late_orders_that_the_rebuild_accepts_are_told_by_number(
     assert "the rebuild accepted 1 orders that live dropped as late" in told
 
 
-def test_a_rebuild_that_was_stopped_goes_on_where_it_was(
+def test_a_stopped_rebuild_resumes_where_it_was(
     live: RunningJob, run: Reprocess, reader: psycopg.Connection
 ) -> None:
     live.read(*sample())
@@ -152,7 +152,7 @@ def test_a_rebuild_that_was_stopped_goes_on_where_it_was(
     assert "all hours are equal" in run()
 
 
-def test_a_rebuild_can_begin_anew_and_what_is_not_shown_can_be_dropped(
+def test_a_rebuild_can_start_again_and_a_hidden_generation_can_be_dropped(
     settings: JobSettings, live: RunningJob, run: Reprocess, reader: psycopg.Connection
 ) -> None:
     live.read(*sample())
@@ -195,7 +195,7 @@ def test_one_reprocess_at_a_time(settings: JobSettings, run: Reprocess) -> None:
         run()
 
 
-def test_a_rebuild_that_does_not_get_on_is_given_up(
+def test_a_rebuild_without_progress_is_given_up(
     live: RunningJob, run: Reprocess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     live.read(*sample())

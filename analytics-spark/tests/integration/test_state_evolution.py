@@ -101,7 +101,7 @@ def test_state_with_a_new_variable_and_a_new_field_is_read(
     assert live.epoch("duplicates") == 16
 
 
-def test_state_of_a_later_form_is_refused_with_one_line(
+def test_state_of_a_later_version_is_refused_with_one_line(
     live: RunningJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as later:

@@ -128,7 +128,7 @@ async def listener(
         yield Listener(http=http)
 
 
-async def test_a_batch_is_heard_in_the_form_of_the_hours(
+async def test_a_batch_is_streamed_in_the_schema_of_the_hours(
     listener: Listener, writer: Writer
 ) -> None:
     async with listener.reserve_slot() as events:
@@ -145,7 +145,7 @@ async def test_a_batch_is_heard_in_the_form_of_the_hours(
     assert list(first.purchases.values()) == [2, 2]
 
 
-async def test_an_interrupted_listener_hears_what_they_missed_and_no_more(
+async def test_an_interrupted_listener_gets_what_it_missed_and_no_more(
     listener: Listener, writer: Writer
 ) -> None:
     writer.commit(purchase(HOUR))
@@ -164,7 +164,7 @@ async def test_an_interrupted_listener_hears_what_they_missed_and_no_more(
     assert later.purchases == {"2016-11-11T00:00:00Z": 2}
 
 
-async def test_an_hour_that_becomes_final_is_heard_though_nothing_else_changed(
+async def test_an_hour_that_becomes_final_is_streamed_though_nothing_else_changed(
     listener: Listener, writer: Writer
 ) -> None:
     writer.commit(purchase(HOUR), watermark=at(30))
@@ -179,7 +179,7 @@ async def test_an_hour_that_becomes_final_is_heard_though_nothing_else_changed(
     ]
 
 
-async def test_an_hour_that_lost_its_purchases_is_heard_with_zeros(
+async def test_an_hour_that_lost_its_purchases_is_streamed_with_zeros(
     listener: Listener, writer: Writer
 ) -> None:
     writer.commit(purchase(HOUR))
@@ -192,7 +192,7 @@ async def test_an_hour_that_lost_its_purchases_is_heard_with_zeros(
 
 
 @pytest.mark.parametrize("last_id", ["", "7", "nonsense", f"{'0' * 8}-0000-0000-0000-{'0' * 12}.0"])
-async def test_an_unknown_position_is_told_to_read_anew(
+async def test_an_unknown_position_gets_a_reset(
     listener: Listener, writer: Writer, last_id: str
 ) -> None:
     writer.commit(purchase(HOUR))
@@ -204,7 +204,7 @@ async def test_an_unknown_position_is_told_to_read_anew(
     assert heard.id == f"{writer.query_id}.0"
 
 
-async def test_a_forgotten_position_is_told_to_read_anew(
+async def test_a_forgotten_position_gets_a_reset(
     listener: Listener, writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sink, "BATCHES_KEPT_MAX", 2)
@@ -219,7 +219,7 @@ async def test_a_forgotten_position_is_told_to_read_anew(
     assert await first_after(1) == "reset"
 
 
-async def test_a_position_before_batches_noted_their_hours_is_told_to_read_anew(
+async def test_a_position_before_batches_noted_their_hours_gets_a_reset(
     listener: Listener, writer: Writer
 ) -> None:
     writer.commit(purchase(HOUR))
@@ -230,7 +230,7 @@ async def test_a_position_before_batches_noted_their_hours_is_told_to_read_anew(
         assert (await next_of(events)).name == "reset"
 
 
-async def test_who_missed_too_much_is_told_to_read_anew(
+async def test_a_listener_that_missed_too_much_gets_a_reset(
     listener: Listener, writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(change_feed, "HOURS_PER_CHANGE_MAX", 2)
@@ -268,7 +268,7 @@ ROUNDS = 40
 EVERY_HOUR = {HOUR + timedelta(hours=each): 1 for each in range(ROUNDS)}
 
 
-async def test_nothing_is_lost_between_the_look_back_and_the_look_ahead(
+async def test_nothing_is_lost_between_the_missed_changes_and_the_feed(
     resources: Resources, writer: Writer
 ) -> None:
     known: dict[datetime, int] = {}
@@ -279,7 +279,7 @@ async def test_nothing_is_lost_between_the_look_back_and_the_look_ahead(
     assert known == EVERY_HOUR
 
 
-async def test_without_the_look_back_changes_are_lost(
+async def test_without_the_missed_changes_changes_are_lost(
     resources: Resources, writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def nothing_was_missed(position: Position | None) -> Event:
@@ -302,7 +302,7 @@ async def settled(is_right: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_who_is_too_far_behind_is_let_go_and_misses_nothing(
+async def test_a_slow_listener_is_disconnected_and_misses_nothing(
     resources: Resources, writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     feed = resources.feed
@@ -349,7 +349,7 @@ async def test_a_client_that_does_not_read_is_disconnected(
     assert len(resources.feed._events) <= stream.EVENTS_KEPT_MAX
 
 
-async def test_there_are_so_many_places_and_no_more(
+async def test_the_number_of_listeners_is_limited(
     listener: Listener, resources: Resources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stream, "LISTENERS_MAX", 1)
@@ -364,7 +364,7 @@ async def test_there_are_so_many_places_and_no_more(
     assert refused.json()["code"] == "too-many-listeners"
 
 
-async def test_only_who_may_see_the_hours_may_listen(
+async def test_a_stream_needs_the_scope_of_the_hours(
     listener: Listener, issuing: RunFolder
 ) -> None:
     refused = await listener.http.get("/v1/stream", headers=bearer(issuing, "clerk"))
@@ -380,7 +380,7 @@ async def test_a_stream_ends_after_its_time(tables: str) -> None:
         assert [event.hours async for event in resources.feed.events(None)] == [None]
 
 
-async def test_a_feed_that_has_seen_no_database_yet_can_be_closed(tables: str) -> None:
+async def test_a_feed_without_a_first_poll_can_be_closed(tables: str) -> None:
     async with postgres.open_pool(tables, name="test", connections_max=1) as pool:
         feed = stream.Feed(pool, LONG_SECONDS)
         listening = asyncio.create_task(anext(feed.events(None)))
@@ -390,7 +390,7 @@ async def test_a_feed_that_has_seen_no_database_yet_can_be_closed(tables: str) -
             await listening
 
 
-async def test_a_stream_ends_when_the_database_cannot_be_asked_and_nothing_is_missed(
+async def test_a_stream_ends_when_the_database_is_unavailable_and_nothing_is_missed(
     tables: str, writer: Writer, caplog: pytest.LogCaptureFixture
 ) -> None:
     writer.commit(purchase(HOUR))
@@ -407,7 +407,7 @@ async def test_a_stream_ends_when_the_database_cannot_be_asked_and_nothing_is_mi
     assert "cannot read the changes for a listener" in caplog.text
 
 
-async def test_an_open_stream_does_not_hold_up_the_end_of_the_process(
+async def test_an_open_stream_does_not_delay_the_end_of_the_process(
     tables: str, issuing: RunFolder, unused_tcp_port: int
 ) -> None:
     process = await asyncio.create_subprocess_exec(

@@ -23,7 +23,9 @@ def test_bytes_from_before_the_mark_are_read() -> None:
     assert from_bytes(stream.getvalue().to_pybytes()).equals(TABLE)
 
 
-def test_state_of_another_form_is_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_state_of_another_version_is_refused_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     job = SmallJob().read(*sample())
     monkeypatch.setattr(blobs, "STATE_VERSION", 2)
 

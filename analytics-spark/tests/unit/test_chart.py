@@ -39,7 +39,7 @@ def test_no_bar_is_higher_than_the_scale(largest: int) -> None:
     assert 1 <= top // step <= 4
 
 
-def test_each_hour_has_a_bar_also_where_nobody_bought() -> None:
+def test_each_hour_has_a_bar_also_without_purchases() -> None:
     shown = chart(HOUR - timedelta(hours=2), at(60), {HOUR: FOUR}, at(-60), "buyers")
 
     assert [bar.text for bar in shown.bars] == ["0", "0", "4"]
@@ -53,7 +53,7 @@ def test_each_hour_has_a_bar_also_where_nobody_bought() -> None:
     ("measure", "text"),
     [("buyers", "4"), ("purchases", "5"), ("quantity", "12"), ("amount", "44,506.56")],
 )
-def test_a_bar_shows_the_measure_that_was_asked_for(measure: Measure, text: str) -> None:
+def test_a_bar_shows_the_chosen_measure(measure: Measure, text: str) -> None:
     [bar] = chart(HOUR, at(60), {HOUR: FOUR}, None, measure).bars
 
     assert bar.text == text

@@ -65,7 +65,7 @@ async def test_a_query_at_rest_stays_ready(job: Job) -> None:
         assert await job.readiness.check() is None
 
 
-async def test_a_batch_that_hangs_is_told_until_it_gets_on(job: Job) -> None:
+async def test_a_stuck_batch_is_reported_until_it_makes_progress(job: Job) -> None:
     job.says(WAITING, progress="first")
     job.now += PROGRESS_SECONDS_MAX
     job.says("Processing new data", progress="first")
@@ -79,7 +79,7 @@ async def test_a_batch_that_hangs_is_told_until_it_gets_on(job: Job) -> None:
     assert await job.readiness.check() is None
 
 
-async def test_a_query_that_nobody_can_look_at_any_more_is_not_ready(job: Job) -> None:
+async def test_a_query_that_is_no_longer_observed_is_not_ready(job: Job) -> None:
     """The call into Spark hangs itself."""
     job.says(WAITING, progress="first")
     job.now += PROGRESS_SECONDS_MAX + 1

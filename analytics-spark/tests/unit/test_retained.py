@@ -41,7 +41,7 @@ def test_a_repeat_is_found_in_any_chunk(monkeypatch: pytest.MonkeyPatch) -> None
     assert job.tally["duplicates"] == 5
 
 
-def test_orders_that_are_final_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_final_orders_are_evicted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retained, "SMALL_CHUNK_ROWS", 1)
     job = SmallJob(buckets=1).read(*sample())
     job.read(confirmed("much later", "Lily", ("iphone", 1), ordered_at=at(hour=5)))

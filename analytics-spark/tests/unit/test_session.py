@@ -29,7 +29,7 @@ def settings(master: str) -> JobSettings:
     )
 
 
-def test_nobody_from_outside_reaches_a_spark_of_one_machine() -> None:
+def test_a_local_spark_is_not_reachable_from_outside() -> None:
     told = configuration(settings("local[2]"))
 
     assert told["spark.driver.host"] == told["spark.driver.bindAddress"] == "127.0.0.1"
@@ -45,7 +45,7 @@ def test_executors_of_a_cluster_find_the_driver_by_its_name() -> None:
     assert str(told["spark.hadoop.fs.AbstractFileSystem.file.impl"]).endswith(".RawLocalFs")
 
 
-def test_java_is_told_of_an_archive_that_is_there(tmp_path: Path) -> None:
+def test_java_gets_an_existing_archive(tmp_path: Path) -> None:
     archive = tmp_path / "classes.jsa"
     assert get_class_sharing_options(None, writes=False) == []
     assert get_class_sharing_options(archive, writes=False) == []

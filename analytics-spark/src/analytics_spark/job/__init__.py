@@ -4,11 +4,11 @@ In: the records of users.v1, items.v1 and orders.v1, as bytes (`topics`, `record
 Out: rows of `cells`, `epochs` and `batches` (`sink`), and dead letters (`dead_letters`).
 Guarantees, with the tests that show them:
 - a batch counts once, whatever crashes: integration/test_sink.py, `make crashes`
-- cells are a function of the set of accepted events: unit/test_differential.py,
+- cells are a function of the set of accepted events: unit/test_cells.py,
   `make differential`
 - a bad record stops nothing and is not lost: unit/test_records.py, integration/test_query.py
 - one writer for one generation of the tables, and only from the checkpoint that filled them:
-  integration/test_sink.py, integration/test_generations.py
+  integration/test_writer.py, integration/test_generations.py
 Read first: processor.py, the one stateful operator; then records -> pack -> orders, versions, cells
 (pure functions over Arrow tables), and sink.py.
 """
