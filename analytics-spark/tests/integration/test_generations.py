@@ -25,7 +25,7 @@ def fill(dsn: str, folder: Path, generation: Generation, *deltas: dict[str, obje
 
 @pytest.fixture
 def second(tables: str, reader: psycopg.Connection, tmp_path: Path) -> Generation:
-    """A rebuild with Lily, beside the shown tables with Jack."""
+    """A rebuild with Lily, next to the active tables with Jack."""
     fill(tables, tmp_path, FIRST, JACK)
     generation = generations.begin(reader)
     fill(tables, tmp_path, generation, LILY)
@@ -93,7 +93,7 @@ def test_a_writer_whose_tables_are_hidden_or_shown_writes_nothing(
 
 
 def refusal(dsn: str, generation: Generation) -> str:
-    """What a writer is told that opened the generation before it was shown or hidden."""
+    """The error of a writer that opened the generation before it was shown or hidden."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(writer.SEARCH_PATH, [generation.schema])
         connection.execute(writer.CREATE_DELTAS)

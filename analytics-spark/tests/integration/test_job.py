@@ -106,7 +106,7 @@ def test_a_job_without_its_database_ends_with_one_line(environment: dict[str, st
     assert process.returncode == 1
     assert "the job ends: connection failed" in log
     assert "Traceback" not in log
-    # Spark has begun to start beside the imports.
+    # Spark has begun to start during the imports.
     _, alive = psutil.wait_procs(started_for(without), timeout=STOP_TIMEOUT_SECONDS)
     assert alive == []
 

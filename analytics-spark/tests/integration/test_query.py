@@ -113,7 +113,7 @@ def test_bad_records_are_dead_lettered_and_stop_nothing(live: RunningJob) -> Non
 def test_a_batch_is_not_counted_before_its_bad_records_are_dead_lettered(
     live: RunningJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Otherwise nobody would ever read them again."""
+    """Otherwise they would never be read again."""
 
     async def refuse(servers: str, places: object) -> None:
         raise KafkaError("no such topic")
@@ -221,7 +221,9 @@ def test_both_stages_have_the_same_workers(live: RunningJob) -> None:
     assert len(forked_by) == 1
 
 
-@pytest.mark.skipif(not hasattr(psutil.Process, "memory_maps"), reason="Linux tells of its maps")
+@pytest.mark.skipif(
+    not hasattr(psutil.Process, "memory_maps"), reason="only Linux lists memory maps"
+)
 def test_java_takes_up_the_archive_of_classes(spark: SparkSession, spark_classes: Path) -> None:
     """It says nothing when one does not fit, and only starts slower."""
     family = psutil.Process().children(recursive=True)

@@ -1,4 +1,4 @@
-"""Cells beside the event stores: equal when nothing was touched, and each touched row is found."""
+"""Cells compared with the event stores: equal when unchanged, and each changed row is found."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""A rebuild beside the live tables: equal when nothing was wrong, told when something was."""
+"""A rebuild compared with the live tables: equal when they are right, reported when not."""
 
 import argparse
 import threading
@@ -44,13 +44,13 @@ def run(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> Reprocess:
-    """The command; gives what it told."""
+    """The command; returns what it printed."""
     monkeypatch.setattr(job, "open_session", lambda settings: Lent(spark))
 
     def call(*, stop: threading.Event | None = None, **acts: bool) -> str:
-        asked = dict.fromkeys(("switch", "roll_back", "drop", "anew"), False) | acts
+        chosen = dict.fromkeys(("switch", "roll_back", "drop", "anew"), False) | acts
         capsys.readouterr()
-        reprocess.run(settings, argparse.Namespace(**asked), stop or threading.Event())
+        reprocess.run(settings, argparse.Namespace(**chosen), stop or threading.Event())
         return capsys.readouterr().out
 
     return call
@@ -62,13 +62,13 @@ def test_v14_a_rebuild_into_fresh_tables_has_an_equal_content_hash(
     live.read(*sample())
     live.read(*CORRECTED)
 
-    told = run()
+    printed = run()
 
     rebuilt = generations.find_candidate(reader)
     assert rebuilt is not None
     assert read_content(reader, FIRST) == read_content(reader, rebuilt)
     assert read_content(reader, FIRST)[0] > 0
-    assert "all hours are equal" in told
+    assert "all hours are equal" in printed
     assert generations.get_active(reader) == FIRST
 
 
@@ -117,11 +117,11 @@ def test_a_difference_is_reported_by_hour_and_repaired_by_a_switch(
         "UPDATE generation_1.cells SET cents = cents + 1 WHERE user_id = %s", [id_of("Jack")]
     )
 
-    told = run(switch=True)
+    printed = run(switch=True)
 
-    assert "2016-11-11T00 not final: 16 cells instead of 16, purchases +0" in told
-    assert "amount -0.01" in told
-    assert "1 hours differ" in told
+    assert "2016-11-11T00 not final: 16 cells instead of 16, purchases +0" in printed
+    assert "amount -0.01" in printed
+    assert "1 hours differ" in printed
     assert live.hour(HOUR) == (4, 4, 12, 44_506_56)
 
 
@@ -132,11 +132,11 @@ def test_the_number_of_late_orders_that_the_rebuild_accepts_is_reported(
     live.read(confirmed("much later", "Lily", ("iphone", 1), ordered_at=at(hour=5)))
     live.read(confirmed("too late", "Jack", ("iphone", 1), ordered_at=at(51)))
 
-    told = run()
+    printed = run()
 
-    assert "2016-11-11T00 final: 16 cells instead of 16, purchases +1, quantity +1" in told
-    assert "live has counted 17 orders and dropped 1 as late, the rebuild 18 and 0" in told
-    assert "the rebuild accepted 1 orders that live dropped as late" in told
+    assert "2016-11-11T00 final: 16 cells instead of 16, purchases +1, quantity +1" in printed
+    assert "live has counted 17 orders and dropped 1 as late, the rebuild 18 and 0" in printed
+    assert "the rebuild accepted 1 orders that live dropped as late" in printed
 
 
 def test_a_stopped_rebuild_resumes_where_it_was(

@@ -23,7 +23,7 @@ NOTE = StructType([StructField("note", StringType())])
 
 
 class Noted:
-    """A value with a note beside the blob."""
+    """A value with a note next to the blob."""
 
     def __init__(self, state: Any) -> None:
         self._state = state

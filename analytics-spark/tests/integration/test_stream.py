@@ -1,4 +1,4 @@
-"""Who listens hears of every change, also after an interruption; who does not read is let go."""
+"""A listener gets every change, also after an interruption; a slow one is disconnected."""
 
 import asyncio
 import json
@@ -313,9 +313,9 @@ async def test_a_slow_listener_is_disconnected_and_misses_nothing(
         writer.commit(purchase(HOUR, "first"))
         position = (await anext(events)).position
         for each in range(4):
-            told = feed._published
+            published = feed._published
             writer.commit(purchase(HOUR + timedelta(hours=each), "later"))
-            await settled(lambda told=told: feed._published > told)  # type: ignore[misc]
+            await settled(lambda published=published: feed._published > published)  # type: ignore[misc]
 
         assert [event async for event in events] == []
     assert len(feed._events) == 2

@@ -32,7 +32,7 @@ MINUTES = 110
 
 @dataclass
 class History:
-    """Events by the stream whose order Kafka keeps, and what they mean in the end."""
+    """Events by the stream whose order Kafka keeps, and their final meaning."""
 
     random: random.Random
     users: dict[str, list[tuple[int, int, str | None]]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Bars are as high as their numbers beside a scale that people read at a glance."""
+"""Bars are as high as their numbers, on a scale of few round steps."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""What Java is told, and what it makes of it."""
+"""The options of Spark and of Java, and their effect."""
 
 import os
 import socket
@@ -30,19 +30,19 @@ def settings(master: str) -> JobSettings:
 
 
 def test_a_local_spark_is_not_reachable_from_outside() -> None:
-    told = configuration(settings("local[2]"))
+    options = configuration(settings("local[2]"))
 
-    assert told["spark.driver.host"] == told["spark.driver.bindAddress"] == "127.0.0.1"
-    assert CHECKPOINT_FILES in told.values()
+    assert options["spark.driver.host"] == options["spark.driver.bindAddress"] == "127.0.0.1"
+    assert CHECKPOINT_FILES in options.values()
 
 
 def test_executors_of_a_cluster_find_the_driver_by_its_name() -> None:
-    told = configuration(settings("spark://spark-master:7077"))
+    options = configuration(settings("spark://spark-master:7077"))
 
-    assert told["spark.driver.host"] == socket.gethostname()
-    assert told["spark.executor.memory"] == "1g"
-    assert CHECKPOINT_FILES not in told.values()
-    assert str(told["spark.hadoop.fs.AbstractFileSystem.file.impl"]).endswith(".RawLocalFs")
+    assert options["spark.driver.host"] == socket.gethostname()
+    assert options["spark.executor.memory"] == "1g"
+    assert CHECKPOINT_FILES not in options.values()
+    assert str(options["spark.hadoop.fs.AbstractFileSystem.file.impl"]).endswith(".RawLocalFs")
 
 
 def test_java_gets_an_existing_archive(tmp_path: Path) -> None:
