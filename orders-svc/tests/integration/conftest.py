@@ -31,7 +31,7 @@ async def resources(database: str) -> AsyncIterator[Resources]:
 async def transport(
     resources: Resources, authenticator: RequestAuthenticator
 ) -> AsyncIterator[httpx.ASGITransport]:
-    """The application as any client reaches it; the other services are unavailable."""
+    """The application, called in process; the other services are unavailable."""
     async with open_service_clients(users_url=None, analytics_url=None) as service_clients:
         app = api.create_app(resources, authenticator, service_clients)
         yield httpx.ASGITransport(app, raise_app_exceptions=False)
@@ -41,7 +41,7 @@ async def transport(
 async def client(
     transport: httpx.ASGITransport, issuing: RunFolder
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """A clerk's."""
+    """A client with a clerk's token."""
     async with httpx.AsyncClient(
         transport=transport, base_url="http://orders", headers=bearer(issuing, "clerk")
     ) as client:

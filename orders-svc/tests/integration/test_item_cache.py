@@ -1,4 +1,4 @@
-"""The item cache is never trusted: an order has the price of its moment, in every process."""
+"""The item cache is never trusted: an order gets the current price, in every process."""
 
 from typing import Any
 from uuid import uuid4
@@ -38,7 +38,7 @@ async def test_a_new_price_is_seen_by_the_next_order(
     assert (await order(client, ordered)).json()["amount"] == "1.00"
 
 
-async def test_without_the_look_at_its_version_the_old_price_would_be_taken(
+async def test_without_the_version_check_the_old_price_would_be_used(
     client: httpx.AsyncClient, ordered: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The negative control."""
@@ -53,7 +53,7 @@ async def test_without_the_look_at_its_version_the_old_price_would_be_taken(
     assert (await order(client, ordered)).json()["amount"] == "5388.88"
 
 
-async def test_a_delisted_item_is_not_sold_from_the_shelf(
+async def test_a_delisted_item_is_not_ordered_from_the_cache(
     client: httpx.AsyncClient, ordered: str
 ) -> None:
     await client.delete(ordered)
@@ -73,7 +73,7 @@ async def test_one_changed_item_of_several_is_enough(
     assert (await order(client, ordered, other)).json()["amount"] == "5389.88"
 
 
-async def test_the_shelf_has_a_bound(
+async def test_the_cache_has_a_maximum_size(
     client: httpx.AsyncClient, resources: Resources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(item_cache, "ITEMS_MAX", 2)

@@ -1,4 +1,4 @@
-"""Items over HTTP: listed, repriced, corrected, delisted; and what new orders see of that."""
+"""Items over HTTP: listed, repriced, corrected, delisted; and the effect on new orders."""
 
 from typing import Any
 from uuid import uuid4
@@ -23,7 +23,7 @@ CHANGES = [
 
 @pytest.fixture
 async def iphone(client: httpx.AsyncClient) -> str:
-    """The address of an item on offer."""
+    """The address of a listed item."""
     location: str = (await client.post("/v1/items", json=IPHONE)).headers["Location"]
     return location
 
@@ -66,7 +66,7 @@ async def test_a_malformed_listing_is_refused(
     assert code(await client.post("/v1/items", json=IPHONE | wrong)) == (422, "invalid-request")
 
 
-async def test_a_new_price_holds_for_new_orders_only(
+async def test_a_new_price_is_that_of_new_orders_only(
     client: httpx.AsyncClient, iphone: str
 ) -> None:
     before = (await order(client, iphone)).headers["Location"]
@@ -87,7 +87,9 @@ async def test_an_origin_is_corrected(client: httpx.AsyncClient, iphone: str) ->
     assert (answer.status_code, answer.json()["origin"]) == (200, "SH")
 
 
-async def test_what_holds_already_is_refused(client: httpx.AsyncClient, iphone: str) -> None:
+async def test_a_change_to_the_present_value_is_refused(
+    client: httpx.AsyncClient, iphone: str
+) -> None:
     price = await client.post(f"{iphone}/price-changes", json={"price": "5388.88"})
     origin = await client.post(f"{iphone}/origin-corrections", json={"origin": "BJ"})
 

@@ -1,4 +1,4 @@
-"""What users lead to here: an order is decided, once for each message; what waits is listed."""
+"""Reactions of orders-svc to users: an order is decided, once for each message; parked streams."""
 
 import os
 import subprocess
@@ -27,7 +27,7 @@ COMMAND_SECONDS_MAX = 60
 
 
 async def write_dead_letter(letter: OutgoingRecord) -> None:
-    """Nobody reads it here."""
+    """Dead letters are not read here."""
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ async def placed(resources: Resources) -> UUID:
 
 
 def parked(database: str, *words: str) -> "subprocess.CompletedProcess[str]":
-    """The command as a person types it."""
+    """The command, as a process."""
     return subprocess.run(
         [sys.executable, "-m", "orders_svc", "parked", *words],
         env=os.environ | {"DATABASE_URL": database},
@@ -80,7 +80,7 @@ def parked(database: str, *words: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-async def test_an_order_with_credit_is_confirmed_once_however_often_it_is_told(
+async def test_an_order_with_credit_is_confirmed_once_however_often_the_message_is_delivered(
     resources: Resources, consumer: Consumer
 ) -> None:
     order_id = await placed(resources)
@@ -94,7 +94,7 @@ async def test_an_order_with_credit_is_confirmed_once_however_often_it_is_told(
     assert isinstance(order.state, Confirmed)
 
 
-async def test_credit_for_an_order_that_nobody_placed_lets_its_stream_wait(
+async def test_credit_for_an_unknown_order_parks_its_stream(
     resources: Resources, consumer: Consumer, database: str
 ) -> None:
     user_id = new_id()
@@ -107,7 +107,7 @@ async def test_credit_for_an_order_that_nobody_placed_lets_its_stream_wait(
     assert "NotFound: " in listed.stdout
 
 
-async def test_a_journey_tells_that_the_answer_about_the_credit_waits(
+async def test_a_journey_shows_that_the_credit_decision_is_parked(
     resources: Resources, consumer: Consumer, client: httpx.AsyncClient
 ) -> None:
     order_id = await placed(resources)

@@ -1,4 +1,4 @@
-"""Items and orders over HTTP: what is answered, and what is refused."""
+"""Orders over HTTP: responses and refusals."""
 
 import asyncio
 from typing import Any
@@ -39,7 +39,7 @@ async def place(client: httpx.AsyncClient, item_id: str, **more: object) -> http
 
 
 async def decide(resources: Resources, order: str, command: OrderCommand) -> None:
-    """What the worker does when the answer about the credit has come."""
+    """What the worker does with a decision on the credit."""
     order_id = UUID(order.rpartition("/")[2])
     cause = Metadata(correlation_id=new_id(), causation_id=new_id())
     await handle(resources.orders, ORDER, order_id, command, metadata=cause)
@@ -57,7 +57,7 @@ async def test_an_order_is_placed_at_the_price_of_its_item(
     assert order["ordered_at"] == "2016-11-11T00:00:01Z"
 
 
-async def test_an_order_worth_more_than_money_can_hold_is_refused(
+async def test_an_order_above_the_maximum_amount_is_refused(
     client: httpx.AsyncClient,
 ) -> None:
     dear = (await client.post("/v1/items", json=IPHONE | {"price": "9999999999.99"})).json()
@@ -160,7 +160,7 @@ async def test_the_service_is_ready(client: httpx.AsyncClient) -> None:
     assert (await client.get("/health/ready")).json() == {"status": "ready"}
 
 
-async def test_the_history_is_told_as_it_was_recorded(
+async def test_the_history_is_returned_as_it_was_recorded(
     client: httpx.AsyncClient, resources: Resources, order: str
 ) -> None:
     await decide(resources, order, ConfirmOrder())
@@ -197,7 +197,7 @@ async def test_an_unknown_order_is_not_cancelled(client: httpx.AsyncClient) -> N
     assert (answer.status_code, answer.json()["code"]) == (404, "unknown-order")
 
 
-async def test_a_journey_without_neighbours_tells_what_is_known_here(
+async def test_a_journey_without_other_services_shows_the_data_of_this_one(
     client: httpx.AsyncClient, order: str
 ) -> None:
     journey = (await client.get(f"{order}/journey")).json()

@@ -21,7 +21,7 @@ PACKAGE = Path(orders_svc.__file__).parent
 
 @pytest.fixture
 async def document(client: httpx.AsyncClient) -> Json:
-    """As it is served, to anybody."""
+    """As it is served, without a token."""
     answer = await client.get("/openapi.json", headers={"Authorization": ""})
     return dict(answer.json())
 

@@ -1,4 +1,4 @@
-"""Read models: each message once, twice, and too late; lists by page."""
+"""Read models: messages once, twice and out of order; lists by page."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -89,7 +89,7 @@ async def orders(resources: Resources) -> Sequence[OrderSummary]:
 
 
 @pytest.mark.parametrize("repeats", [1, 2])
-async def test_an_order_is_followed(resources: Resources, repeats: int) -> None:
+async def test_an_order_summary_follows_its_order(resources: Resources, repeats: int) -> None:
     for event, version in STORY:
         for _ in range(repeats):
             await follow(resources, summaries.project, of_order(event, version))
@@ -131,7 +131,9 @@ ITEM_STORY: list[tuple[item_contract.PublicItemEvent, int]] = [
 
 
 @pytest.mark.parametrize("repeats", [1, 2])
-async def test_an_item_is_followed_in_the_order_of_time(resources: Resources, repeats: int) -> None:
+async def test_a_catalogue_entry_follows_its_item_by_effective_time(
+    resources: Resources, repeats: int
+) -> None:
     for event, version in [*ITEM_STORY, (LISTED, 1), (repriced("9.00", 20), 2)]:
         for _ in range(repeats):
             await follow(resources, catalogue.project, of_item(event, version))
@@ -140,7 +142,7 @@ async def test_an_item_is_followed_in_the_order_of_time(resources: Resources, re
     assert (item.price, item.origin) == (Decimal("3.00"), "SH")
 
 
-async def test_a_delisted_item_is_not_on_offer(resources: Resources) -> None:
+async def test_a_delisted_item_is_not_listed(resources: Resources) -> None:
     delisted = ItemDelisted(item_id=ITEM, effective_at=PLACED_AT)
     for each in (of_item(LISTED, 1), of_item(delisted, 2), of_item(LISTED, 1)):
         await follow(resources, catalogue.project, each)
@@ -148,7 +150,7 @@ async def test_a_delisted_item_is_not_on_offer(resources: Resources) -> None:
     assert await catalogue.list_items(resources.pool, after=None, limit=10) == []
 
 
-async def test_lists_come_by_page(client: httpx.AsyncClient, resources: Resources) -> None:
+async def test_lists_are_returned_by_page(client: httpx.AsyncClient, resources: Resources) -> None:
     ids = sorted(new_id() for _ in range(5))
     for order_id in ids:
         placed = replace(PLACED, order_id=order_id)

@@ -1,4 +1,4 @@
-"""What readers are told to expect in our topics is what orders-svc says there, and all of it."""
+"""The declared types of each topic are exactly those that orders-svc publishes."""
 
 import orders_svc.item.contract
 import orders_svc.order.contract

@@ -1,4 +1,4 @@
-"""Each command of an item: the right events, or a no."""
+"""Each command to an item: its events, or a refusal."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -125,7 +125,7 @@ def test_an_item_is_delisted() -> None:
     ],
     ids=lambda command: type(command).__name__,
 )
-def test_nothing_is_asked_of_items_that_are_unknown_or_delisted(command: ItemCommand) -> None:
+def test_commands_to_unknown_and_delisted_items_are_refused(command: ItemCommand) -> None:
     given(ITEM).when(command).then_no("unknown-item")
     given(ITEM, LISTED, DELISTED).when(command).then_no("item-delisted")
 

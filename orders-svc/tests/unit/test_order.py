@@ -1,4 +1,4 @@
-"""Each command of an order: the right events, a no, or quiet."""
+"""Each command to an order: its events, a refusal, or no event."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -76,7 +76,7 @@ def test_a_pending_order_is_rejected() -> None:
 
 @pytest.mark.parametrize("command", [ConfirmOrder(), REJECT])
 @pytest.mark.parametrize("closing", [CONFIRMED, REJECTED, cancelled(was_confirmed=False)])
-def test_a_late_answer_about_credit_stays_quiet(command: OrderCommand, closing: OrderEvent) -> None:
+def test_a_late_credit_decision_has_no_event(command: OrderCommand, closing: OrderEvent) -> None:
     given(ORDER, PLACED, closing).when(command).then()
 
 
@@ -84,7 +84,7 @@ def test_a_pending_order_is_cancelled() -> None:
     given(ORDER, PLACED).when(CANCEL).then(cancelled(was_confirmed=False))
 
 
-def test_a_confirmed_order_is_cancelled_and_says_that_it_had_counted() -> None:
+def test_a_confirmed_order_is_cancelled_with_was_confirmed() -> None:
     given(ORDER, PLACED, CONFIRMED).when(CANCEL).then(cancelled(was_confirmed=True))
 
 
@@ -97,7 +97,7 @@ def test_a_rejected_order_cannot_be_cancelled() -> None:
 
 
 @pytest.mark.parametrize("command", [ConfirmOrder(), REJECT, CANCEL])
-def test_nothing_happens_to_an_order_that_was_never_placed(command: OrderCommand) -> None:
+def test_commands_to_an_unknown_order_are_refused(command: OrderCommand) -> None:
     given(ORDER).when(command).then_no("unknown-order")
 
 

@@ -1,4 +1,4 @@
-"""What orders.v1 says."""
+"""The public events of orders.v1."""
 
 import json
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ def test_the_key_of_an_order_is_its_user() -> None:
     assert contract.publish(CONFIRMED).key == str(UUID(int=2))
 
 
-def test_a_confirmed_order_is_told_whole_with_exact_money() -> None:
+def test_a_confirmed_order_is_published_whole_with_exact_money() -> None:
     assert json.loads(contract.publish(CONFIRMED).value) == {
         "order_id": str(UUID(int=1)),
         "user_id": str(UUID(int=2)),

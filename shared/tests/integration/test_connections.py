@@ -1,4 +1,4 @@
-"""Real connections: what does not arrive in time, or is too much, is refused and closed."""
+"""Real connections: requests that are too slow or too large are refused, and closed."""
 
 import asyncio
 import contextlib
@@ -77,7 +77,7 @@ async def serving(
 
 
 async def answer_to(port: int, *pieces: bytes, pause: float = 0) -> bytes:
-    """All that comes back until the server closes; empty when it closes without a word."""
+    """The response until the server closes; empty if it closes without a response."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         for piece in pieces:
@@ -116,7 +116,7 @@ async def test_a_head_that_does_not_arrive_is_refused(sent: list[bytes]) -> None
     assert b'"code":"head-too-slow"' in answer
 
 
-async def test_a_head_that_drips_is_refused() -> None:
+async def test_a_head_that_is_sent_too_slowly_is_refused() -> None:
     async with serving() as port:
         answer = await answer_to(port, *[b"G"] * 20, pause=SHORT_SECONDS / 5)
 
@@ -136,8 +136,8 @@ async def test_a_body_that_does_not_arrive_is_refused(framing: bytes) -> None:
     assert b'"code":"body-too-slow"' in answer
 
 
-async def test_uvicorn_by_itself_waits_for_ever() -> None:
-    """The same check without the mechanism."""
+async def test_uvicorn_by_itself_waits_without_limit() -> None:
+    """The negative control."""
     async with serving(H11Protocol) as port:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(5 * SHORT_SECONDS):
@@ -160,7 +160,7 @@ async def test_a_body_that_is_too_large_is_refused_before_its_end(framing: bytes
     assert answer.startswith(b"HTTP/1.1 413 ")
 
 
-async def test_the_largest_body_is_taken() -> None:
+async def test_the_largest_body_is_accepted() -> None:
     async with client() as http:
         assert (await http.post("/echo", content=b"x" * BODY_BYTES_MAX)).text == "65536"
 
@@ -174,7 +174,7 @@ async def test_a_head_that_is_too_large_is_refused(end: bytes) -> None:
 
 
 async def test_a_head_that_is_too_large_in_two_pieces_is_refused() -> None:
-    """The second piece makes it whole: neither of them is too large."""
+    """The second piece completes it: neither of them alone is too large."""
     first, second = HEAD + b"X: " + b"x" * (HEAD_BYTES_MAX - 1_000), b"x" * 2_000 + b"\r\n\r\n"
     async with serving() as port:
         answer = await answer_to(port, first, second, pause=SHORT_SECONDS / 4)
@@ -182,7 +182,7 @@ async def test_a_head_that_is_too_large_in_two_pieces_is_refused() -> None:
     assert answer == b"" or answer.startswith(b"HTTP/1.1 400 ")
 
 
-async def test_one_connection_too_many_is_refused_and_the_others_go_on() -> None:
+async def test_one_connection_too_many_is_refused_and_the_others_are_served() -> None:
     async with serving(TimedConnection, connections_max=2) as port:
         open_ones = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
         refused = await answer_to(port)
@@ -197,7 +197,7 @@ async def test_one_connection_too_many_is_refused_and_the_others_go_on() -> None
     assert served.startswith(b"HTTP/1.1 200 ")
 
 
-async def test_an_answer_that_does_not_begin_is_given_up_and_a_stream_is_not() -> None:
+async def test_a_response_that_does_not_begin_is_cancelled_and_a_stream_is_not() -> None:
     async with client() as http:
         slow, stream = await http.get("/slow"), await http.get("/stream")
 
@@ -205,7 +205,7 @@ async def test_an_answer_that_does_not_begin_is_given_up_and_a_stream_is_not() -
     assert stream.content == b"piece" * 3
 
 
-async def test_a_client_that_does_not_read_is_left() -> None:
+async def test_a_client_that_does_not_read_is_disconnected() -> None:
     received = 0
     async with serving() as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 10)
@@ -225,8 +225,8 @@ async def test_a_connection_that_is_used_again_is_not_timed_by_its_first_request
             await asyncio.sleep(SHORT_SECONDS / 2)
 
 
-def test_a_connection_rests_longer_than_clients_let_it() -> None:
-    """Else both may end it at once: the client by a request, whose answer it never gets."""
+def test_the_idle_time_is_longer_than_that_of_clients() -> None:
+    """Otherwise the server can close it while the client sends a request, which is lost."""
     config = server_config(application(), "127.0.0.1", 0)
 
     assert config.timeout_keep_alive > (httpx.Limits().keepalive_expiry or 0)

@@ -1,4 +1,4 @@
-"""Answers are kept for as long as a request may be repeated, and then forgotten bit by bit."""
+"""Responses are stored while a request can be repeated, and then deleted in rounds."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -26,7 +26,7 @@ async def kept(database: asyncpg.Connection | asyncpg.Pool) -> set[str]:
     return {row["key"] for row in rows}
 
 
-async def test_an_answer_is_forgotten_when_its_time_is_over(
+async def test_a_stored_response_is_deleted_after_its_time(
     connection: asyncpg.Connection,
 ) -> None:
     await connection.execute(KEEP, "old", NOW - KEPT - MINUTE, 1)
@@ -37,7 +37,7 @@ async def test_an_answer_is_forgotten_when_its_time_is_over(
     assert await kept(connection) == {"young1"}
 
 
-async def test_a_round_has_a_bound(
+async def test_a_round_deletes_a_limited_number(
     connection: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(idempotency, "FORGOTTEN_MAX", 3)
@@ -48,7 +48,7 @@ async def test_a_round_has_a_bound(
     assert len(await kept(connection)) == 2
 
 
-async def test_a_housekeeping_task_forgets_in_every_round(
+async def test_the_housekeeping_task_deletes_in_every_round(
     pool: asyncpg.Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(idempotency, "FORGET_PERIOD_SECONDS", 0.01)
@@ -66,7 +66,7 @@ async def test_a_housekeeping_task_forgets_in_every_round(
 async def test_housekeeping_outlives_an_unavailable_database(
     pool: asyncpg.Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An error would end the worker, whose background work it is."""
+    """An error would end the worker, which runs it in the background."""
     errors: list[Exception] = [ConnectionError("no route"), asyncpg.CannotConnectNowError()]
     forget = idempotency.forget
 

@@ -1,4 +1,4 @@
-"""Tokens: who is known by them, and whom nothing helps."""
+"""Tokens: which are accepted, which are refused, and the scopes of routes."""
 
 import json
 from typing import Annotated, Any
@@ -48,7 +48,7 @@ async def code_of(verifier: Verifier, token: str) -> str:
     return refused.value.code
 
 
-async def test_a_token_names_its_caller_and_what_they_may_do(
+async def test_a_token_has_its_caller_and_the_scopes(
     verifier: Verifier, issuing: RunFolder
 ) -> None:
     caller = await verifier.identify(issuer.token(issuing, "analyst"))
@@ -75,7 +75,7 @@ async def test_a_token_names_its_caller_and_what_they_may_do(
     ],
     ids=str,
 )
-async def test_claims_must_be_there_and_right(
+async def test_claims_must_be_present_and_right(
     verifier: Verifier, issuing: RunFolder, claims: dict[str, Any]
 ) -> None:
     token = issuer.sign(issuing, {"sub": "clerk", "scope": "all"} | claims)
@@ -83,7 +83,7 @@ async def test_claims_must_be_there_and_right(
     assert await code_of(verifier, token) == "invalid-token"
 
 
-async def test_a_good_token_is_remembered_and_what_is_remembered_is_bounded(
+async def test_a_verified_token_is_cached_and_the_cache_has_a_maximum_size(
     verifier: Verifier, issuing: RunFolder
 ) -> None:
     token = issuer.token(issuing, "clerk")
@@ -96,7 +96,7 @@ async def test_a_good_token_is_remembered_and_what_is_remembered_is_bounded(
     assert await verifier.identify(token) is not first
 
 
-async def test_a_remembered_token_is_good_no_longer_than_it_says(
+async def test_a_cached_token_is_accepted_until_it_expires(
     verifier: Verifier, issuing: RunFolder
 ) -> None:
     await verifier.identify(issuer.token(issuing, "clerk", hours=1 / 3600))
@@ -108,7 +108,7 @@ async def test_a_remembered_token_is_good_no_longer_than_it_says(
     assert until <= claims["exp"]
 
 
-async def test_without_keys_nobody_is_let_in() -> None:
+async def test_without_keys_every_request_is_refused() -> None:
     verifier = Verifier(SigningKeys("file:///nowhere"), issuer="i", audience="a")
     token = jwt.encode({"sub": "x"}, ED25519, "EdDSA", headers={"kid": "k"})
 
@@ -153,24 +153,24 @@ def test_the_key_decides_on_the_algorithm(key: str, algorithm: str) -> None:
         "no object",
     ],
 )
-def test_a_key_that_is_not_accepted_is_passed_over(key: Any) -> None:
+def test_a_key_that_is_not_accepted_is_ignored(key: Any) -> None:
     assert list(parse_keys(key_set(key, PUBLIC["ec"] | {"kid": "good"}))) == ["good"]
 
 
 @pytest.mark.parametrize("document", [b"", b"[]", b'{"keys": 1}', b"<html>", b"\xff"], ids=str)
-def test_what_is_no_key_set_is_said_so(document: bytes) -> None:
+def test_a_document_that_is_no_key_set_is_an_error(document: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011
         parse_keys(document)
 
 
-def test_a_token_comes_from_the_one_authorization_header() -> None:
+def test_a_token_is_read_from_the_one_authorization_header() -> None:
     assert get_bearer_token([(b"authorization", b"bearer abc")]) == "abc"
     for headers in ([], [(b"authorization", b"Basic abc")], [(b"authorization", b"Bearer a")] * 2):
         with pytest.raises(HttpProblem):
             get_bearer_token(headers)
 
 
-def test_who_is_limited_owns_what_is_their_own() -> None:
+def test_a_limited_caller_owns_only_their_own_data() -> None:
     me, other = uuid4(), uuid4()
     user = Caller(subject=str(me), scopes=frozenset({"users:read"}))
     clerk = Caller(subject="clerk", scopes=frozenset({"users:read", "all"}))
@@ -190,7 +190,7 @@ def open_router() -> APIRouter:
 
 
 def late_router() -> APIRouter:
-    """The scope is looked at after something else."""
+    """The scope is not the first dependency."""
     router = APIRouter()
 
     @router.get("/secrets")

@@ -1,4 +1,4 @@
-"""Forms accept what their JSON Schema says, neither more nor less; the document is made of it."""
+"""Field types accept exactly what their JSON Schema accepts, which is in the OpenAPI document."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -21,10 +21,10 @@ FORMS = {
 }
 
 
-# JSON Schema has no word for "not in the future"; the description says it.
+# JSON Schema has no keyword for "not in the future"; the description has it.
 @pytest.mark.parametrize("name", sorted(FORMS.keys() - {"past instant"}))
 @given(data=st.data())
-def test_a_form_accepts_what_its_schema_says(name: str, data: st.DataObject) -> None:
+def test_a_type_accepts_what_its_schema_accepts(name: str, data: st.DataObject) -> None:
     form, text = FORMS[name]
     value = data.draw(values_near(text))
 
@@ -51,6 +51,8 @@ def test_the_example_is_accepted(name: str) -> None:
     ],
     ids=["instant", "id", "label"],
 )
-def test_a_library_left_to_itself_takes_more_than_it_says(form: Any, text: str) -> None:
+def test_without_our_validators_the_library_accepts_more_than_its_schema(
+    form: Any, text: str
+) -> None:
     assert accepts(form, text)
     assert not says(form, text)

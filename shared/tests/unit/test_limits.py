@@ -1,4 +1,4 @@
-"""Rates: who comes too often is told when to come again, and the others are not held up."""
+"""Rate limits: a caller above the limit gets a Retry-After, and other callers are served."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def test_a_burst_of_twice_the_rate_is_admitted_and_no_more() -> None:
     assert admitted(Rates(5), "one", 1_000) in {10, 11}
 
 
-def test_who_comes_too_often_is_told_when_to_come_again() -> None:
+def test_a_refused_request_gets_a_retry_after() -> None:
     rates = Rates(0.1)
     rates.demand("one")
 
@@ -35,7 +35,7 @@ def test_who_comes_too_often_is_told_when_to_come_again() -> None:
     assert 8 <= int(refused.value.headers["Retry-After"]) <= 10
 
 
-def test_one_caller_does_not_hold_up_another() -> None:
+def test_one_caller_does_not_use_the_rate_of_another() -> None:
     rates = Rates(1)
     admitted(rates, "one", 100)
 
@@ -48,7 +48,7 @@ def test_a_bucket_fills_again() -> None:
     assert admitted(rates, "one", 10_000) == 10_000
 
 
-def test_the_callers_that_are_known_are_bounded() -> None:
+def test_the_number_of_buckets_is_limited() -> None:
     rates = Rates(1)
     for number in range(CALLERS_MAX + 10):
         rates.demand(str(number))

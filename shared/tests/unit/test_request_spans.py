@@ -1,4 +1,4 @@
-"""The span of a request: its names, its parent, its errors; and what has none."""
+"""The span of a request: its name, its parent, its errors; and requests without a span."""
 
 import httpx
 import pytest
@@ -40,7 +40,7 @@ def client() -> httpx.AsyncClient:
 
     @app.get("/health/live")
     async def live() -> None:
-        """Asked for every second."""
+        """Probes request it every second."""
 
     app.add_middleware(RequestSpans)
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
@@ -92,7 +92,7 @@ async def test_a_span_continues_the_trace_of_the_caller(
         ("/broken", 500, "ZeroDivisionError"),
     ],
 )
-async def test_what_the_server_could_not_do_is_an_error(
+async def test_an_error_of_the_server_is_an_error_of_the_span(
     client: httpx.AsyncClient,
     spans: InMemorySpanExporter,
     path: str,
@@ -109,7 +109,7 @@ async def test_what_the_server_could_not_do_is_an_error(
     assert not span.events
 
 
-async def test_no_name_is_made_of_what_a_client_invents(
+async def test_no_span_name_contains_a_method_that_a_client_invented(
     client: httpx.AsyncClient, spans: InMemorySpanExporter
 ) -> None:
     await client.request("BREW", "/nowhere/at/all")
@@ -136,7 +136,7 @@ async def test_health_checks_have_no_span(
     assert not spans.get_finished_spans()
 
 
-async def test_what_is_not_recorded_still_travels(
+async def test_the_context_of_an_unsampled_trace_is_still_propagated(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exporter, provider = InMemorySpanExporter(), TracerProvider(ParentBased(ALWAYS_OFF))

@@ -1,4 +1,4 @@
-"""The issuer's keys are fetched when they are needed, and not as often as somebody asks."""
+"""The issuer's keys are fetched when they are needed, at a limited rate."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ def document(*key_ids: str) -> bytes:
 
 
 class Issuer(BaseHTTPRequestHandler):
-    """Answers with what its class says, and counts."""
+    """Returns the response that is set in its class, and counts the requests."""
 
     status, content, location = 200, document("first"), ""
     count = 0
@@ -37,7 +37,7 @@ class Issuer(BaseHTTPRequestHandler):
         self.wfile.write(self.content)
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """Says nothing."""
+        """Logs nothing."""
 
 
 def new_issuer(**answer: Any) -> type[Issuer]:
@@ -73,7 +73,7 @@ async def test_a_hundred_unknown_key_ids_are_one_fetch() -> None:
 
 
 async def test_without_a_pause_each_unknown_key_id_is_a_fetch(no_pause: None) -> None:
-    """The same check without the mechanism."""
+    """The negative control."""
     issuer = new_issuer()
     with served(issuer) as url:
         keys = SigningKeys(url)
@@ -104,12 +104,12 @@ async def test_a_new_key_is_found_after_the_pause(no_pause: None) -> None:
     ],
     ids=["an error", "no key set", "too much", "a redirect"],
 )
-async def test_without_keys_nobody_is_judged(answer: dict[str, object]) -> None:
+async def test_without_keys_no_token_is_verified(answer: dict[str, object]) -> None:
     with served(new_issuer(**answer)) as url, pytest.raises(KeysUnavailable):
         await SigningKeys(url).find("first")
 
 
-async def test_known_keys_outlast_an_issuer_that_is_away(
+async def test_cached_keys_are_used_while_the_issuer_is_unavailable(
     monkeypatch: pytest.MonkeyPatch, no_pause: None
 ) -> None:
     issuer = new_issuer()
@@ -125,7 +125,7 @@ async def test_known_keys_outlast_an_issuer_that_is_away(
             await keys.find("first")
 
 
-async def test_keys_in_a_file_are_bounded_too(tmp_path: Path) -> None:
+async def test_the_size_of_a_key_file_is_limited_too(tmp_path: Path) -> None:
     file = tmp_path / "the keys.json"
     file.write_bytes(document("first"))
     assert await SigningKeys(file.as_uri()).find("first")

@@ -37,7 +37,7 @@ def vault(resources: Resources) -> Vault:
 def transport(
     resources: Resources, vault: Vault, authenticator: RequestAuthenticator
 ) -> httpx.ASGITransport:
-    """The application as any client reaches it."""
+    """The application, called in process."""
     app = api.create_app(resources, vault, authenticator)
     return httpx.ASGITransport(app, raise_app_exceptions=False)
 
@@ -46,7 +46,7 @@ def transport(
 async def client(
     transport: httpx.ASGITransport, issuing: RunFolder
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """A clerk's."""
+    """A client with a clerk's token."""
     async with httpx.AsyncClient(
         transport=transport, base_url="http://users", headers=bearer(issuing, "clerk")
     ) as client:

@@ -1,4 +1,4 @@
-"""Name and birth year: sealed wherever they are kept, and lost for ever with their key."""
+"""Name and birth year are sealed wherever they are stored, and lost permanently with their key."""
 
 import json
 import os
@@ -43,13 +43,15 @@ def readable(row: str) -> str:
     return "\n".join(bytes.fromhex(each[2:]).decode(errors="replace") for each in values)
 
 
-async def test_who_may_see_a_user_sees_the_name(client: httpx.AsyncClient, planted: str) -> None:
+async def test_a_caller_that_can_read_a_user_gets_the_name(
+    client: httpx.AsyncClient, planted: str
+) -> None:
     user = (await client.get(planted)).json()
 
     assert (user["name"], user["birth_year"]) == (PLANTED, 1904)
 
 
-async def test_no_table_holds_a_name_in_clear(
+async def test_no_table_has_a_name_in_plain_text(
     client: httpx.AsyncClient, resources: Resources, planted: str
 ) -> None:
     await client.post(f"{planted}/moves", json={"address": "SH"}, headers=KEY)
@@ -60,7 +62,7 @@ async def test_no_table_holds_a_name_in_clear(
     assert PLANTED not in kept
 
 
-async def test_the_scan_would_find_a_name_in_clear(resources: Resources) -> None:
+async def test_the_scan_would_find_a_name_in_plain_text(resources: Resources) -> None:
     await resources.pool.execute(
         "INSERT INTO idempotency_keys VALUES ('s', 'k', '', 201, '{}', $1, now())", PLANTED.encode()
     )
@@ -68,7 +70,7 @@ async def test_the_scan_would_find_a_name_in_clear(resources: Resources) -> None
     assert PLANTED in await everything(resources)
 
 
-async def test_with_the_user_goes_the_key(
+async def test_the_key_is_deleted_with_the_user(
     client: httpx.AsyncClient, resources: Resources, planted: str
 ) -> None:
     await client.delete(planted)
@@ -113,7 +115,7 @@ async def test_a_new_key_does_not_open_what_the_old_one_sealed(
     assert await vault.open(user, sealed) is None
 
 
-async def test_another_master_key_is_noticed(resources: Resources, vault: Vault) -> None:
+async def test_another_master_key_is_detected(resources: Resources, vault: Vault) -> None:
     sealed = await vault.seal(UUID(int=1), PersonalData(name=PLANTED, birth_year=None))
     other = Vault(resources.pool, os.urandom(KEY_BYTES))
 
@@ -121,5 +123,5 @@ async def test_another_master_key_is_noticed(resources: Resources, vault: Vault)
         await other.open(UUID(int=1), sealed)
 
 
-def test_a_person_does_not_show_in_logs() -> None:
+def test_personal_data_is_not_in_its_repr() -> None:
     assert PLANTED not in repr(PersonalData(name=PLANTED, birth_year=1904))

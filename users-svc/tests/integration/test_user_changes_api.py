@@ -63,7 +63,7 @@ async def test_the_same_limit_changes_nothing(client: httpx.AsyncClient, jack: s
     assert (answer.status_code, answer.headers["ETag"]) == (200, '"1"')
 
 
-async def test_a_key_that_changed_nothing_names_its_request_all_the_same(
+async def test_a_key_is_stored_also_when_its_request_changed_nothing(
     client: httpx.AsyncClient, jack: str
 ) -> None:
     key = {"Idempotency-Key": "limit"}
@@ -93,7 +93,9 @@ async def test_a_deleted_user_is_gone(client: httpx.AsyncClient, jack: str) -> N
     assert code(await client.get(jack)) == (410, "user-deleted")
 
 
-async def test_a_repeated_deletion_is_answered_again(client: httpx.AsyncClient, jack: str) -> None:
+async def test_a_repeated_deletion_gets_the_same_response(
+    client: httpx.AsyncClient, jack: str
+) -> None:
     key = {"Idempotency-Key": "delete-jack"}
 
     first = await client.delete(jack, headers=key)
@@ -124,7 +126,7 @@ async def test_a_deleted_user_cannot_be_changed(
 
 
 @pytest.mark.parametrize(("method", "path", "body"), CHANGES)
-async def test_a_stranger_cannot_be_changed(
+async def test_an_unknown_user_cannot_be_changed(
     client: httpx.AsyncClient, method: str, path: str, body: object
 ) -> None:
     answer = await client.request(method, f"/v1/users/{uuid4()}{path}", json=body)
@@ -144,7 +146,9 @@ async def test_a_change_of_a_stale_version_is_refused(
     assert (await client.get(jack)).headers["ETag"] == '"2"'
 
 
-async def test_the_history_is_told_as_it_was_recorded(client: httpx.AsyncClient, jack: str) -> None:
+async def test_the_history_is_returned_as_it_was_recorded(
+    client: httpx.AsyncClient, jack: str
+) -> None:
     await client.post(f"{jack}/moves", json={"address": "SH"})
 
     page = (await client.get(f"{jack}/events")).json()
@@ -157,7 +161,7 @@ async def test_the_history_is_told_as_it_was_recorded(client: httpx.AsyncClient,
     assert page["next"] is None
 
 
-async def test_the_history_comes_by_page(client: httpx.AsyncClient, jack: str) -> None:
+async def test_the_history_is_returned_by_page(client: httpx.AsyncClient, jack: str) -> None:
     for address in ("SH", "GZ"):
         await client.post(f"{jack}/moves", json={"address": address})
 
@@ -169,5 +173,5 @@ async def test_the_history_comes_by_page(client: httpx.AsyncClient, jack: str) -
     assert second["next"] is None
 
 
-async def test_a_stranger_has_no_history(client: httpx.AsyncClient) -> None:
+async def test_an_unknown_user_has_no_history(client: httpx.AsyncClient) -> None:
     assert code(await client.get(f"/v1/users/{uuid4()}/events")) == (404, "unknown-user")

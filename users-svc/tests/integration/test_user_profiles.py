@@ -1,4 +1,4 @@
-"""The read model of users: each message once, twice, and too late; lists by place and page."""
+"""The read model of users: messages once, twice and out of order; lists by place and page."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -69,13 +69,15 @@ async def address_after(resources: Resources, *messages: Message) -> str:
     return user.address
 
 
-async def test_a_move_is_followed_once_twice_and_not_backwards(resources: Resources) -> None:
+async def test_a_move_is_applied_once_however_often_and_late_it_is_delivered(
+    resources: Resources,
+) -> None:
     first, second = message(registered(), 1), message(moved("SH", 10), 2)
 
     assert await address_after(resources, first, first, second, second, first) == "SH"
 
 
-async def test_a_move_that_is_announced_late_does_not_change_where_the_user_lives_now(
+async def test_a_move_that_is_announced_late_does_not_change_the_present_address(
     resources: Resources,
 ) -> None:
     late = message(moved("GZ", 5), 3)
@@ -87,7 +89,7 @@ async def test_a_move_that_is_announced_late_does_not_change_where_the_user_live
 
 
 async def credit_after(resources: Resources, *events: PublicUserEvent) -> tuple[Decimal, Decimal]:
-    """Limit and reserved credit after these events, each of them taken twice."""
+    """Limit and reserved credit after these events, each of them delivered twice."""
     for version, event in enumerate([registered(), *events], start=1):
         await follow(resources, message(event, version))
         await follow(resources, message(event, version))
@@ -95,7 +97,7 @@ async def credit_after(resources: Resources, *events: PublicUserEvent) -> tuple[
     return user.credit_limit, user.reserved_credit
 
 
-async def test_credit_is_followed_to_the_cent(resources: Resources) -> None:
+async def test_reserved_credit_is_exact_to_the_cent(resources: Resources) -> None:
     first, second = new_id(), new_id()
     limit = UserCreditLimitChanged(user_id=JACK, credit_limit=Decimal("10.00"))
 

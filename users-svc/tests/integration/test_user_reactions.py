@@ -1,4 +1,4 @@
-"""What orders lead to here: credit, once for each message; and the command for what waits."""
+"""Reactions of users-svc to orders: credit, once for each message; and the command `parked`."""
 
 import os
 import subprocess
@@ -29,7 +29,7 @@ PLACED = '{"order_id": "%s", "user_id": "%s", "amount": "30.00"}'
 
 
 async def write_dead_letter(letter: OutgoingRecord) -> None:
-    """Nobody reads it here."""
+    """Dead letters are not read here."""
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ async def registered(resources: Resources) -> UUID:
     return user_id
 
 
-async def test_a_placed_order_reserves_its_credit_once_however_often_it_is_told(
+async def test_a_placed_order_reserves_its_credit_once_however_often_it_is_delivered(
     resources: Resources, consumer: Consumer
 ) -> None:
     user_id, order_id = await registered(resources), new_id()
@@ -112,7 +112,7 @@ async def test_a_confirmed_order_keeps_its_credit_and_is_not_pending(
     assert require_active(user.state).reserved.keys() == confirmed
 
 
-async def test_a_cancelled_order_gives_its_credit_back(
+async def test_a_cancelled_order_releases_its_credit(
     resources: Resources, consumer: Consumer
 ) -> None:
     user_id, confirmed = await confirmed_and(resources, consumer, "order-cancelled")
@@ -122,7 +122,7 @@ async def test_a_cancelled_order_gives_its_credit_back(
 
 
 def parked(database: str, *words: str) -> "subprocess.CompletedProcess[str]":
-    """The command as a person types it."""
+    """The command, as a process."""
     return subprocess.run(
         [sys.executable, "-m", "users_svc", "parked", *words],
         env=os.environ | {"DATABASE_URL": database},
@@ -132,7 +132,7 @@ def parked(database: str, *words: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-async def test_what_waits_is_listed_and_redriven_by_command(
+async def test_parked_streams_are_listed_and_redriven_by_command(
     resources: Resources, consumer: Consumer, database: str
 ) -> None:
     order_id = new_id()
@@ -147,7 +147,7 @@ async def test_what_waits_is_listed_and_redriven_by_command(
     assert refused.stderr == "hometown: 1 of 1 streams are still parked\n"
 
 
-async def test_an_order_that_waits_is_told_with_its_reason_and_to_its_user_alone(
+async def test_a_parked_order_is_shown_with_its_reason_and_only_to_its_user(
     resources: Resources, consumer: Consumer, client: httpx.AsyncClient
 ) -> None:
     user_id, order_id = new_id(), new_id()
@@ -160,7 +160,7 @@ async def test_an_order_that_waits_is_told_with_its_reason_and_to_its_user_alone
     assert (own["decisions"], other["parked"]) == ([], None)
 
 
-async def test_what_was_decided_about_an_order_is_told(
+async def test_the_decisions_on_an_order_are_returned(
     resources: Resources, consumer: Consumer, client: httpx.AsyncClient
 ) -> None:
     user_id, order_id = await registered(resources), new_id()

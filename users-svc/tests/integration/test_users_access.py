@@ -1,4 +1,4 @@
-"""Who may do what with users: oneself, or all with the scope for it."""
+"""Access to users: to oneself, or to all with the scope `all`."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -43,7 +43,7 @@ async def me(
         yield client
 
 
-async def test_who_registers_themselves_gets_the_id_of_their_token_once(
+async def test_a_user_who_registers_themselves_gets_the_id_of_their_token_once(
     me: httpx.AsyncClient, my_id: UUID
 ) -> None:
     first = await me.post("/v1/users", json=ME)
@@ -54,7 +54,7 @@ async def test_who_registers_themselves_gets_the_id_of_their_token_once(
     assert (await me.get(f"/v1/users/{my_id}")).status_code == 200
 
 
-async def test_who_registers_themselves_has_no_limit_of_their_own_making(
+async def test_a_user_who_registers_themselves_cannot_choose_any_credit_limit(
     me: httpx.AsyncClient, my_id: UUID
 ) -> None:
     too_much = await me.post("/v1/users", json=ME | {"credit_limit": "10000.01"})
@@ -65,7 +65,7 @@ async def test_who_registers_themselves_has_no_limit_of_their_own_making(
     assert (unknown.status_code, enough.status_code) == (404, 201)
 
 
-async def test_whose_token_names_no_user_cannot_register_themselves(
+async def test_a_caller_whose_token_has_no_user_id_cannot_register(
     transport: httpx.ASGITransport, issuing: RunFolder
 ) -> None:
     async with calling(transport, bearer(issuing, "user", "somebody")) as client:
@@ -77,7 +77,7 @@ async def test_whose_token_names_no_user_cannot_register_themselves(
 async def test_an_idempotency_key_belongs_to_its_caller(
     transport: httpx.ASGITransport, issuing: RunFolder
 ) -> None:
-    """The same key, path and body: without the caller in it, the second would get the first's."""
+    """The same key, path and body: without the caller in the key, both would get one response."""
     ids = []
     for subject in (new_id(), new_id()):
         headers = bearer(issuing, "user", str(subject)) | {"Idempotency-Key": "same"}
@@ -90,10 +90,10 @@ async def test_an_idempotency_key_belongs_to_its_caller(
     assert len(set(ids)) == 2
 
 
-async def test_who_is_refused_is_not_answered_from_an_earlier_request(
+async def test_a_refused_caller_does_not_get_the_response_to_an_earlier_request(
     transport: httpx.ASGITransport, issuing: RunFolder, my_id: UUID
 ) -> None:
-    """Who calls is asked first, and only then whether this was answered before."""
+    """The caller is authenticated before the stored response is read."""
     key = {"Idempotency-Key": "same"}
     mine = bearer(issuing, "user", str(my_id))
     unscoped = bearer(issuing, "analyst", str(my_id))

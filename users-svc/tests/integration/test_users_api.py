@@ -1,4 +1,4 @@
-"""Users over HTTP: what is answered, and what is refused."""
+"""Users over HTTP: responses and refusals."""
 
 import asyncio
 from functools import partial
@@ -102,7 +102,7 @@ async def test_a_path_is_not_corrected(client: httpx.AsyncClient) -> None:
     assert (answer.status_code, answer.json()["code"]) == (404, "not-found")
 
 
-async def test_a_body_that_is_no_text_is_refused(client: httpx.AsyncClient) -> None:
+async def test_a_body_that_is_not_utf_8_is_refused(client: httpx.AsyncClient) -> None:
     json = {"Content-Type": "application/json"}
 
     answer = await client.post("/v1/users", content=b"\xff", headers=json)
@@ -144,7 +144,7 @@ async def test_a_change_of_a_stale_version_is_refused(client: httpx.AsyncClient,
     assert (await client.get(jack)).json()["address"] == "SH"
 
 
-async def test_a_change_of_the_current_version_is_made(
+async def test_a_change_of_the_current_version_is_applied(
     client: httpx.AsyncClient, jack: str
 ) -> None:
     answer = await client.post(f"{jack}/moves", json={"address": "GZ"}, headers={"If-Match": '"1"'})
@@ -160,7 +160,7 @@ async def test_a_malformed_if_match_is_refused(client: httpx.AsyncClient, jack: 
     assert (answer.status_code, answer.json()["code"]) == (400, "malformed-if-match")
 
 
-async def test_a_repeated_request_has_one_effect_and_the_same_answer(
+async def test_a_repeated_request_has_one_effect_and_the_same_response(
     client: httpx.AsyncClient,
 ) -> None:
     headers = {"Idempotency-Key": "register-jack"}
@@ -176,7 +176,7 @@ async def test_a_repeated_request_has_one_effect_and_the_same_answer(
     assert "Idempotency-Replayed" not in first.headers
 
 
-async def test_a_repeated_move_is_answered_again_and_not_refused(
+async def test_a_repeated_move_gets_the_same_response_and_is_not_refused(
     client: httpx.AsyncClient, jack: str
 ) -> None:
     move = partial(
@@ -189,7 +189,7 @@ async def test_a_repeated_move_is_answered_again_and_not_refused(
     assert (again.status_code, again.headers["ETag"]) == (200, '"2"')
 
 
-async def test_of_equal_requests_at_once_one_has_the_effect(client: httpx.AsyncClient) -> None:
+async def test_of_equal_requests_at_once_one_is_applied(client: httpx.AsyncClient) -> None:
     headers = {"Idempotency-Key": "at-once"}
 
     answers = await asyncio.gather(
@@ -209,7 +209,7 @@ async def test_a_key_cannot_name_two_requests(client: httpx.AsyncClient) -> None
     assert (answer.status_code, answer.json()["code"]) == (422, "idempotency-key-reused")
 
 
-async def test_a_request_whose_first_copy_is_still_recorded_is_told_so(
+async def test_a_request_whose_first_copy_is_still_being_recorded_is_refused(
     client: httpx.AsyncClient, resources: Resources
 ) -> None:
     headers = {"Idempotency-Key": "slow"}
@@ -226,7 +226,7 @@ async def test_a_request_whose_first_copy_is_still_recorded_is_told_so(
     assert (answer.status_code, answer.json()["code"]) == (409, "request-in-progress")
 
 
-async def test_a_malformed_if_match_is_refused_even_if_the_rest_was_answered_before(
+async def test_a_malformed_if_match_is_refused_even_if_the_key_was_used_before(
     client: httpx.AsyncClient, jack: str
 ) -> None:
     key = {"Idempotency-Key": "move"}
@@ -239,7 +239,7 @@ async def test_a_malformed_if_match_is_refused_even_if_the_rest_was_answered_bef
     assert (answer.status_code, answer.json()["code"]) == (400, "malformed-if-match")
 
 
-async def test_a_whole_number_may_be_written_with_a_point(client: httpx.AsyncClient) -> None:
+async def test_an_integer_can_have_a_decimal_point(client: httpx.AsyncClient) -> None:
     registered = await client.post("/v1/users", json=JACK | {"birth_year": 1993.0})
 
     profile = await client.get(registered.headers["Location"])

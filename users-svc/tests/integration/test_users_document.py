@@ -23,7 +23,7 @@ PACKAGE = Path(users_svc.__file__).parent
 
 @pytest.fixture
 async def document(client: httpx.AsyncClient) -> Json:
-    """As it is served, to anybody."""
+    """As it is served, without a token."""
     answer = await client.get("/openapi.json", headers={"Authorization": ""})
     return dict(answer.json())
 
@@ -48,7 +48,7 @@ async def test_every_code_is_documented(document: Json) -> None:
     assert codes_raised(PACKAGE) - codes_documented(document) == OF_NO_OPERATION
 
 
-async def test_every_operation_says_who_may_call_it(document: Json) -> None:
+async def test_every_operation_documents_its_scope(document: Json) -> None:
     for _, operation in operations(document):
         [(scheme, scopes)] = operation["security"][0].items()
         assert scheme in document["components"]["securitySchemes"]
@@ -57,11 +57,11 @@ async def test_every_operation_says_who_may_call_it(document: Json) -> None:
 
 
 async def test_the_page_needs_no_other_host(client: httpx.AsyncClient) -> None:
-    nobody = {"Authorization": ""}
-    page = (await client.get("/docs", headers=nobody)).text
+    no_token = {"Authorization": ""}
+    page = (await client.get("/docs", headers=no_token)).text
     needed = re.findall(r'(?:src|href)="([^"]+)"', page)
 
-    answers = [await client.get(path, headers=nobody) for path in needed]
+    answers = [await client.get(path, headers=no_token) for path in needed]
 
     assert len(answers) == 3
     assert {answer.status_code for answer in answers} == {200}

@@ -13,7 +13,7 @@ from shared.runtime import telemetry
 from shared.runtime.settings import Settings
 from shared.service import command_line
 from shared.web.idempotency import KEPT
-from users_svc import __main__
+from users_svc import __main__, worker
 from users_svc.bootstrap import Resources
 from users_svc.settings import UsersSettings
 
@@ -26,10 +26,10 @@ KEEP = """
 COUNT = "SELECT count(*) FROM idempotency_keys"
 
 
-async def test_the_worker_forgets_old_answers_in_the_background(
+async def test_the_worker_deletes_old_responses_in_the_background(
     database: str, resources: Resources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With all of its work but the consumer itself."""
+    """With all of its tasks but the consumer itself."""
     await resources.pool.execute(KEEP, datetime.now(UTC) - 2 * KEPT)
 
     async def run_background(
@@ -48,3 +48,8 @@ async def test_the_worker_forgets_old_answers_in_the_background(
     await command_line.run_worker(__main__.SERVICE, UsersSettings(database_url=database))
 
     assert await resources.pool.fetchval(COUNT) == 0
+
+
+def test_the_worker_of_the_frame_is_the_consumer() -> None:
+    """Its name is also its consumer group, and that of its dead letter topics."""
+    assert __main__.SERVICE.worker_name == worker.NAME

@@ -1,4 +1,4 @@
-"""What a caller must keep secret is in no log, no trace and no answer, whatever becomes of it."""
+"""The secrets of a caller are in no log, no trace and no response, also not after an error."""
 
 import logging
 
@@ -26,7 +26,7 @@ def text_of(span: ReadableSpan) -> str:
 
 
 async def send_all(client: httpx.AsyncClient, token: str) -> list[httpx.Response]:
-    """What succeeds, what is refused, and what fails."""
+    """Requests that succeed, that are refused, and that fail."""
     user = {"name": "Jack", "address": "BJ", "gender": "male", "credit_limit": "1.00"}
     wrong = {"Authorization": f"Bearer {token}{HIDDEN}"}
     basic = {"Authorization": f"Basic {HIDDEN}"}
@@ -44,7 +44,7 @@ async def send_all(client: httpx.AsyncClient, token: str) -> list[httpx.Response
 
 
 @pytest.mark.usefixtures("spans")
-async def test_secrets_are_in_no_log_no_trace_and_no_answer(
+async def test_secrets_are_in_no_log_no_trace_and_no_response(
     client: httpx.AsyncClient,
     resources: Resources,
     token: str,

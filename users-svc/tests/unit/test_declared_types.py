@@ -1,4 +1,4 @@
-"""What readers are told to expect in users.v1 is what users-svc says there, and all of it."""
+"""The declared types of users.v1 are exactly those that users-svc publishes."""
 
 from shared.messaging.topics import TOPICS
 from users_svc import contract, order_messages

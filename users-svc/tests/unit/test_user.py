@@ -1,4 +1,4 @@
-"""Each command of a user: the right events, a no, or quiet."""
+"""Each command to a user: its events, a refusal, or no event."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -89,11 +89,11 @@ def registered_after(events: Sequence[UserEvent]) -> Registered:
     return require_active(USER.state_after(events))
 
 
-def test_a_newcomer_is_registered() -> None:
+def test_a_user_is_registered() -> None:
     given(USER).when(REGISTER).then(REGISTERED)
 
 
-def test_nobody_registers_twice() -> None:
+def test_a_user_cannot_register_twice() -> None:
     given(USER, REGISTERED).when(REGISTER).then_no("already-registered")
     given(USER, REGISTERED, DELETED).when(REGISTER).then_no("already-registered")
 
@@ -104,18 +104,18 @@ def test_a_user_moves() -> None:
     )
 
 
-def test_a_stranger_cannot_move() -> None:
+def test_an_unknown_user_cannot_move() -> None:
     given(USER).when(MoveUser(address="SH", effective_at=HALF_PAST)).then_no("unknown-user")
 
 
-def test_nobody_moves_to_where_they_live() -> None:
+def test_a_move_to_the_present_address_is_refused() -> None:
     given(USER, REGISTERED).when(MoveUser(address="BJ", effective_at=HALF_PAST)).then_no(
         "same-address"
     )
 
 
 def test_a_move_announced_late_is_judged_by_its_own_time() -> None:
-    """Jack lives in SH since 02:00; a move to SH at 00:30, when he lived in BJ, is news."""
+    """Jack lives in SH since 02:00; a move to SH at 00:30, when he lived in BJ, is a change."""
     past = (REGISTERED, moved("SH", LATER))
 
     given(USER, *past).when(MoveUser(address="SH", effective_at=HALF_PAST)).then(
@@ -158,11 +158,11 @@ def test_the_limit_itself_can_be_reserved_to_the_cent() -> None:
     )
 
 
-def test_a_stranger_has_no_credit() -> None:
+def test_an_unknown_user_has_no_credit() -> None:
     given(USER).when(reserve(FIRST, "0.01")).then(refused(FIRST, "0.01", "unknown-user"))
 
 
-def test_a_repeated_reservation_stays_quiet() -> None:
+def test_a_repeated_reservation_has_no_event() -> None:
     given(USER, REGISTERED, reserved(FIRST, "1.00")).when(reserve(FIRST, "1.00")).then()
 
 
@@ -174,7 +174,7 @@ def test_credit_is_released_whole() -> None:
     assert user.available_credit == Decimal("10000.00")
 
 
-def test_what_was_not_reserved_is_not_paid_back() -> None:
+def test_credit_that_was_not_reserved_is_not_released() -> None:
     """Trap T12."""
     past = (REGISTERED, refused(FIRST, "99999.00", "insufficient-credit"))
 
@@ -182,7 +182,7 @@ def test_what_was_not_reserved_is_not_paid_back() -> None:
     given(USER).when(ReleaseCredit(order_id=FIRST)).then()
 
 
-def test_a_repeated_release_stays_quiet() -> None:
+def test_a_repeated_release_has_no_event() -> None:
     past = (REGISTERED, reserved(FIRST, "1.00"), released(FIRST, "1.00"))
 
     given(USER, *past).when(ReleaseCredit(order_id=FIRST)).then()
@@ -196,11 +196,11 @@ def test_the_credit_limit_is_changed() -> None:
     assert user.available_credit == Decimal("20000.00")
 
 
-def test_the_same_limit_stays_quiet() -> None:
+def test_the_same_limit_has_no_event() -> None:
     given(USER, REGISTERED).when(ChangeCreditLimit(credit_limit=Decimal("10000"))).then()
 
 
-def test_a_limit_may_fall_to_what_is_reserved_and_no_cent_further() -> None:
+def test_a_limit_can_be_lowered_to_the_reserved_credit_and_not_below() -> None:
     past = (REGISTERED, reserved(FIRST, "5388.88"))
 
     given(USER, *past).when(ChangeCreditLimit(credit_limit=Decimal("5388.88"))).then(
@@ -235,7 +235,7 @@ def test_a_user_with_an_undecided_order_is_not_deleted() -> None:
     ],
     ids=lambda command: type(command).__name__,
 )
-def test_nothing_is_asked_of_strangers_and_of_the_deleted(command: UserCommand) -> None:
+def test_commands_to_unknown_and_deleted_users_are_refused(command: UserCommand) -> None:
     given(USER).when(command).then_no("unknown-user")
     given(USER, REGISTERED, DELETED).when(command).then_no("user-deleted")
 
@@ -246,7 +246,7 @@ def test_a_deleted_user_has_no_credit() -> None:
     )
 
 
-def test_an_order_that_is_cancelled_after_its_user_was_deleted_gives_its_credit_back() -> None:
+def test_an_order_that_is_cancelled_after_its_user_was_deleted_releases_its_credit() -> None:
     past = (REGISTERED, reserved(FIRST, "1.00"), DELETED)
 
     given(USER, *past).when(ReleaseCredit(order_id=FIRST)).then(released(FIRST, "1.00"))

@@ -1,4 +1,4 @@
-"""What users.v1 says, and what it keeps to itself."""
+"""The public events of users.v1, and what is not in them."""
 
 import json
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Events that were stored once are read for ever: a sample of each type and version."""
+"""Stored events stay readable permanently: a sample of each type and version."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ def test_every_event_has_a_sample() -> None:
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
-def test_a_sample_is_read_for_ever_and_can_be_published(path: Path) -> None:
+def test_every_sample_can_be_read_and_published(path: Path) -> None:
     name, _, version = path.stem.rpartition(".v")
 
     event = CODEC.decode(name, path.read_bytes(), int(version))
@@ -32,8 +32,8 @@ def test_a_sample_is_read_for_ever_and_can_be_published(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
-def test_no_field_of_todays_form_is_dropped_in_silence(path: Path) -> None:
-    """It takes a new version to do without one."""
+def test_no_field_of_the_newest_version_is_dropped(path: Path) -> None:
+    """Removing a field takes a new version."""
     name, _, version = path.stem.rpartition(".v")
 
     if int(version) == CODEC.get_version(name):
