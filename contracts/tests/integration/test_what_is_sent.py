@@ -19,6 +19,7 @@ from shared.messaging.records import IncomingRecord
 from shared.messaging.wire import OutgoingRecord
 from shared.outbox.outbox import OutboxRow
 from test_support.counter.counted_records import as_read
+from test_support.first_services import is_added
 from users_svc.bootstrap import Resources as Users
 
 DOCUMENT: dict[str, Any] = json.loads((ROOT / "asyncapi.json").read_text())
@@ -109,7 +110,8 @@ async def test_every_record_is_as_documented(records: list[IncomingRecord]) -> N
         assert json.loads(record.value).keys() == told["payload"]["properties"].keys()
         assert record.key.decode() == json.loads(record.value)[CONTRACT_ON[record.topic].key]
     types = {dict(record.headers)["ce_type"].decode() for record in records}
-    assert types == {name for contract in CONTRACTS for name in contract.public.names}
+    first = [contract for contract in CONTRACTS if not is_added(contract.topic)]
+    assert types == {name for contract in first for name in contract.public.names}
 
 
 WRONG_HEADERS = {"ce_schemaversion": "2", "ce_streamversion": "one", "content-type": "text/plain"}

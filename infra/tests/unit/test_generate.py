@@ -15,18 +15,18 @@ name = "notes"
 package = "notes_svc"
 
 [processes.api]
-port = 8005
+port = 8905
 public = true
 calls = ["users"]
 notifies = true
 response_minutes_max = 2
 
 [processes.relay]
-port = 8015
+port = 8915
 writes = ["notes.v1"]
 
 [processes.worker]
-port = 8025
+port = 8925
 reads = ["notes.v1", "users.v1"]
 settings = ["NOTE_SECONDS"]
 
@@ -113,7 +113,7 @@ def test_a_new_service_has_its_containers(with_notes: Declarations) -> None:
         "RELAY_ADDRESS": "notes-relay:8000",
         "USERS_URL": "http://users-api:8000",
     }
-    assert containers["notes-api"]["ports"] == ["127.0.0.1:${HOMETOWN_PORT_NOTES_API:-8005}:8000"]
+    assert containers["notes-api"]["ports"] == ["127.0.0.1:${HOMETOWN_PORT_NOTES_API:-8905}:8000"]
     assert "environment" not in containers["notes-relay"]
     assert containers["notes-worker"]["environment"] == {"NOTE_SECONDS": None}
     for name, container in containers.items():
@@ -130,13 +130,13 @@ def test_a_new_service_has_its_place_in_a_cluster(with_notes: Declarations) -> N
     assert replicas["notes-api"] == {"deploy": {"replicas": 2}, "ports": "reset"}
     assert replicas["notes-worker"]["environment"]["KAFKA_USERNAME"] == "notes-worker"
     assert replicas["notes-tool"]["environment"]["KAFKA_USERNAME"] == "notes-tool"
-    assert proxy["ports"][-1] == "127.0.0.1:${HOMETOWN_PORT_NOTES_API:-8005}:8005"
+    assert proxy["ports"][-1] == "127.0.0.1:${HOMETOWN_PORT_NOTES_API:-8905}:8905"
     assert "notes-api" in proxy["depends_on"]
     assert {"path": ["notes-svc/compose.yml", "notes-svc/compose.cluster.yml"]} in included
     assert files["infra/proxy/apis.cfg"].endswith(
         """
 listen notes-api
-    bind :8005
+    bind :8905
     timeout server 2m
     server-template notes-api 4 notes-api:8000
 """

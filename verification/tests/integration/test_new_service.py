@@ -137,7 +137,7 @@ def test_it_is_linted_typed_and_keeps_its_contract(copy: Copy) -> None:
     copy.python("-m", "ruff", "format", "--check", ".")
     copy.python("-m", "ruff", "check", ".")
     copy.python("-m", "mypy", FOLDER)
-    copy.python("scripts/check_imports.py")
+    copy.python("-m", "scripts.check_imports")
     copy.python("-m", "contracts", "check")
     assert copy.printed("make", "--no-print-directory", "generate") == ""
 
