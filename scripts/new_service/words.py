@@ -18,7 +18,7 @@ ARTICLE = re.compile(r"\b([Aa])(?= things?\b)")
 
 
 class NewServiceError(Exception):
-    """The message is one line that says what to do."""
+    """The message is one line: what is wrong, and what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ def demand_unused(words: Words, texts: Iterable[str]) -> None:
     """See that the new words mean nothing else in the skeleton.
 
     Raises:
-        NewServiceError: one is a word of it, such as `event`, and the two could not be told apart.
+        NewServiceError: one is a word of it, such as `event`, and the two could not be distinguished.
     """
     used = frozenset(word for text in texts for word in split_words(text))
     for word in (words.plural, words.singular):
