@@ -103,7 +103,7 @@ def demand_unused(words: Words, texts: Iterable[str]) -> None:
     """See that the new words mean nothing else in the skeleton.
 
     Raises:
-        NewServiceError: one is a word of it, such as `event`, and the two could not be distinguished.
+        NewServiceError: one is a word of it, such as `event`, which would make the two ambiguous.
     """
     used = frozenset(word for text in texts for word in split_words(text))
     for word in (words.plural, words.singular):

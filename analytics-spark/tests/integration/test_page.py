@@ -74,7 +74,7 @@ async def resources(tables: str, ends: Offsets) -> AsyncIterator[Resources]:
 async def visitor(
     resources: Resources, authenticator: RequestAuthenticator
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """Somebody without a token."""
+    """A client without a token."""
     app = create_app(resources, authenticator, page.routes(JAEGER, authenticator.rates))
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(app), base_url="http://analytics"

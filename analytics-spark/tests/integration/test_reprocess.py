@@ -48,7 +48,7 @@ def run(
     monkeypatch.setattr(job, "open_session", lambda settings: Lent(spark))
 
     def call(*, stop: threading.Event | None = None, **acts: bool) -> str:
-        chosen = dict.fromkeys(("switch", "roll_back", "drop", "anew"), False) | acts
+        chosen = dict.fromkeys(("switch", "roll_back", "drop", "from_scratch"), False) | acts
         capsys.readouterr()
         reprocess.run(settings, argparse.Namespace(**chosen), stop or threading.Event())
         return capsys.readouterr().out
@@ -157,7 +157,7 @@ def test_a_rebuild_can_start_again_and_a_hidden_generation_can_be_dropped(
 ) -> None:
     live.read(*sample())
     run()
-    assert "generation 2 is removed\ngeneration 3 starts" in run(anew=True, switch=True)
+    assert "generation 2 is removed\ngeneration 3 starts" in run(from_scratch=True, switch=True)
     assert (settings.checkpoint_dir / "metadata").exists()
 
     assert run(drop=True) == "generation 1 is removed\n"

@@ -1,4 +1,4 @@
-"""The as-of look-up against a loop that anybody can check."""
+"""The as-of look-up compared with a plain loop."""
 
 import numpy as np
 import pyarrow as pa

@@ -16,7 +16,7 @@ from local_stack.progress import complain, tell
 
 FOLDER = Path(os.environ.get("SECRETS_ROOT", "/secrets"))
 BROKERS = "kafka:9094,kafka-2:9094,kafka-3:9094"
-"""Where they talk to each other, and to who has a certificate."""
+"""The listener for brokers and for clients with a certificate."""
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""Jaeger under the supervisor: from wherever its binary can be had, and never in anybody's way."""
+"""Jaeger under the supervisor: its binary can come from several places, and nothing waits for it."""
 
 import sys
 import time

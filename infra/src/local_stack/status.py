@@ -157,7 +157,7 @@ def as_table(statuses: Sequence[Status]) -> str:
 
 
 def show(statuses: Sequence[Status], *, as_json: bool) -> int:
-    """Tell it to programs, or to people; the exit status is 0 if all is as it should be."""
+    """Print it as JSON or as a table; the exit status is 0 if everything is ready."""
     if as_json:
         tell(json.dumps([asdict(each) for each in statuses], indent=2))
     else:

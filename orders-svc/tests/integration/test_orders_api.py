@@ -82,7 +82,7 @@ async def test_an_order_of_an_unknown_item_is_refused(client: httpx.AsyncClient)
         {"lines": [{"item_id": str(uuid4()), "quantity": 1}] * 101},
         {"lines": [{"item_id": "no id", "quantity": 1}]},
         {"ordered_at": "2999-01-01T00:00:00Z"},
-        {"user_id": "nobody"},
+        {"user_id": "no id"},
     ],
     ids=["no line", "no quantity", "too many lines", "no item", "future", "no user"],
 )

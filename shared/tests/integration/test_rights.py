@@ -36,7 +36,7 @@ REFUSED = [
     "TRUNCATE outbox_rest",
     "DELETE FROM outbox_rest",
     "DROP TABLE outbox_rest",
-    "UPDATE parked_audit SET done_by = 'nobody'",
+    "UPDATE parked_audit SET done_by = 'another'",
     "DELETE FROM parked_audit",
     "DELETE FROM migrations",
     "INSERT INTO migrations (name, sha256) VALUES ('mine', '')",
@@ -63,7 +63,7 @@ class Own:
 
 @contextmanager
 def own_database(postgres_dsn: str) -> Iterator[Own]:
-    """Gone in the end, with its roles."""
+    """Dropped at the end, with its roles."""
     name = f"rights_{uuid4().hex}"
     roles = (name, owner(name))
     passwords = {role: f"password-of-{role}" for role in roles}

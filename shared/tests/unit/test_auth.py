@@ -60,8 +60,8 @@ async def test_a_token_has_its_caller_and_the_scopes(
 @pytest.mark.parametrize(
     "claims",
     [
-        {"iss": "https://somebody.else"},
-        {"aud": "somebody else"},
+        {"iss": "https://another.example"},
+        {"aud": "another audience"},
         {"exp": 1},
         {"exp": None},
         {"nbf": 9999999999},

@@ -1,4 +1,4 @@
-"""Rights on tables are declared beside the migrations of each package."""
+"""Rights on tables are declared next to the migrations of each package."""
 
 from pathlib import Path
 

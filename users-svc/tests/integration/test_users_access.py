@@ -68,7 +68,7 @@ async def test_a_user_who_registers_themselves_cannot_choose_any_credit_limit(
 async def test_a_caller_whose_token_has_no_user_id_cannot_register(
     transport: httpx.ASGITransport, issuing: RunFolder
 ) -> None:
-    async with calling(transport, bearer(issuing, "user", "somebody")) as client:
+    async with calling(transport, bearer(issuing, "user", "no id")) as client:
         answer = await client.post("/v1/users", json=ME)
 
     assert (answer.status_code, answer.json()["code"]) == (403, "not-yours")

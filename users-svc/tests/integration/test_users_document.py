@@ -33,7 +33,7 @@ async def test_the_document_has_no_flaw(document: Json) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "wrong"), [("address", 1), ("credit_limit", 1.5), ("user_id", "nobody")]
+    ("name", "wrong"), [("address", 1), ("credit_limit", 1.5), ("user_id", "no id")]
 )
 async def test_an_example_that_does_not_fit_is_a_flaw(
     document: Json, name: str, wrong: object

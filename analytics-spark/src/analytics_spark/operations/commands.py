@@ -60,6 +60,6 @@ def add_reprocess(verbs: "Verbs") -> argparse.ArgumentParser:
     acts.add_argument("--roll-back", action="store_true", help="only show the previous cells again")
     acts.add_argument("--drop", action="store_true", help="only remove cells that are not shown")
     parser.add_argument(
-        "--anew", action="store_true", help="discard a rebuild that was never shown"
+        "--from-scratch", action="store_true", help="discard a rebuild that was never shown"
     )
     return parser

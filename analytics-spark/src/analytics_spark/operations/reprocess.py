@@ -67,7 +67,7 @@ def run(settings: JobSettings, arguments: argparse.Namespace, stop: threading.Ev
         elif arguments.drop:
             drop_hidden(connection, settings.checkpoint_dir)
         else:
-            generation = find_or_begin(connection, settings, anew=arguments.anew)
+            generation = find_or_begin(connection, settings, from_scratch=arguments.from_scratch)
             fill(settings, generation, stop)
             generations.mark_built(connection, generation)
             compare(connection, generation)
@@ -99,11 +99,11 @@ def connect(settings: JobSettings) -> Iterator[psycopg.Connection]:
 
 
 def find_or_begin(
-    connection: psycopg.Connection, settings: JobSettings, *, anew: bool
+    connection: psycopg.Connection, settings: JobSettings, *, from_scratch: bool
 ) -> Generation:
     """The newest rebuild that was never shown, or a new one."""
     generation = generations.find_candidate(connection)
-    if generation is not None and anew:
+    if generation is not None and from_scratch:
         remove(connection, settings.checkpoint_dir, generation)
         generation = None
     if generation is None:

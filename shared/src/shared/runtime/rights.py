@@ -4,7 +4,7 @@ The owner of the database runs the migrations. A service with a bug, or one that
 can neither rewrite what happened nor create or drop anything. What needs more is a function that
 runs as the owner (SECURITY DEFINER), such as those that manage the partitions of the outbox.
 
-Beside its migrations a package declares what is narrower than that, in `migrations/rights.toml`:
+Next to its migrations a package declares what is narrower than that, in `migrations/rights.toml`:
 
     [service]
     events = "SELECT, INSERT"
@@ -90,7 +90,7 @@ RIGHTS = TypeAdapter(TableRights)
 
 
 def load_rights(packages: Iterable[str]) -> TableRights:
-    """What the packages declare beside their migrations; most tables need nothing said.
+    """What the packages declare next to their migrations; most tables need no declaration.
 
     Raises:
         pydantic.ValidationError: a file has an unknown key, or a right that is not for it.

@@ -10,7 +10,7 @@ from pydantic_settings import BaseSettings
 from shared.runtime.brokers import Brokers, Login
 
 DEVELOPMENT_ISSUER = "hometown-development"
-"""Every checkout has one of this name, with a key of its own that lies beside its data."""
+"""Every checkout has one of this name, with a key of its own that is stored with its data."""
 DEVELOPMENT = "development"
 
 PLACEHOLDERS = frozenset(
@@ -46,7 +46,7 @@ class KafkaSettings(BaseSettings):
 class ProcessSettings(KafkaSettings):
     """A missing or malformed value stops the process with its name.
 
-    What only development may have is refused elsewhere; and elsewhere is where nobody said.
+    What only development may have is refused elsewhere; and elsewhere is the default.
     """
 
     environment: Literal["development", "production"] = "production"
@@ -86,9 +86,9 @@ class Settings(ProcessSettings):
 
     database_url: PostgresDsn
     database_service_role: str | None = None
-    """Whom `migrate`, which runs as the owner, grants the rights of a service; None: nobody."""
+    """The role that `migrate`, run by the owner, grants the rights of a service; None: no role."""
     database_reader_role: str | None = None
-    """Whom it grants the right to read what happened, and nothing else; None: nobody."""
+    """The role that it grants the right to read facts, and nothing else; None: no role."""
     database_connections_max: int = Field(default=10, ge=2)
 
     @property

@@ -76,7 +76,7 @@ def configured(service_name: str, otlp_endpoint: str | None) -> Iterator[TracerP
 
 
 class OncePerMinute(logging.Filter):
-    """Lets one record a minute through: a collector that is away would log at every retry."""
+    """Lets one record a minute through: an unavailable collector would log at every retry."""
 
     period_seconds = 60.0
 
@@ -95,7 +95,7 @@ class OncePerMinute(logging.Filter):
 def inner_span(name: str) -> Iterator[Span]:
     """A span inside the current one; the current one again where that is not recorded.
 
-    A span that nobody will see costs a request that does little else a twentieth of its time.
+    A span that is not recorded costs a request that does little else a twentieth of its time.
     """
     current = trace.get_current_span()
     context = current.get_span_context()
