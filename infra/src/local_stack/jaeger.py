@@ -1,4 +1,4 @@
-"""Jaeger under the supervisor: its binary can come from several places, and nothing waits for it."""
+"""Jaeger under the supervisor; its binary has several sources, and nothing waits for it."""
 
 import sys
 import time
