@@ -3,11 +3,14 @@
 import subprocess
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from shared.projections.read_models import ReadModel
 from shared.runtime import processes
+from shared.runtime.declarations import load_declarations
 from shared.runtime.settings import Settings
 from shared.service import command_line
 from shared.service.command_line import Service
@@ -82,6 +85,23 @@ def test_an_unknown_command_is_refused(
 
     assert ended.value.code == 2
     assert "invalid choice: 'relays'" in capsys.readouterr().err
+
+
+def test_a_table_that_follows_another_service_is_not_rebuilt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A rebuild reads the service's own events, so it would delete every row of that table."""
+    [first, *others] = load_declarations().services
+    [foreign, *_] = [topic for each in others for topic in each.topics]
+    model = ReadModel(table="copies", topic=foreign, types=(), project=project_nothing)
+    service = replace(service_of(Ran()), name=first.name, read_models=[model])
+
+    with pytest.raises(SystemExit, match=f"copies follows {foreign}, a topic of another service"):
+        command_line.demand_own_topics(service)
+
+
+async def project_nothing(_connection: object, _message: object) -> None:
+    """The read model is never filled here."""
 
 
 def test_what_only_an_api_or_a_worker_needs_is_not_imported_for_the_others() -> None:

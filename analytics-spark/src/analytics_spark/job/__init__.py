@@ -3,7 +3,8 @@
 In: the records of users.v1, items.v1 and orders.v1, as bytes (`topics`, `records`).
 Out: rows of `cells`, `epochs` and `batches` (`sink`), and dead letters (`dead_letters`).
 Guarantees, with the tests that show them:
-- a batch counts once, whatever crashes: integration/test_sink.py, `make crashes`
+- a batch counts once, whatever crashes (`sink`), and so does a repeated order (`orders.settle`):
+  integration/test_sink.py, `make crashes`
 - cells are a function of the set of accepted events: unit/test_cells.py,
   `make differential`
 - a bad record stops nothing and is not lost: unit/test_records.py, integration/test_query.py

@@ -107,6 +107,7 @@ def decide(command: OrderCommand, order: Order) -> Sequence[OrderEvent]:
 
 
 def place(command: PlaceOrder) -> Sequence[OrderEvent]:
+    """Valid since its command was made (`placing.to_command`); credit is decided later."""
     return [
         OrderPlaced(
             order_id=command.order_id,

@@ -1,4 +1,8 @@
-"""A read model: a table that follows a topic, and can be built again from event 0."""
+"""A read model: a table that follows a topic of its service, and can be rebuilt from its events.
+
+To add one: a migration with a `version` column, a module with `TYPES` and `project`, and an entry
+in READ_MODELS of the service. The worker fills it from then on, `make rebuild` with the past.
+"""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -12,7 +16,7 @@ Projection = Callable[[Connection, Message], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadModel:
-    """One table, filled by `project` from the messages of `types` of one topic."""
+    """One table, filled by `project` from the messages of `types` of a topic of its own service."""
 
     table: str
     topic: str

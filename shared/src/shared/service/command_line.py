@@ -1,6 +1,7 @@
 """python -m SERVICE api | relay | worker | migrate | parked | rebuild | replay"""
 
 import argparse
+import sys
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from shared.outbox import relay_process, replay
 from shared.projections import rebuild
 from shared.projections.read_models import ReadModel
 from shared.runtime import migrate_command, processes, telemetry
+from shared.runtime.declarations import load_declarations
 from shared.runtime.settings import Settings
 from shared.web import idempotency
 
@@ -118,6 +120,7 @@ async def run_parked(service: Service[S, R], settings: S, arguments: argparse.Na
 
 
 async def run_rebuild(service: Service[S, R], settings: S, *, only_check: bool) -> None:
+    demand_own_topics(service)
     async with service.open_resources(settings, f"{service.name}-rebuild") as resources:
         await rebuild.run(
             settings.database_dsn,
@@ -125,6 +128,17 @@ async def run_rebuild(service: Service[S, R], settings: S, *, only_check: bool) 
             service.read_models,
             only_check=only_check,
         )
+
+
+def demand_own_topics(service: Service[S, R]) -> None:
+    """A rebuild reads the service's own events; it would empty a table that follows others."""
+    own = load_declarations().service(service.name).topics
+    for model in service.read_models:
+        if model.topic not in own:
+            sys.exit(
+                f"hometown: nothing was rebuilt: {model.table} follows {model.topic}, a topic of"
+                " another service; remove it from READ_MODELS"
+            )
 
 
 async def run_replay(service: Service[S, R], settings: S) -> None:
