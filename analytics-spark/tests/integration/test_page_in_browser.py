@@ -214,7 +214,7 @@ async def test_final_and_provisional_differ_in_words_and_in_looks(
         )
     assert looks["final"] == "none"
     assert looks["provisional"].startswith("repeating-linear-gradient")
-    await expect(page.locator(".legend")).to_contain_text("provisional: late orders")
+    await expect(page.locator(".legend")).to_contain_text("provisional: later orders")
     await page.locator(f"{bar(visit, 0)} a").click()
     await expect(page.locator("#split-title")).to_contain_text("final")
     await page.screenshot(path=screenshots / "page-hours.png", full_page=True)
@@ -296,7 +296,7 @@ async def test_a_page_that_is_not_refreshed_shows_it_until_it_is(
 
     await page.evaluate(END_OF_PATIENCE)
     await expect(stale).to_be_visible()
-    await expect(stale).to_contain_text("has not been renewed")
+    await expect(stale).to_contain_text("has not been refreshed")
 
     await commit(writer, purchase(HOUR, "Tim"), watermark=-90)
     await expect(page.locator(f"{bar(visit, 0)} .value")).to_have_text("5")

@@ -135,7 +135,7 @@ def test_without_that_spark_refuses(
     live.read(*sample())
     with pytest.raises(StreamingQueryException, match="died after the commit"):
         live.read(confirmed("next", "Jack", ("iphone", 1), ordered_at=at(20)), wrap=dies)
-    monkeypatch.setattr(rescale, "settle", lambda settings, generation, stop: None)
+    monkeypatch.setattr(rescale, "finish_last_batch", lambda settings, generation, stop: None)
 
     with pytest.raises(NotRescaled, match="Spark refuses"):
         split(4)

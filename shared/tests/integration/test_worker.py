@@ -236,7 +236,7 @@ async def test_trap_t1_a_failing_reaction_never_moves_the_offset_past_its_record
     offsets = await topic.write(*records(counter, 1, 2, 3))
 
     async def says_so() -> bool:
-        return "away" in await worker.obstacle()
+        return "unavailable" in await worker.obstacle()
 
     await until(says_so)
     await asyncio.sleep(MORE_SECONDS)
