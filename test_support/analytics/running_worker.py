@@ -25,7 +25,7 @@ from test_support.analytics.histories import Event
 from test_support.analytics.published import publish
 from test_support.analytics.still_histories import Totals
 
-DEADLINE_SECONDS = 90
+DEADLINE_SECONDS = 150
 STOP_SECONDS = 30
 POLL_SECONDS = 0.2
 
