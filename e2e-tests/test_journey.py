@@ -60,7 +60,13 @@ def journey_with(hometown: Hometown, order: Order, wanted: set[Step]) -> Json:
 def test_a_confirmed_order_is_reported_from_its_placement_to_its_cell(
     hometown: Hometown, order: Order, item: str, hour: datetime
 ) -> None:
-    journey = journey_with(hometown, order, ALL_OF_A_CONFIRMED_ORDER)
+    # Where the job reads the user or the item later than the order, it corrects the cell then.
+    journey = eventually(
+        lambda: journey_with(hometown, order, ALL_OF_A_CONFIRMED_ORDER),
+        lambda seen: all(hop["cells"] for hop in seen["hops"] if hop["hop"] == "counted"),
+        what="a journey with the cell that counts the order",
+        seconds_max=SPARK_SECONDS_MAX,
+    )
 
     assert (journey["status"], journey["unknown"]) == ("confirmed", [])
     assert steps(journey) == ALL_OF_A_CONFIRMED_ORDER
