@@ -18,6 +18,7 @@ PARTS := $(patsubst %/pyproject.toml,%,$(wildcard */pyproject.toml)) \
 	$(patsubst %/__init__.py,%,$(wildcard */__init__.py)) e2e-tests
 DEMO_JAEGER_WAIT_SECONDS ?= 60
 TEST_WORKERS ?= 3
+CHECK_WORKERS ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help setup fetch up compare down status logs token clean footprint demo load \
@@ -149,7 +150,7 @@ contracts-release: setup ## make the current contracts the promise of a release
 	@$(VENV_PYTHON) -m contracts release
 
 unit: setup ## tests without servers
-	@$(VENV_PYTHON) -m pytest $(wildcard */tests/unit)
+	@$(VENV_PYTHON) -m pytest -n $(CHECK_WORKERS) $(wildcard */tests/unit)
 
 integration: setup ## tests on a PostgreSQL and a Kafka that they start
 	@$(VENV_PYTHON) -m pytest $(wildcard */tests/integration)
