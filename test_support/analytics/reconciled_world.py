@@ -1,15 +1,12 @@
 """Event stores, and the tables that the job made of them batch by batch, without Kafka or Spark."""
 
-import asyncio
 from datetime import UTC, datetime, timedelta
-from typing import Self
 
 import psycopg
 from psycopg.types.json import Jsonb
 
 from analytics_spark.reconciliation import reconcile
 from analytics_spark.reconciliation.reconcile import Reconciliation
-from shared.runtime import postgres
 from test_support.analytics.histories import Event, at, confirmed
 from test_support.analytics.small_job import LATENESS_MILLISECONDS, SmallJob
 from test_support.analytics.stored_cells import store
@@ -53,13 +50,6 @@ class World:
         self._offset = 0
         self._latest: datetime | None = None
         self._watermark: datetime | None = None
-
-    @classmethod
-    def of_new(cls, users: str, orders: str, analytics: str) -> Self:
-        """With event stores in two empty databases."""
-        asyncio.run(postgres.migrate(users, "shared"))
-        asyncio.run(postgres.migrate(orders, "shared", "orders_svc"))
-        return cls(users, orders, analytics)
 
     def batch(self, *events: Event, recorded_ago: timedelta = timedelta(minutes=1)) -> "World":
         """These events happen, and the job reads them together."""

@@ -24,7 +24,7 @@ from test_support.analytics.reconciled_world import World
 @pytest.fixture
 def world(databases: Databases, tables: str) -> Iterator[World]:
     with databases.create("shared") as users, databases.create("shared", "orders_svc") as orders:
-        yield World.of_new(users, orders, tables)
+        yield World(users, orders, tables)
 
 
 def test_an_untouched_table_is_equal_whatever_was_corrected_in_time(world: World) -> None:

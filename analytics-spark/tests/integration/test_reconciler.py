@@ -28,7 +28,7 @@ from test_support.analytics.reconciled_world import World
 @pytest.fixture
 def world(databases: Databases, tables: str) -> Iterator[World]:
     with databases.create("shared") as users, databases.create("shared", "orders_svc") as orders:
-        yield World.of_new(users, orders, tables).batch(*sample()).finish()
+        yield World(users, orders, tables).batch(*sample()).finish()
 
 
 @pytest.fixture

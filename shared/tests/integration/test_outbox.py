@@ -5,7 +5,6 @@ import pytest
 
 from shared.outbox import outbox
 from shared.outbox.outbox import OutboxRow, RelayCheckpoint, Snapshot
-from shared.runtime import postgres
 
 INSERT = """
     INSERT INTO outbox (topic, partition, key, value, headers, recorded_at)
@@ -43,14 +42,8 @@ class Reader:
 
 
 @pytest.fixture
-async def dsn(database: str) -> str:
-    await postgres.migrate(database, "shared")
-    return database
-
-
-@pytest.fixture
-async def connections(dsn: str):  # type: ignore[no-untyped-def]
-    opened = [await asyncpg.connect(dsn) for _ in range(3)]
+async def connections(database: str):  # type: ignore[no-untyped-def]
+    opened = [await asyncpg.connect(database) for _ in range(3)]
     yield opened
     for connection in opened:
         await connection.close()

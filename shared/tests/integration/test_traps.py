@@ -288,7 +288,6 @@ class Stage:
 
 @asynccontextmanager
 async def stage(database: str, servers: str, log: Path) -> AsyncIterator[Stage]:
-    await postgres.migrate(database, "shared")
     async with AsyncExitStack() as stack:
         pool = await stack.enter_async_context(
             postgres.open_pool(database, name="test", connections_max=2)
@@ -360,7 +359,6 @@ async def write_with_random_delays(
 
 async def skipped_by(relay: str, database: str, servers: str, log: Path) -> int:
     """How many events of 64 writers with random commit delays never arrive."""
-    await postgres.migrate(database, "shared")
     async with (
         postgres.open_pool(database, name="test", connections_max=WRITERS) as pool,
         topic.open_reader(servers) as reader,
