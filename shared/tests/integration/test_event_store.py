@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+from dataclasses import replace
+from uuid import UUID
 
 import asyncpg
 import pytest
@@ -12,6 +14,12 @@ from shared.messaging import wire
 from shared.messaging.messages import IdempotencyKey, StoredResponse
 from shared.runtime.identifiers import new_id
 from test_support.counter.counter import Counted, counted, publish, some_metadata, store_of
+
+USED = IdempotencyKey(scope="POST /counters", key="used", fingerprint=b"f")
+UNUSED = IdempotencyKey(scope="POST /counters", key="unused", fingerprint=b"f")
+ANSWER = StoredResponse(status=200, headers={}, body=b"{}")
+
+APPEND_BEFORE = "SELECT append($1, 'counter', $2, '{}', '{}', now(), NULL)"
 
 
 async def count(pool: asyncpg.Pool, table: str) -> int:
@@ -116,6 +124,21 @@ async def test_the_outbox_row_is_ready_for_the_wire(
     assert headers["ce_causationid"] == str(metadata.causation_id).encode()
 
 
+@pytest.mark.parametrize(("actor", "recorded"), [("a-clerk", "a-clerk"), (None, "test")])
+async def test_every_event_has_an_actor(
+    store: EventStore[Counted], pool: asyncpg.Pool, actor: str | None, recorded: str
+) -> None:
+    """The caller of the request, or the service that reacted by itself."""
+    counter = new_id()
+
+    await store.append(
+        counter, 0, counted(counter, 1), metadata=replace(some_metadata(), actor=actor)
+    )
+
+    stored = await pool.fetchval("SELECT metadata FROM events WHERE stream_id = $1", counter)
+    assert json.loads(stored)["actor"] == recorded
+
+
 async def test_a_used_idempotency_key_records_nothing_more(
     store: EventStore[Counted], pool: asyncpg.Pool
 ) -> None:
@@ -149,6 +172,60 @@ async def test_a_conflict_leaves_the_idempotency_key_free(
         )
 
     assert await count(pool, "idempotency_keys") == 0
+
+
+@pytest.mark.parametrize(
+    ("expected_version", "key", "read_versions", "error"),
+    [
+        (0, USED, {}, KeyUsed),
+        (0, UNUSED, {}, VersionConflict),
+        (2, UNUSED, {}, VersionConflict),
+        (1, UNUSED, {UUID(int=1): 7}, StaleRead),
+    ],
+)
+async def test_a_refusal_is_no_error_of_the_server(
+    pool: asyncpg.Pool,
+    store: EventStore[Counted],
+    expected_version: int,
+    key: IdempotencyKey,
+    read_versions: dict[UUID, int],
+    error: type[Exception],
+) -> None:
+    """An error would be a line in its log, and would end the transaction."""
+    counter, metadata = new_id(), some_metadata()
+    await store.append(counter, 0, counted(counter, 1), metadata=metadata, key=USED, answer=ANSWER)
+
+    async with pool.acquire() as connection, connection.transaction():
+        bound = store.within(connection)
+        with pytest.raises(error):
+            await bound.append(
+                counter,
+                expected_version,
+                counted(counter, 9),
+                metadata=metadata,
+                key=key,
+                answer=ANSWER,
+                read_versions=read_versions,
+            )
+        await bound.append(counter, 1, counted(counter, 2), metadata=metadata)
+
+    assert [each.event.number for each in await store.read(counter)] == [1, 2]
+    stored = await pool.fetch("SELECT key FROM idempotency_keys")
+    assert [row["key"] for row in stored] == [USED.key]
+
+
+async def test_a_process_of_the_release_before_appends_and_is_refused_with_errors(
+    pool: asyncpg.Pool, store: EventStore[Counted]
+) -> None:
+    """It calls the function `append`, while and after the tables are migrated."""
+    counter = new_id()
+    await store.append(counter, 0, counted(counter, 1), metadata=some_metadata())
+
+    assert await pool.fetchval(APPEND_BEFORE, counter, 1) == 1
+    with pytest.raises(asyncpg.PostgresError) as refused:
+        await pool.fetchval(APPEND_BEFORE, counter, 7)
+
+    assert (refused.value.sqlstate, refused.value.as_dict()["detail"]) == ("HT002", "1")
 
 
 async def test_to_do_nothing_is_decided_on_the_version_that_was_read(

@@ -29,6 +29,17 @@ async def test_a_waiter_is_let_go_at_the_deadline(pool: asyncpg.Pool) -> None:
     assert not await StreamWatch(pool).wait_until_newer(new_id(), 0, 0.05)
 
 
+async def test_waiters_are_let_go_when_the_watch_is_closed(pool: asyncpg.Pool) -> None:
+    watch = StreamWatch(pool)
+    waiting = asyncio.create_task(watch.wait_until_newer(new_id(), 0, 30))
+    await asyncio.sleep(0.05)
+
+    watch.close()
+
+    assert not await waiting
+    assert not await watch.wait_until_newer(new_id(), 0, 30)
+
+
 async def test_a_waiter_is_woken_although_the_database_was_away(
     store: EventStore[Counted], pool: asyncpg.Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,3 +35,12 @@ def test_what_holds_is_the_newest_change_up_to_then_and_of_equals_the_last_annou
     expected = announced[max(until)[1]][1] if until else None
     assert timeline.at(instant(asked)) == expected
     assert timeline.latest == timeline.at(instant(5))
+
+
+def test_of_two_changes_in_a_millisecond_the_last_announced_one_holds() -> None:
+    """As where orders are counted: the finer part of an instant decides nothing."""
+    first, second = START + timedelta(microseconds=900), START + timedelta(microseconds=100)
+    empty: Timeline[str] = Timeline()
+    timeline = empty.changed(first, "SH").changed(second, "GZ")
+
+    assert timeline.latest == timeline.at(second) == timeline.at(START) == "GZ"

@@ -28,6 +28,7 @@ AN_EVENT: dict[str, Any] = {
     "recorded_at": "2016-11-11T00:00:01Z",
     "correlation_id": "01936f2a-7b00-7000-8000-000000000005",
     "causation_id": "01936f2a-7b00-7000-8000-000000000005",
+    "actor": "01936f2a-7b00-7000-8000-000000000001",
     "trace_id": "0af7651916cd43dd8448eb211c80319c",
     "data": {},
 }
@@ -35,7 +36,9 @@ AN_EVENT: dict[str, Any] = {
 
 class EventResponse(BaseModel):
     """`correlation_id` is the same in all that one request led to; `causation_id` names the message
-    that led to this, or the request; `trace_id` is null when no trace was recorded."""
+    that led to this, or the request; `actor` is the subject of the request's token, or the service
+    that reacted to a message; it is null in events of before it was recorded. `trace_id` is null
+    when no trace was recorded."""
 
     version: int
     event_id: UUID
@@ -43,6 +46,7 @@ class EventResponse(BaseModel):
     recorded_at: datetime
     correlation_id: UUID
     causation_id: UUID
+    actor: str | None
     trace_id: str | None
     data: dict[str, Any] = Field(description="The event's own fields, by its type.")
 
@@ -77,5 +81,5 @@ def to_event_response(row: asyncpg.Record) -> EventResponse:
         type=row["type"],
         recorded_at=row["recorded_at"],
         data=json.loads(row["data"]),
-        **{"trace_id": None} | json.loads(row["metadata"]),
+        **{"actor": None, "trace_id": None} | json.loads(row["metadata"]),
     )

@@ -13,6 +13,7 @@ from aiokafka.partitioner import murmur2
 
 from shared.eventsourcing.codec import Codec
 from shared.eventsourcing.errors import Refused, StaleRead, VersionConflict
+from shared.eventsourcing.state_cache import StateCache
 from shared.messaging import messages, wire
 from shared.messaging.messages import (
     IdempotencyKey,
@@ -38,12 +39,14 @@ READ = """
     SELECT stream_id, events.version, event_id, type, schema_version, data, recorded_at
     FROM events
     JOIN streams USING (stream_id)
-    WHERE stream_id = ANY($1) AND category = $2
+    WHERE stream_id = ANY($1) AND category = $2 AND events.version >= $3
     ORDER BY stream_id, events.version
+    LIMIT $4
 """
 
 APPEND = """
-    SELECT append($1, $2, $3, $4::new_event[], $5, $6, $7::stored_answer, $8, $9)
+    SELECT refusal, stream_version
+    FROM try_append($1, $2, $3, $4::new_event[], $5, $6, $7::stored_answer, $8, $9)
 """
 
 
@@ -76,6 +79,7 @@ class EventStore(Generic[E]):
         self._publish = publish
         self._relay_notifier = relay_notifier
         self._now = now
+        self.states = StateCache()
 
     def within(self, connection: Connection) -> "EventStore[E]":
         """The same store in a transaction of the caller, which notifies the relay afterwards."""
@@ -84,13 +88,18 @@ class EventStore(Generic[E]):
         bound._relay_notifier = RelayNotifier(None)
         return bound
 
-    async def read(self, stream_id: UUID) -> list[RecordedEvent[E]]:
-        """All events of a stream, oldest first; none when there is no such stream, or not here."""
-        return await self.read_many([stream_id])
+    async def read(
+        self, stream_id: UUID, first_version: int = 1, events_max: int | None = None
+    ) -> list[RecordedEvent[E]]:
+        """The events of a stream from a version on, oldest first; none if the stream has none."""
+        rows = await self._database.fetch(
+            READ, [stream_id], self.category, first_version, events_max
+        )
+        return [self.to_recorded_event(row) for row in rows]
 
     async def read_many(self, stream_ids: Iterable[UUID]) -> list[RecordedEvent[E]]:
         """The events of several streams in one query, each stream's oldest first."""
-        rows = await self._database.fetch(READ, list(stream_ids), self.category)
+        rows = await self._database.fetch(READ, list(stream_ids), self.category, 1, None)
         return [self.to_recorded_event(row) for row in rows]
 
     def to_recorded_event(self, row: asyncpg.Record) -> RecordedEvent[E]:
@@ -130,24 +139,23 @@ class EventStore(Generic[E]):
         with telemetry.inner_span(f"append {self.category}") as span:
             span.set_attribute(telemetry.STREAM_ID, str(stream_id))
             now = self._now()
-            try:
-                version: int = await self._database.fetchval(
-                    APPEND,
-                    stream_id,
-                    self.category,
-                    expected_version,
-                    [
-                        self._row(stream_id, version, event, metadata, now)
-                        for version, event in enumerate(events, start=expected_version + 1)
-                    ],
-                    dump_metadata(metadata, telemetry.trace_id_of(span)),
-                    now,
-                    response_row(key, answer),
-                    list(read_versions or ()),
-                    list((read_versions or {}).values()),
-                )
-            except asyncpg.PostgresError as error:
-                raise to_domain_error(error, stream_id) from error
+            outcome = await self._database.fetchrow(
+                APPEND,
+                stream_id,
+                self.category,
+                expected_version,
+                [
+                    self._row(stream_id, version, event, metadata, now)
+                    for version, event in enumerate(events, start=expected_version + 1)
+                ],
+                dump_metadata(metadata, self._source, telemetry.trace_id_of(span)),
+                now,
+                response_row(key, answer),
+                list(read_versions or ()),
+                list((read_versions or {}).values()),
+            )
+            assert outcome is not None  # the function returns one row
+            version = to_version(outcome, stream_id)
             span.set_attribute(telemetry.STREAM_VERSION, version)
         self._relay_notifier.notify()
         return version
@@ -222,13 +230,17 @@ def get_partition(topic: str, key: str) -> int:
     return positive % TOPICS[topic].partitions
 
 
-def dump_metadata(metadata: Metadata, trace_id: str | None) -> str:
-    """The metadata of an event as JSON; the trace is named only if it is recorded."""
-    ids = {
+def dump_metadata(metadata: Metadata, source: str, trace_id: str | None) -> str:
+    """The metadata of an event as JSON; the trace is named only if it is recorded.
+
+    Every event has an actor: the caller of the request, or the service that reacted.
+    """
+    named = {
         "correlation_id": str(metadata.correlation_id),
         "causation_id": str(metadata.causation_id),
+        "actor": metadata.actor or source,
     }
-    return json.dumps(ids | {"trace_id": trace_id} if trace_id else ids)
+    return json.dumps(named | {"trace_id": trace_id} if trace_id else named)
 
 
 def load_metadata(text: str) -> Metadata:
@@ -249,17 +261,20 @@ def response_row(
     return (key.scope, key.key, key.fingerprint, answer.status, headers, answer.body)
 
 
-def to_domain_error(error: asyncpg.PostgresError, stream_id: UUID) -> Exception:
-    """What an error of the SQL function `append` means; any other error as it is."""
-    match error.sqlstate:
-        case "HT001":
-            return KeyUsed()
-        case "HT002":
-            return VersionConflict(stream_id, int(error.as_dict()["detail"]))
-        case "HT003":
-            return StaleRead()
-        case _:
-            return error
+def to_version(outcome: asyncpg.Record, stream_id: UUID) -> int:
+    """The new version of a stream. Raises what a refusal of the SQL function means."""
+    version: int = outcome["stream_version"]
+    match outcome["refusal"]:
+        case None:
+            return version
+        case "key-used":
+            raise KeyUsed
+        case "version":
+            raise VersionConflict(stream_id, version)
+        case "stale-read":
+            raise StaleRead
+        case unknown:
+            raise AssertionError(f"unknown refusal {unknown}")
 
 
 def rfc3339(instant: datetime) -> str:

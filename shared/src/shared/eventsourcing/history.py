@@ -36,14 +36,14 @@ PAGE = f"""
     WHERE position > $1 AND position <= $2
     ORDER BY position
     LIMIT $3
-"""
+"""  # noqa: S608
 
 BY_VERSION = f"""
     SELECT {COLUMNS}
     FROM unnest($1::uuid[], $2::integer[]) AS wanted (stream_id, version)
     JOIN events USING (stream_id, version)
     JOIN streams USING (stream_id)
-"""
+"""  # noqa: S608
 
 NEWEST = "SELECT coalesce(max(position), 0) FROM events"
 

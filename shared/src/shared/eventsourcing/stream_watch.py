@@ -28,9 +28,22 @@ class StreamWatch:
         self._pool = pool
         self._waiting: dict[tuple[UUID, int], set[asyncio.Event]] = defaultdict(set)
         self._polling: asyncio.Task[None] | None = None
+        self.is_closed = False
+
+    def close(self) -> None:
+        """Let all waiters go, so that the process can stop."""
+        self.is_closed = True
+        for events in self._waiting.values():
+            for event in events:
+                event.set()
 
     async def wait_until_newer(self, stream_id: UUID, version: int, seconds_max: float) -> bool:
-        """Wait until the stream is past `version`; False when that took too long."""
+        """Wait until the stream is past `version`; False when that took too long.
+
+        Returns at once when the watch is closed.
+        """
+        if self.is_closed:
+            return False
         event = asyncio.Event()
         wanted = (stream_id, version)
         self._waiting[wanted].add(event)
@@ -39,7 +52,7 @@ class StreamWatch:
         try:
             async with asyncio.timeout(seconds_max):
                 await event.wait()
-            return True
+            return not self.is_closed
         except TimeoutError:
             return False
         finally:
