@@ -57,6 +57,40 @@ async def test_trap_t6_a_repeated_message_has_one_effect_also_after_a_restart(de
     assert await desk.effects(counter) == [1, 2]
 
 
+async def test_another_event_under_a_consumed_version_stops_all_until_it_is_repaired(
+    desk: Desk,
+) -> None:
+    """As after the event store of the sender was restored to an older moment."""
+    counter = new_id()
+    await desk.consumer.take(records(counter, 1, 2))
+    second = record(counter, 2)
+    headers = [(n, str(new_id()).encode() if n == "ce_id" else v) for n, v in second.headers]
+    other_second = replace(second, headers=headers)
+
+    taking = asyncio.create_task(desk.consumer.take([other_second, record(counter, 3)]))
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        while desk.consumer.obstacle is None and not taking.done():
+            await asyncio.sleep(0.01)
+
+    assert "its event store was restored to an older moment" in (desk.consumer.obstacle or "")
+    assert await desk.effects(counter) == [1, 2]
+    await desk.pool.execute("UPDATE consumed_versions SET event_id = NULL")
+    await asyncio.wait_for(taking, DEADLINE_SECONDS)
+    assert await desk.effects(counter) == [1, 2, 3], "without the id it counts as a repeat"
+
+
+async def test_a_version_that_the_release_before_has_written_has_no_id_to_compare(
+    desk: Desk,
+) -> None:
+    counter = new_id()
+    await desk.consumer.take(records(counter, 1))
+    await desk.pool.execute("UPDATE consumed_versions SET version = 2")
+
+    await desk.consumer.take(records(counter, 2, 3))
+
+    assert await desk.effects(counter) == [1, 3]
+
+
 async def test_without_its_stored_version_a_repeated_message_has_two_effects(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,6 +163,75 @@ async def test_a_transient_failure_rolls_back_the_whole_batch_and_retries_it(
     assert (await desk.effects(one), await desk.effects(other)) == ([1], [1])
     assert desk.letters == []
     assert desk.consumer.obstacle is None
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        asyncpg.ReadOnlySQLTransactionError,  # 25006: a standby, or a full disk
+        asyncpg.InvalidPasswordError,  # 28P01
+        asyncpg.InvalidCatalogNameError,  # 3D000: no such database
+        asyncpg.InsufficientPrivilegeError,  # 42501
+        asyncpg.UndefinedTableError,  # 42P01: not yet migrated
+        asyncpg.PostgresIOError,  # 58030
+        asyncpg.InternalServerError,  # XX000
+    ],
+)
+async def test_what_the_database_refuses_for_its_own_sake_is_tried_again(
+    desk: Desk, error: type[asyncpg.PostgresError]
+) -> None:
+    counter, desk.errors = new_id(), [error("for now")]
+
+    await desk.consumer.take([record(counter, 1)])
+
+    assert await desk.effects(counter) == [1]
+    assert desk.letters == []
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        asyncpg.NumericValueOutOfRangeError,  # 22003
+        asyncpg.CheckViolationError,  # 23514
+        asyncpg.ProgramLimitExceededError,  # 54000
+    ],
+)
+async def test_what_the_database_refuses_because_of_the_record_is_poison(
+    desk: Desk, error: type[asyncpg.PostgresError]
+) -> None:
+    counter, desk.errors = new_id(), [error("for good")]
+
+    await desk.consumer.take([record(counter, 1)])
+
+    assert await desk.effects(counter) == []
+    assert desk.letter_reasons() == [f"{error.__name__}: for good"]
+
+
+async def test_a_read_only_database_costs_no_message(
+    desk: Desk, connection: asyncpg.Connection
+) -> None:
+    counter, database = new_id(), await connection.fetchval("SELECT current_database()")
+
+    async def set_read_only(value: str) -> None:
+        await connection.execute("SET default_transaction_read_only = off")
+        await connection.execute(
+            f'ALTER DATABASE "{database}" SET default_transaction_read_only = {value}'
+        )
+        await desk.pool.expire_connections()
+
+    await set_read_only("on")
+    taking = asyncio.create_task(desk.consumer.take(records(counter, 1, 2)))
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        while desk.consumer.obstacle is None and not taking.done():
+            await asyncio.sleep(0.01)
+    assert "read-only transaction" in (desk.consumer.obstacle or "")
+
+    await set_read_only("off")
+    await asyncio.wait_for(taking, DEADLINE_SECONDS)
+
+    assert await desk.effects(counter) == [1, 2]
+    assert desk.letters == []
+    assert await desk.reasons() == {}
 
 
 async def test_trap_t10_a_poisoned_stream_waits_and_all_others_continue(desk: Desk) -> None:

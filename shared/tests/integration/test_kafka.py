@@ -8,7 +8,7 @@ from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from shared.messaging import kafka, wire
-from shared.messaging.kafka import Publisher
+from shared.messaging.kafka import NoSuchPartition, Publisher
 from shared.messaging.wire import OutgoingRecord
 from shared.runtime.brokers import Brokers
 
@@ -27,7 +27,7 @@ def nothing() -> None:
 
 @pytest.fixture
 async def publisher(kafka_servers: str) -> AsyncIterator[Publisher]:
-    publisher = Publisher(Brokers(kafka_servers), "test")
+    publisher = Publisher(Brokers(kafka_servers), "test", {})
     yield publisher
     await publisher.close()
 
@@ -72,6 +72,16 @@ async def test_a_sequence_that_wraps_is_refused_by_the_broker(publisher: Publish
         await publish_ten(publisher)
 
 
+async def test_a_topic_with_fewer_partitions_than_before_is_reported_in_one_line(
+    publisher: Publisher,
+) -> None:
+    """A `KafkaError`, which the relay reports and retries until the topic has them again."""
+    record = OutgoingRecord(TOPIC, 99, b"key", b"{}", wire.pack([]), 0)
+
+    with pytest.raises(NoSuchPartition, match=r"has \d+ partitions, and no number 99: give it as"):
+        await publisher.publish([record], nothing)
+
+
 async def test_after_a_refused_batch_another_producer_goes_on(publisher: Publisher) -> None:
     await publisher.publish(records(b"{}"), nothing)
     with pytest.raises(KafkaError):
@@ -94,6 +104,18 @@ async def test_after_a_refused_batch_the_same_producer_is_refused_for_ever(
             await kafka.publish(client, records(b"{}"))
     finally:
         await kafka.close(client)
+
+
+async def test_a_record_for_a_partition_that_is_gone_is_refused_with_the_reason(
+    publisher: Publisher,
+) -> None:
+    """As an error of Kafka, which the relay reports and tries again; any other would end it."""
+    beyond = OutgoingRecord(TOPIC, 99, b"key", b"{}", wire.pack([]), 0)
+
+    with pytest.raises(KafkaError, match=f"{TOPIC} has 4 partitions, and no number 99"):
+        await publisher.publish([beyond], nothing)
+
+    await publisher.publish(records(b"{}"), nothing)
 
 
 async def test_a_producer_can_be_closed_as_soon_as_it_is_started(kafka_servers: str) -> None:

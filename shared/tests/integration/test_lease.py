@@ -6,7 +6,13 @@ import asyncpg
 import pytest
 
 from shared.outbox import lease
-from shared.outbox.lease import LEASE_SECONDS, SAFETY_SECONDS, ForeignCheckpoint, LeaseLost
+from shared.outbox.lease import (
+    LEASE_SECONDS,
+    SAFETY_SECONDS,
+    ForeignCheckpoint,
+    LeaseLost,
+    Standby,
+)
 from shared.outbox.outbox import RelayCheckpoint, Snapshot
 from shared.runtime.identifiers import new_id
 
@@ -91,6 +97,46 @@ async def test_a_lease_counts_from_before_it_was_asked_for_and_ends_a_little_ear
     clock.now = held[0].valid_until - 1
     with pytest.raises(LeaseLost):
         held[0].check()
+
+
+PUT_BACK = "UPDATE relay SET lease_until = lease_until + interval '1 hour'"
+"""The end of a lease as it is when the clock of the database was put back by an hour."""
+
+
+async def test_a_lease_that_is_not_renewed_is_over_also_when_the_clock_was_put_back(
+    connection: asyncpg.Connection,
+) -> None:
+    dead = await lease.acquire(connection, new_id())
+    assert dead is not None
+    await connection.execute(PUT_BACK)
+    clock = Clock()
+    standby = Standby(new_id(), clock)
+
+    assert await standby.acquire(connection) is None
+    clock.now += LEASE_SECONDS
+    taken = await standby.acquire(connection)
+
+    assert taken is not None
+    assert taken[0].epoch == dead[0].epoch + 1
+    ends_in: float = await connection.fetchval(
+        "SELECT extract(epoch FROM lease_until - clock_timestamp())::float FROM relay"
+    )
+    assert ends_in <= LEASE_SECONDS, "no later relay has to wait for it"
+
+
+async def test_a_lease_that_is_renewed_is_not_taken_whatever_the_clocks_say(
+    connection: asyncpg.Connection,
+) -> None:
+    """The negative control: the holder is alive, so a second relay would send at the same time."""
+    held = await lease.acquire(connection, new_id())
+    assert held is not None
+    clock = Clock()
+    standby = Standby(new_id(), clock)
+    for _ in range(3):
+        await held[0].renew(connection)
+        await connection.execute(PUT_BACK)
+        assert await standby.acquire(connection) is None
+        clock.now += LEASE_SECONDS
 
 
 async def test_the_checkpoint_of_another_cluster_is_refused(connection: asyncpg.Connection) -> None:

@@ -124,6 +124,38 @@ async def test_the_rest_is_emptied_when_it_is_published(clean: asyncpg.Connectio
     assert await rows(clean) == 0
 
 
+async def fill_rest(connection: asyncpg.Connection) -> None:
+    """Ten published rows, and one that is not."""
+    for _ in range(10):
+        await place_of(connection, NOW)
+    await connection.execute(PUBLISHED)
+    await place_of(connection, NOW)
+
+
+async def test_a_large_rest_is_emptied_in_one_round(
+    clean: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After hours without a relay: one statement a minute would not keep up with the writers."""
+    monkeypatch.setattr(outbox, "DELETED_ROWS_MAX", 3)
+    await fill_rest(clean)
+
+    await outbox.keep_partitions(clean, NOW)
+
+    assert await rows(clean) == 1
+
+
+async def test_the_time_of_emptying_the_rest_is_bounded(
+    clean: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox, "DELETED_ROWS_MAX", 3)
+    monkeypatch.setattr(outbox, "EMPTYING_SECONDS_MAX", 1e-9)
+    await fill_rest(clean)
+
+    await outbox.keep_partitions(clean, NOW)
+
+    assert await rows(clean) == 8
+
+
 async def test_a_rest_that_is_never_published_whole_does_not_grow(
     clean: asyncpg.Connection,
 ) -> None:

@@ -9,11 +9,13 @@ from uuid import UUID
 import pytest
 
 from shared.inbox import parked, parked_command
+from shared.messaging.records import parse_message
 from shared.runtime.identifiers import new_id
 from test_support.counter.counted_records import record, records
 from test_support.counter.desk import NAME, Desk
 
 GARBAGE = b"\x00\xff garbage"
+RELAY = "users-relay"
 WHY = ("--reason", "a test", "--by", "jack")
 
 Command = Callable[..., Awaitable[str]]
@@ -27,7 +29,7 @@ def command(desk: Desk, capsys: pytest.CaptureFixture[str]) -> Command:
 
     async def run(*words: object) -> str:
         arguments = parser.parse_args(["parked", *map(str, words)])
-        await parked_command.run(arguments, desk.consumer, desk.pool)
+        await parked_command.run(arguments, desk.consumer, desk.pool, RELAY)
         return capsys.readouterr().out
 
     return run
@@ -37,6 +39,48 @@ async def sick(desk: Desk, *later: int) -> UUID:
     counter = new_id()
     await desk.consumer.take([record(counter, 1, value=GARBAGE), *records(counter, *later)])
     return counter
+
+
+async def test_what_operators_did_is_listed_newest_first(
+    desk: Desk, command: Command, tmp_path: Path
+) -> None:
+    counter, other = await sick(desk), await sick(desk)
+    edited = tmp_path / "value.json"
+    edited.write_text('{"count": 1}')
+    await command("edit", counter, 1, "--value", edited, *WHY)
+    await command("discard", counter, 1, *WHY)
+    await command("redrive", counter, *WHY)
+    await command("discard", other, 1, "--reason", "not\x1bneeded", "--by", "jill")
+
+    lines = (await command("actions")).splitlines()
+    of_one = json.loads(await command("actions", counter, "--json", "--last", 3))
+
+    assert [line.split("  ", 1)[1] for line in lines] == [
+        f"jill  discard {other} version 1  not\\x1bneeded",
+        f"jack  redrive {counter} version 1  a test",
+        f"jack  discard {counter} version 1  a test",
+        f"jack  edit {counter} version 1  a test",
+    ]
+    assert [each["action"] for each in of_one] == ["redrive", "discard", "edit"]
+    assert (of_one[-1]["value_before"], of_one[-1]["value_after"]) == (
+        "\x00\\xff garbage",
+        '{"count": 1}',
+    )
+
+
+async def test_that_no_operator_did_anything_is_printed_as_well(command: Command) -> None:
+    assert await command("actions") == "no operator has changed a parked stream\n"
+    assert json.loads(await command("actions", "--json")) == []
+
+
+@pytest.mark.parametrize("number", ["0", "1001", "all"])
+async def test_a_list_of_actions_has_an_end(
+    number: str, command: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        await command("actions", "--last", number)
+
+    assert f"{number} is not a number from 1 to 1000" in capsys.readouterr().err
 
 
 async def audits(desk: Desk) -> list[str]:
@@ -213,3 +257,21 @@ async def test_a_failure_that_may_pass_says_so(
         await command("list")
 
     assert ended.value.code == "hometown: try again: ConnectionRefusedError: away"
+
+
+async def test_a_stream_of_the_relay_is_listed_apart_and_its_redrive_is_left_to_the_relay(
+    desk: Desk, command: Command
+) -> None:
+    counter = new_id()
+    first = record(counter, 1)
+    async with desk.pool.acquire() as connection, connection.transaction():
+        await parked.park(connection, RELAY, first, parse_message(first), "too large")
+
+    assert await command("list") == "no stream is parked\n"
+    assert (await command("--relay", "list")).endswith("too large\n")
+    said = await command("--relay", "redrive", counter, *WHY)
+
+    assert said == f"stream {counter}: users-relay sends what waits\n"
+    assert await audits(desk) == ["redrive"]
+    assert await desk.effects(counter) == []
+    assert await desk.pool.fetchval("SELECT redrive_at IS NOT NULL FROM parked_streams")

@@ -1,106 +1,32 @@
 """From outbox to Kafka: nothing lost, each key in order, duplicates only after a crash."""
 
 import asyncio
-import json
-import os
 import signal
-import subprocess
-import sys
-from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import UUID
 
 import asyncpg
 import pytest
-from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from local_stack import ports
+from shared.eventsourcing import event_store
 from shared.eventsourcing.event_store import EventStore
-from shared.messaging.topics import TOPICS
+from shared.inbox import parked
+from shared.inbox.parked import OperatorAction
+from shared.messaging.messages import PublicEvent
 from shared.outbox.lease import LEASE_SECONDS
 from shared.outbox.relay import ROWS_MAX
 from shared.outbox.relay_process import EXIT_FENCED
 from shared.runtime.failpoints import Failpoint
 from shared.runtime.identifiers import new_id
-from test_support.counter.counter import TOPIC, Counted, counted, some_metadata
+from test_support.counter import counter as counters_room
+from test_support.counter.counter import CODEC, Counted, counted, some_metadata, store_of
+from test_support.counter.kafka_log import kafka_log
+from test_support.counter.relays import StartRelay, StartRelayAt
 
 DEADLINE_SECONDS = 60
 LEASE_AND_MORE_SECONDS = 15
-
-StartRelay = Callable[..., "subprocess.Popen[bytes]"]
-"""Optionally with a fault point, at which that relay dies."""
-StartRelayAt = Callable[..., "subprocess.Popen[bytes]"]
-
-
-@pytest.fixture
-def start_relay_at(database: str, tmp_path: Path) -> Iterator[StartRelayAt]:
-    """Starts a relay on a broker; what it complains about is added to `complaints`."""
-    started: list[subprocess.Popen[bytes]] = []
-
-    def start(bootstrap_servers: str, *points: Failpoint) -> "subprocess.Popen[bytes]":
-        environment = os.environ | {
-            "DATABASE_URL": database,
-            "KAFKA_BOOTSTRAP_SERVERS": bootstrap_servers,
-            "HTTP_PORT": str(ports.find_free()),
-        }
-        script = Path(__file__).with_name("relay_main.py")
-        with (tmp_path / "complaints").open("ab") as complaints:
-            process = subprocess.Popen(
-                [sys.executable, script, "test-relay", *points],
-                env=environment,
-                stderr=complaints,
-            )
-        started.append(process)
-        return process
-
-    yield start
-    for process in started:
-        process.kill()
-        process.wait()
-
-
-@pytest.fixture
-def start_relay(start_relay_at: StartRelayAt, kafka_servers: str) -> StartRelay:
-    return lambda *points: start_relay_at(kafka_servers, *points)
-
-
-class Log:
-    """What stands in Kafka from now on, by key; other tests' keys are there too."""
-
-    def __init__(self, consumer: AIOKafkaConsumer) -> None:
-        self.consumer = consumer
-        self.numbers: dict[str, list[int]] = defaultdict(list)
-        self.headers: dict[str, list[tuple[str, bytes]]] = {}
-
-    async def until(self, done: Callable[[], bool]) -> None:
-        async with asyncio.timeout(DEADLINE_SECONDS):
-            while not done():
-                batches = await self.consumer.getmany(timeout_ms=200)
-                for records in batches.values():
-                    for record in records:
-                        key = record.key.decode()
-                        self.numbers[key].append(json.loads(record.value)["number"])
-                        self.headers[key] = list(record.headers)
-
-    def first_deliveries(self, counter: UUID) -> list[int]:
-        return list(dict.fromkeys(self.numbers[str(counter)]))
-
-
-@asynccontextmanager
-async def kafka_log(kafka_servers: str) -> AsyncIterator[Log]:
-    consumer = AIOKafkaConsumer(bootstrap_servers=kafka_servers, auto_offset_reset="earliest")
-    await consumer.start()
-    try:
-        partitions = [TopicPartition(TOPIC, n) for n in range(TOPICS[TOPIC].partitions)]
-        consumer.assign(partitions)
-        await consumer.seek_to_end(*partitions)
-        for partition in partitions:
-            await consumer.position(partition)
-        yield Log(consumer)
-    finally:
-        await consumer.stop()
 
 
 async def add(store: EventStore[Counted], counter: UUID, start: int, count: int) -> None:
@@ -341,4 +267,69 @@ async def test_a_checkpoint_of_another_cluster_is_refused(
 
     assert await asyncio.to_thread(relay.wait, LEASE_AND_MORE_SECONDS) == 1
     complaint = (tmp_path / "complaints").read_text()
-    assert "does not start: The checkpoint is of another cluster" in complaint
+    assert "does not start: The outbox is of another cluster" in complaint
+
+
+async def test_an_event_from_a_clock_hours_ahead_is_stamped_with_the_time_of_the_database(
+    pool: asyncpg.Pool, start_relay: StartRelay, kafka_servers: str
+) -> None:
+    """The broker refuses a record more than an hour ahead, and would refuse it each time."""
+    ahead, counter = store_of(pool, now=lambda: datetime.now(UTC) + timedelta(hours=2)), new_id()
+    async with kafka_log(kafka_servers) as log:
+        start_relay()
+        await add(ahead, counter, 1, 1)
+        await log.until(lambda: len(log.numbers[str(counter)]) >= 1)
+
+    assert log.timestamps[str(counter)] <= datetime.now(UTC).timestamp() * 1000
+
+
+LARGER_THAN_THE_BROKER_TAKES = 2_000_000
+OPERATOR = OperatorAction(by="jack", reason="a test")
+
+
+def publish_a_large_two(event: Counted) -> PublicEvent:
+    public = counters_room.publish(event)
+    return (
+        replace(public, value=b" " * LARGER_THAN_THE_BROKER_TAKES) if event.number == 2 else public
+    )
+
+
+async def test_a_record_that_the_broker_refuses_permanently_stops_only_its_own_stream(
+    pool: asyncpg.Pool,
+    start_relay: StartRelay,
+    kafka_servers: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(event_store, "MESSAGE_BYTES_MAX", LARGER_THAN_THE_BROKER_TAKES)
+    large, store = store_of(pool, publish=publish_a_large_two), store_of(pool)
+    refused, other = new_id(), new_id()
+    for number in (1, 2, 3):
+        await add(large, refused, number, 1)
+        await add(store, other, number, 1)
+    async with kafka_log(kafka_servers) as log:
+        relay = start_relay()
+        await log.until(lambda: 3 in log.numbers[str(other)])
+        await add(store, refused, 4, 1)
+        await add(store, other, 4, 1)
+        await log.until(lambda: 4 in log.numbers[str(other)])
+        [stream] = await parked.list_streams(pool, "test-relay")
+        assert log.first_deliveries(refused) == [1]
+        assert (stream.stream_id, stream.waiting) == (refused, 3)
+        assert "MessageSizeTooLarge" in stream.reason
+
+        relay.kill()
+        start_relay()
+        await add(store, refused, 5, 1)
+        await add(store, other, 5, 1)
+        await log.until(lambda: 5 in log.numbers[str(other)])
+        async with pool.acquire() as connection, connection.transaction():
+            small = CODEC.encode(Counted(counter_id=refused, number=2))
+            await parked.edit(connection, "test-relay", refused, 2, small, OPERATOR)
+            await parked.request_redrive(connection, "test-relay", refused, OPERATOR)
+        await log.until(lambda: 5 in log.numbers[str(refused)])
+        await add(store, refused, 6, 1)
+        await log.until(lambda: 6 in log.numbers[str(refused)])
+
+    assert log.first_deliveries(refused) == [1, 2, 3, 4, 5, 6]
+    assert log.first_deliveries(other) == [1, 2, 3, 4, 5]
+    assert await parked.list_streams(pool, "test-relay") == []

@@ -91,7 +91,7 @@ async def values_of(servers: str, name: str) -> list[bytes]:
 
 INSERT_OUTBOX = """
     INSERT INTO outbox (topic, partition, key, value, headers, recorded_at)
-    VALUES ($1, 0, 'key', $2, '\\x00', now())
+    VALUES ($1, 0, 'key', $2, '\\x00', now() - interval '30 seconds')
 """
 PUBLISHED = "SELECT published_xmax::text FROM relay"
 
@@ -101,16 +101,16 @@ async def test_trap_t3_what_the_broker_refuses_stays_unpublished(
 ) -> None:
     """A delivery error that is only logged would mark the row as published."""
     log = tmp_path / "log"
-    limit = {"max.message.bytes": "200"}
+    limit = {"message.timestamp.before.max.ms": "1000"}
     async with topic_with(kafka_servers, **limit) as name, asyncio.timeout(DEADLINE_SECONDS):
         await pool.execute(INSERT_OUTBOX, name, b"x" * 1_000)
         async with open_relays("ours", database, kafka_servers, log):
-            while "MessageSizeTooLarge" not in log.read_text():
+            while "InvalidTimestamp" not in log.read_text():
                 await asyncio.sleep(POLL_SECONDS)
             assert await pool.fetchval(PUBLISHED) == "0"
             assert await values_of(kafka_servers, name) == []
 
-            await configure(kafka_servers, name, **{"max.message.bytes": "100000"})
+            await configure(kafka_servers, name, **{"message.timestamp.before.max.ms": "100000"})
 
             while await pool.fetchval(PUBLISHED) == "0":
                 await asyncio.sleep(POLL_SECONDS)

@@ -30,9 +30,14 @@ from test_support.counter.counter import TOPIC
 from test_support.counter.desk import NAME, Desk
 
 DEADLINE_SECONDS = 60
+CATCH_UP_SECONDS_MAX = 180
+"""For all that other tests have left, which can be hundreds of dead letters."""
 STOP_SECONDS = 20
 MORE_SECONDS = 3
 """Several times as long as a worker waits before it commits its offsets."""
+
+HANGING_SECONDS = 6
+"""Three times as long as `worker_main.py` lets a hanging stop take."""
 
 GARBAGE = b"\x00\xff garbage"
 WARRANT = OperatorAction(by="test", reason="a test")
@@ -133,8 +138,10 @@ async def desk(pool: asyncpg.Pool) -> Desk:
     return Desk(pool)
 
 
-async def until(condition: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(DEADLINE_SECONDS):
+async def until(
+    condition: Callable[[], Awaitable[bool]], seconds_max: float = DEADLINE_SECONDS
+) -> None:
+    async with asyncio.timeout(seconds_max):
         while not await condition():
             await asyncio.sleep(0.05)
 
@@ -146,11 +153,13 @@ async def until_true(condition: Callable[[], bool]) -> None:
     await until(there)
 
 
-async def until_effects(desk: Desk, counter: UUID, *expected: int) -> None:
+async def until_effects(
+    desk: Desk, counter: UUID, *expected: int, seconds_max: float = DEADLINE_SECONDS
+) -> None:
     async def there() -> bool:
         return len(await desk.effects(counter)) >= len(expected)
 
-    await until(there)
+    await until(there, seconds_max)
     assert await desk.effects(counter) == list(expected)
 
 
@@ -172,7 +181,7 @@ async def catch_up(desk: Desk, topic: Topic) -> None:
     for counter in counters.values():
         await topic.write(record(counter, 1))
     for counter in counters.values():
-        await until_effects(desk, counter, 1)
+        await until_effects(desk, counter, 1, seconds_max=CATCH_UP_SECONDS_MAX)
 
 
 async def dead_letters(kafka_servers: str, key: bytes) -> list[tuple[bytes | None, dict[str, str]]]:
@@ -211,6 +220,41 @@ async def test_a_record_in_hand_at_a_stop_takes_effect_after_the_restart(
     start_worker()
 
     await until_effects(desk, counter, 1)
+
+
+@pytest.mark.parametrize("fault", ["stop", "bug"])
+async def test_a_worker_whose_stop_hangs_ends_with_status_1(
+    desk: Desk, topic: Topic, start_worker: StartWorker, tmp_path: Path, fault: str
+) -> None:
+    (tmp_path / "hang").touch()
+    worker = start_worker()
+    await catch_up(desk, topic)
+    if fault == "stop":
+        worker.process.terminate()
+    else:
+        (tmp_path / "bug").touch()
+        await topic.write(record(new_id(), 1))
+
+    status = await asyncio.to_thread(worker.process.wait, STOP_SECONDS)
+
+    assert status == 1
+
+
+async def test_without_the_bound_a_stop_that_hangs_does_not_end(
+    desk: Desk, topic: Topic, start_worker: StartWorker, tmp_path: Path
+) -> None:
+    """The negative control: no other worker is started in its place."""
+    (tmp_path / "hang").touch()
+    (tmp_path / "unbounded").touch()
+    worker = start_worker()
+    await catch_up(desk, topic)
+    worker.process.terminate()
+
+    with pytest.raises(subprocess.TimeoutExpired):
+        await asyncio.to_thread(worker.process.wait, HANGING_SECONDS)
+
+    (tmp_path / "hang").unlink()
+    assert await asyncio.to_thread(worker.process.wait, STOP_SECONDS) == 0
 
 
 async def test_a_record_that_took_effect_is_not_read_again_after_a_good_end(
@@ -263,9 +307,12 @@ async def test_trap_t1_a_poisonous_record_is_passed_when_its_stream_waits(
     await until_waiting(desk, sick, 1, 2, 3)
     await until_effects(desk, healthy, 1, 2)
 
+    async def passed() -> bool:
+        return await topic.committed(sick) > offsets[-1]
+
+    await until(passed)
     assert await worker.stop() == 0
 
-    assert await topic.committed(sick) > offsets[-1]
     [(value, headers)] = await dead_letters(kafka_servers, str(sick).encode())
     assert value == GARBAGE
     assert headers["dlq_offset"] == str(offsets[0])

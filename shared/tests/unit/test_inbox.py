@@ -1,11 +1,21 @@
 """The verdict on each message, by what was consumed of its stream before."""
 
+from dataclasses import replace
 from typing import cast
 from uuid import UUID
 
 import pytest
 
-from shared.inbox.inbox import Gap, Inbox, Next, Repeated, Verdict, Waiting
+from shared.inbox.inbox import (
+    Consumed,
+    Gap,
+    Inbox,
+    Next,
+    OtherHistory,
+    Repeated,
+    Verdict,
+    Waiting,
+)
 from shared.messaging.messages import Message
 from shared.messaging.records import parse_message
 from shared.runtime.postgres import Connection
@@ -15,26 +25,29 @@ COUNTER, PARKED, UNKNOWN = UUID(int=1), UUID(int=2), UUID(int=3)
 NO_CONNECTION = cast(Connection, None)
 
 
+def message(stream_id: UUID, version: int, previous: int | None = None) -> Message:
+    return parse_message(record(stream_id, version, previous=previous))
+
+
+FOURTH = message(COUNTER, 4)
+
+
 @pytest.fixture
 def inbox() -> Inbox:
     """Of both streams that it knows, versions up to 4 were consumed."""
     return Inbox(
         connection=NO_CONNECTION,
         consumer="users-worker",
-        versions_before={COUNTER: 4, PARKED: 4},
+        versions_before={COUNTER: Consumed(4, FOURTH.event_id), PARKED: Consumed(4, None)},
         waiting={PARKED},
     )
-
-
-def message(stream_id: UUID, version: int, previous: int | None = None) -> Message:
-    return parse_message(record(stream_id, version, previous=previous))
 
 
 @pytest.mark.parametrize(
     ("message", "verdict"),
     [
         (message(COUNTER, 3), Repeated()),
-        (message(COUNTER, 4), Repeated()),
+        (FOURTH, Repeated()),
         (message(COUNTER, 5), Next()),
         (message(COUNTER, 9, previous=4), Next()),
         (message(COUNTER, 6), Gap(5)),
@@ -52,7 +65,13 @@ def test_the_verdict_follows_from_the_versions_that_were_consumed(
 
 
 def test_a_message_repeats_one_of_the_same_transaction(inbox: Inbox) -> None:
-    inbox.mark_consumed(message(COUNTER, 5))
+    fifth = message(COUNTER, 5)
+    inbox.mark_consumed(fifth)
 
-    assert inbox.verdict(message(COUNTER, 5)) == Repeated()
+    assert inbox.verdict(fifth) == Repeated()
     assert inbox.verdict(message(COUNTER, 6)) == Next()
+
+
+def test_another_event_under_the_version_that_was_consumed_last_is_refused(inbox: Inbox) -> None:
+    with pytest.raises(OtherHistory, match=r"version 4 of stream .* run `make republish`"):
+        inbox.verdict(replace(FOURTH, event_id=UUID(int=9)))

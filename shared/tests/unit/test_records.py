@@ -55,8 +55,11 @@ def test_a_record_that_is_no_message_has_a_reason(malformed: IncomingRecord, rea
         parse_message(malformed)
 
 
-def test_ids_of_records_differ() -> None:
-    """Else a test of repeated messages would show nothing."""
+def test_a_record_has_the_id_of_its_event() -> None:
+    """Else a record that is read again would be another event under a consumed version."""
     counter = new_id()
 
-    assert parse_message(record(counter, 1)).event_id != parse_message(record(counter, 1)).event_id
+    [first, again, second] = [parse_message(record(counter, version)) for version in (1, 1, 2)]
+
+    assert first.event_id == again.event_id
+    assert first.event_id != second.event_id

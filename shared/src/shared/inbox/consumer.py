@@ -18,7 +18,15 @@ from opentelemetry.trace import Span, SpanKind
 
 from shared.eventsourcing.errors import VersionConflict
 from shared.inbox import dead_letters, parked
-from shared.inbox.inbox import ConsumedElsewhere, Gap, Inbox, Next, Repeated, Waiting
+from shared.inbox.inbox import (
+    ConsumedElsewhere,
+    Gap,
+    Inbox,
+    Next,
+    OtherHistory,
+    Repeated,
+    Waiting,
+)
 from shared.messaging.messages import Message
 from shared.messaging.records import IncomingRecord, Malformed, parse_message
 from shared.messaging.topics import TOPICS
@@ -35,15 +43,22 @@ BACKOFF_SECONDS_FIRST = 0.05
 BACKOFF_SECONDS_MAX = 5.0
 REASON_CHARACTERS_MAX = 1000
 
+FAULTS_OF_THE_RECORD = (
+    asyncpg.DataError,
+    asyncpg.IntegrityConstraintViolationError,
+    asyncpg.ProgramLimitExceededError,  # such as a text that is too long for an index
+)
+"""What PostgreSQL refuses because of the values themselves, now and later."""
+
 TRANSIENT = (
     *postgres.UNAVAILABLE,
+    asyncpg.PostgresError,
     KafkaError,
     VersionConflict,
     ConsumedElsewhere,
-    asyncpg.TransactionRollbackError,
-    asyncpg.LockNotAvailableError,
+    OtherHistory,  # what follows is of the other history as well: nothing is applied until repaired
 )
-"""Errors that another attempt may not meet. All others are the record's own fault, or a bug's."""
+"""Errors that another attempt may not meet, unless they are FAULTS_OF_THE_RECORD."""
 
 Reaction = Callable[[Connection, Message], Awaitable[None]]
 """Applies a message, inside the transaction that consumes it."""
@@ -55,6 +70,20 @@ DeadLetterWriter = Callable[[OutgoingRecord], Awaitable[None]]
 """Writes a dead letter, and returns when it is acknowledged."""
 
 ReadRecord = tuple[IncomingRecord, Message]
+
+
+def is_transient(error: Exception) -> bool:
+    """Whether another attempt can succeed; any other error is the record's own fault, or a bug's.
+
+    What PostgreSQL refuses is assumed to be its own state, such as a server that is read-only or
+    accepts no login: a record that waits is applied later, one that is parked needs an operator.
+    """
+    return isinstance(error, TRANSIENT) and not isinstance(error, FAULTS_OF_THE_RECORD)
+
+
+def is_any(error: Exception) -> bool:
+    """Every error is tried again: going on would lose the record."""
+    return True
 
 
 class Consumer:
@@ -91,6 +120,11 @@ class Consumer:
     def obstacle(self) -> str | None:
         """The error that keeps a batch from being consumed now; None without one."""
         return "; ".join(self._obstacles.values()) or None
+
+    async def refuse_restored(self) -> None:
+        """Raises Restored: the committed offsets are of a later moment than the database."""
+        async with self._pool.acquire() as connection:
+            await postgres.refuse_restored(connection)
 
     async def take(self, records: Sequence[IncomingRecord]) -> None:
         """Consume records in their order, however often that has to be tried."""
@@ -206,7 +240,7 @@ class Consumer:
         """
         await self._send_dead_letter(record, reason)
         await self._until_done(
-            partial(self._park, record, message, reason), "parking a stream", retried=Exception
+            partial(self._park, record, message, reason), "parking a stream", is_retried=is_any
         )
         failpoints.hit(Failpoint.STREAM_PARKED)
 
@@ -221,7 +255,7 @@ class Consumer:
             "dead letter of %s/%d/%d: %s", record.topic, record.partition, record.offset, reason
         )
         await self._until_done(
-            partial(self._write_dead_letter, letter), "writing a dead letter", retried=Exception
+            partial(self._write_dead_letter, letter), "writing a dead letter", is_retried=is_any
         )
         failpoints.hit(Failpoint.DEAD_LETTER_WRITTEN)
 
@@ -229,7 +263,7 @@ class Consumer:
         self,
         attempt: Callable[[], Awaitable[None]],
         what: str,
-        retried: type[Exception] | tuple[type[Exception], ...] = TRANSIENT,
+        is_retried: Callable[[Exception], bool] = is_transient,
     ) -> None:
         """Try until it works or fails for good; the pause doubles up to BACKOFF_SECONDS_MAX.
 
@@ -240,7 +274,9 @@ class Consumer:
             while True:
                 try:
                     return await attempt()
-                except retried as error:
+                except Exception as error:
+                    if not is_retried(error):
+                        raise
                     self._obstacles[this] = f"{what}: {to_reason(error)}"
                     log.warning("%s again in %.2f s: %r", what, pause, error)
                 await asyncio.sleep(pause)

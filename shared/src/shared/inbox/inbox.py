@@ -2,7 +2,8 @@
 
 The table `consumed_versions` holds how far each consumer came in each stream. A version is written
 in the transaction of its message's effects, so each message is applied once, however often it is
-delivered.
+delivered. With it goes the id of its event: another event under the same version is no repeat, but
+the sign of an event store that was restored to an older moment, or of two streams with one id.
 """
 
 from collections.abc import Iterable
@@ -16,7 +17,7 @@ from shared.messaging.records import IncomingRecord
 from shared.runtime.postgres import Connection
 
 READ_VERSIONS = """
-    SELECT stream_id, version
+    SELECT stream_id, version, CASE WHEN event_version = version THEN event_id END AS event_id
     FROM consumed_versions
     WHERE consumer = $1 AND stream_id = ANY($2)
 """
@@ -24,16 +25,16 @@ READ_VERSIONS = """
 # Only over the version that was read: any other means that another process consumes this stream.
 WRITE_VERSIONS = """
     WITH noted AS (
-        SELECT * FROM unnest($2::uuid[], $3::integer[], $4::integer[])
-            AS noted (stream_id, version_before, version)
+        SELECT * FROM unnest($2::uuid[], $3::integer[], $4::integer[], $5::uuid[])
+            AS noted (stream_id, version_before, version, event_id)
     ), added AS (
-        INSERT INTO consumed_versions (consumer, stream_id, version)
-        SELECT $1, stream_id, version FROM noted WHERE version_before = 0
+        INSERT INTO consumed_versions (consumer, stream_id, version, event_version, event_id)
+        SELECT $1, stream_id, version, version, event_id FROM noted WHERE version_before = 0
         ON CONFLICT DO NOTHING
         RETURNING stream_id
     ), moved AS (
         UPDATE consumed_versions AS known
-        SET version = noted.version
+        SET version = noted.version, event_version = noted.version, event_id = noted.event_id
         FROM noted
         WHERE known.consumer = $1 AND known.stream_id = noted.stream_id
           AND known.version = noted.version_before
@@ -45,6 +46,30 @@ WRITE_VERSIONS = """
 
 class ConsumedElsewhere(Exception):
     """Another process of the same consumer consumed the same stream meanwhile."""
+
+
+class OtherHistory(Exception):
+    """Another event was consumed before under the same version: the text names the repair."""
+
+    def __init__(self, message: Message, consumed: "Consumed") -> None:
+        super().__init__(
+            f"version {message.stream_version} of stream {message.stream_id} is event"
+            f" {message.event_id}, but {consumed.event_id} was consumed before: two streams have"
+            " this id, or its event store was restored to an older moment; restore all databases to"
+            " one moment, then run `make republish`"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Consumed:
+    """The last consumed message of a stream; version 0 when there is none."""
+
+    version: int
+    event_id: UUID | None
+    """None when a release wrote the version that did not know the id yet."""
+
+
+NOTHING = Consumed(0, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +112,9 @@ class Inbox:
 
     connection: Connection
     consumer: str
-    versions_before: dict[UUID, int]
+    versions_before: dict[UUID, Consumed]
     """The last consumed version of each stream as it was read; a stream without one is absent."""
-    versions: dict[UUID, int] = field(default_factory=dict)
+    versions: dict[UUID, Consumed] = field(default_factory=dict)
     """Those that this transaction adds."""
     waiting: set[UUID] = field(default_factory=set)
     """The streams that are parked."""
@@ -119,9 +144,16 @@ class Inbox:
         return cls(connection=connection, consumer=consumer, versions_before=before)
 
     def verdict(self, message: Message) -> Verdict:
-        """What is to be done with the next message in the order of delivery."""
+        """What is to be done with the next message in the order of delivery.
+
+        Raises:
+            OtherHistory: it is another event than the one that was consumed under its version.
+        """
         stream_id, previous = message.stream_id, message.previous_version
-        consumed = self.versions.get(stream_id, self.versions_before.get(stream_id, 0))
+        last = self.versions.get(stream_id, self.versions_before.get(stream_id, NOTHING))
+        consumed = last.version
+        if message.stream_version == consumed and last.event_id not in (None, message.event_id):
+            raise OtherHistory(message, last)
         if message.stream_version <= consumed:
             return Repeated()
         if stream_id in self.waiting:
@@ -132,7 +164,7 @@ class Inbox:
 
     def mark_consumed(self, message: Message) -> None:
         """The message was applied, or is passed over: `write_versions` will write its version."""
-        self.versions[message.stream_id] = message.stream_version
+        self.versions[message.stream_id] = Consumed(message.stream_version, message.event_id)
 
     async def park(self, record: IncomingRecord, message: Message, reason: str) -> None:
         """Let the stream wait from this message on."""
@@ -156,8 +188,9 @@ class Inbox:
             WRITE_VERSIONS,
             self.consumer,
             streams,
-            [self.versions_before.get(stream_id, 0) for stream_id in streams],
-            [self.versions[stream_id] for stream_id in streams],
+            [self.versions_before.get(stream_id, NOTHING).version for stream_id in streams],
+            [self.versions[stream_id].version for stream_id in streams],
+            [self.versions[stream_id].event_id for stream_id in streams],
         )
         if written < len(streams):
             raise ConsumedElsewhere(f"{len(streams) - written} of {len(streams)} streams")
@@ -165,7 +198,7 @@ class Inbox:
 
 async def read_versions(
     connection: Connection, consumer: str, stream_ids: Iterable[UUID]
-) -> dict[UUID, int]:
+) -> dict[UUID, Consumed]:
     """The last consumed version of each of these streams that has one."""
     rows = await connection.fetch(READ_VERSIONS, consumer, list(stream_ids))
-    return {row["stream_id"]: row["version"] for row in rows}
+    return {row["stream_id"]: Consumed(row["version"], row["event_id"]) for row in rows}

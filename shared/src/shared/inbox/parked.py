@@ -92,10 +92,23 @@ GIVE_REASON = """
     UPDATE parked_streams SET reason = $3 WHERE consumer = $1 AND stream_id = $2
 """
 
+REQUEST_REDRIVE = """
+    UPDATE parked_streams SET redrive_at = now() WHERE consumer = $1 AND stream_id = $2
+"""
+
 WRITE_AUDIT = """
     INSERT INTO parked_audit (done_at, done_by, action, consumer, stream_id, version, reason,
                               value_before, value_after)
     VALUES (now(), $1, $2, $3, $4, $5, $6, $7, $8)
+"""
+
+
+ACTIONS = """
+    SELECT done_at, done_by AS by, action, stream_id, version, reason, value_before, value_after
+    FROM parked_audit
+    WHERE consumer = $1 AND ($2::uuid IS NULL OR stream_id = $2)
+    ORDER BY number DESC
+    LIMIT $3
 """
 
 
@@ -112,6 +125,20 @@ class OperatorAction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedAction:
+    """An operator's action as the audit has it; values where the action had any."""
+
+    done_at: datetime
+    by: str
+    action: str
+    stream_id: UUID
+    version: int | None
+    reason: str
+    value_before: bytes | None
+    value_after: bytes | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ParkedStream:
     stream_id: UUID
     topic: str
@@ -119,6 +146,11 @@ class ParkedStream:
     parked_at: datetime
     waiting: int
     """Messages, also those that are discarded."""
+
+    @property
+    def kind(self) -> str:
+        """The reason for callers of an API: without the text of an error, which quotes data."""
+        return self.reason.partition(":")[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +223,14 @@ async def list_messages(
     return [to_parked_message(row) for row in rows]
 
 
+async def list_actions(
+    database: asyncpg.Pool | Connection, consumer: str, stream_id: UUID | None, actions_max: int
+) -> Sequence[RecordedAction]:
+    """What operators did to the streams that the consumer parked, or to one; newest first."""
+    rows = await database.fetch(ACTIONS, consumer, stream_id, actions_max)
+    return [RecordedAction(**row) for row in rows]
+
+
 def to_parked_message(row: asyncpg.Record) -> ParkedMessage:
     record = IncomingRecord(
         topic=row["topic"],
@@ -252,6 +292,19 @@ async def discard(
     await write_audit(
         connection, consumer, stream_id, "discard", operator_action, version, before=before
     )
+
+
+async def request_redrive(
+    connection: Connection, relay: str, stream_id: UUID, operator_action: OperatorAction
+) -> None:
+    """Ask the relay that parked a stream to send what waits, in the caller's transaction.
+
+    Raises:
+        NotParked: it does not wait.
+    """
+    await hold(connection, relay, stream_id)
+    await connection.execute(REQUEST_REDRIVE, relay, stream_id)
+    await write_audit(connection, relay, stream_id, "redrive", operator_action, None)
 
 
 async def hold_value(connection: Connection, consumer: str, stream_id: UUID, version: int) -> bytes:

@@ -6,8 +6,8 @@ import json
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Awaitable, Callable
-from dataclasses import asdict
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -16,22 +16,51 @@ import asyncpg
 
 from shared.eventsourcing.event_store import MESSAGE_BYTES_MAX
 from shared.inbox import parked
-from shared.inbox.consumer import TRANSIENT, Consumer, to_reason
-from shared.inbox.parked import STREAMS_MAX, NotParked, OperatorAction, ParkedMessage, ParkedStream
+from shared.inbox.consumer import Consumer, is_transient, to_reason
+from shared.inbox.parked import (
+    STREAMS_MAX,
+    NotParked,
+    OperatorAction,
+    ParkedMessage,
+    ParkedStream,
+    RecordedAction,
+)
 from shared.inbox.redrive import MESSAGES_MAX, redrive
 from shared.messaging import messages
 
-Action = Callable[[Namespace, Consumer, asyncpg.Pool], Awaitable[None]]
+ACTIONS_DEFAULT = 50
+ACTIONS_MAX = 1_000
+"""Of operators, that one call lists."""
 
 
 class CommandFailed(Exception):
     """The command was refused or not completed: the text is the reason, in one line."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parking:
+    """Where the streams are parked, and what can continue them.
+
+    `parked_by` is the name of the consumer, or that of the relay.
+    """
+
+    parked_by: str
+    consumer: Consumer
+    pool: asyncpg.Pool
+
+
+Action = Callable[[Namespace, Parking], Awaitable[None]]
+
+
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declare `parked` and what can be done, for `run`."""
     text = "parked streams: one of their messages could not be applied"
     parser = commands.add_parser("parked", help=text, description=text)
+    parser.add_argument(
+        "--relay",
+        action="store_true",
+        help="those of the relay instead: the broker refused one of their records",
+    )
     actions = parser.add_subparsers(required=True, metavar="ACTION")
 
     listing = declare(actions, "list", list_streams, "parked streams, longest waiting first")
@@ -40,6 +69,18 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     showing = declare(actions, "show", show, "one stream, with the messages that wait")
     add_stream(showing)
     showing.add_argument("--json", action="store_true", help="for programs")
+
+    text = "what operators did to parked streams, newest first; also to streams that are released"
+    recalling = declare(actions, "actions", list_actions, text)
+    recalling.add_argument("stream", metavar="STREAM", type=UUID, nargs="?", help="of one stream")
+    recalling.add_argument("--json", action="store_true", help="for programs; with the values")
+    recalling.add_argument(
+        "--last",
+        metavar="NUMBER",
+        type=parse_number,
+        default=ACTIONS_DEFAULT,
+        help=f"how many, at most {ACTIONS_MAX}; default: %(default)s",
+    )
 
     editing = declare(actions, "edit", edit, "replace the value of a waiting message")
     add_stream(editing)
@@ -96,6 +137,13 @@ def add_operator_action(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def parse_number(text: str) -> int:
+    """Raises argparse.ArgumentTypeError."""
+    if not text.isdecimal() or not 1 <= int(text) <= ACTIONS_MAX:
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 1 to {ACTIONS_MAX}")
+    return int(text)
+
+
 def login_name() -> str:
     """Of the user, or the number of one without a name."""
     try:
@@ -104,19 +152,24 @@ def login_name() -> str:
         return str(os.getuid())
 
 
-async def run(arguments: Namespace, consumer: Consumer, pool: asyncpg.Pool) -> None:
+async def run(
+    arguments: Namespace, consumer: Consumer, pool: asyncpg.Pool, relay_name: str
+) -> None:
     """Do what was asked. Ends the process with one line and code 1 where that cannot be."""
     action: Action = arguments.action
+    parked_by = relay_name if arguments.relay else consumer.name
     try:
-        await action(arguments, consumer, pool)
+        await action(arguments, Parking(parked_by=parked_by, consumer=consumer, pool=pool))
     except (CommandFailed, NotParked) as error:
         sys.exit(f"hometown: {error}")
-    except TRANSIENT as error:
+    except Exception as error:
+        if not is_transient(error):
+            raise
         sys.exit(f"hometown: try again: {to_reason(error)}")
 
 
-async def list_streams(arguments: Namespace, consumer: Consumer, pool: asyncpg.Pool) -> None:
-    streams = await parked.list_streams(pool, consumer.name)
+async def list_streams(arguments: Namespace, parking: Parking) -> None:
+    streams = await parked.list_streams(parking.pool, parking.parked_by)
     if arguments.json:
         print_line(json.dumps([stream_to_json(stream) for stream in streams], indent=2))
     elif not streams:
@@ -125,11 +178,13 @@ async def list_streams(arguments: Namespace, consumer: Consumer, pool: asyncpg.P
         print_line(format_stream(stream))
 
 
-async def show(arguments: Namespace, consumer: Consumer, pool: asyncpg.Pool) -> None:
-    found = await parked.list_streams(pool, consumer.name, arguments.stream)
+async def show(arguments: Namespace, parking: Parking) -> None:
+    found = await parked.list_streams(parking.pool, parking.parked_by, arguments.stream)
     if not found:
         raise NotParked(f"stream {arguments.stream} is not parked")
-    messages = await parked.list_messages(pool, consumer.name, arguments.stream, MESSAGES_MAX)
+    messages = await parked.list_messages(
+        parking.pool, parking.parked_by, arguments.stream, MESSAGES_MAX
+    )
     if arguments.json:
         whole = stream_to_json(found[0]) | {
             "messages": [message_to_json(each) for each in messages]
@@ -146,12 +201,24 @@ async def show(arguments: Namespace, consumer: Consumer, pool: asyncpg.Pool) -> 
         print_line(f"  and {found[0].waiting - len(messages)} more")
 
 
-async def edit(arguments: Namespace, consumer: Consumer, pool: asyncpg.Pool) -> None:
+async def list_actions(arguments: Namespace, parking: Parking) -> None:
+    actions = await parked.list_actions(
+        parking.pool, parking.parked_by, arguments.stream, arguments.last
+    )
+    if arguments.json:
+        print_line(json.dumps([action_to_json(each) for each in actions], indent=2))
+    elif not actions:
+        print_line("no operator has changed a parked stream")
+    for each in () if arguments.json else actions:
+        print_line(format_action(each))
+
+
+async def edit(arguments: Namespace, parking: Parking) -> None:
     value = read_value(arguments.value)
-    async with pool.acquire() as connection, connection.transaction():
+    async with parking.pool.acquire() as connection, connection.transaction():
         await parked.edit(
             connection,
-            consumer.name,
+            parking.parked_by,
             arguments.stream,
             arguments.version,
             value,
@@ -162,11 +229,11 @@ async def edit(arguments: Namespace, consumer: Consumer, pool: asyncpg.Pool) -> 
     )
 
 
-async def discard(arguments: Namespace, consumer: Consumer, pool: asyncpg.Pool) -> None:
-    async with pool.acquire() as connection, connection.transaction():
+async def discard(arguments: Namespace, parking: Parking) -> None:
+    async with parking.pool.acquire() as connection, connection.transaction():
         await parked.discard(
             connection,
-            consumer.name,
+            parking.parked_by,
             arguments.stream,
             arguments.version,
             to_operator_action(arguments),
@@ -174,16 +241,22 @@ async def discard(arguments: Namespace, consumer: Consumer, pool: asyncpg.Pool) 
     print_line(f"discarded version {arguments.version} of stream {arguments.stream}")
 
 
-async def redrive_streams(arguments: Namespace, consumer: Consumer, pool: asyncpg.Pool) -> None:
+async def redrive_streams(arguments: Namespace, parking: Parking) -> None:
     if arguments.all:
-        chosen = [stream.stream_id for stream in await parked.list_streams(pool, consumer.name)]
+        chosen = [
+            stream.stream_id
+            for stream in await parked.list_streams(parking.pool, parking.parked_by)
+        ]
     else:
         chosen = [arguments.stream]
+    if arguments.relay:
+        await request_redrive(arguments, parking, chosen)
+        return
     waiting = 0
     for stream_id in chosen:
         done = await redrive(
-            consumer,
-            pool,
+            parking.consumer,
+            parking.pool,
             stream_id,
             to_operator_action(arguments),
             accept_gap=arguments.accept_gap,
@@ -193,6 +266,18 @@ async def redrive_streams(arguments: Namespace, consumer: Consumer, pool: asyncp
         waiting += done.obstacle is not None
     if waiting:
         raise CommandFailed(f"{waiting} of {len(chosen)} streams are still parked")
+
+
+async def request_redrive(
+    arguments: Namespace, parking: Parking, stream_ids: Sequence[UUID]
+) -> None:
+    """Only the relay that holds the lease can send: it continues these streams at once."""
+    for stream_id in stream_ids:
+        async with parking.pool.acquire() as connection, connection.transaction():
+            await parked.request_redrive(
+                connection, parking.parked_by, stream_id, to_operator_action(arguments)
+            )
+        print_line(f"stream {stream_id}: {parking.parked_by} sends what waits")
 
 
 def read_value(file: Path) -> bytes:
@@ -226,6 +311,13 @@ def format_stream(stream: ParkedStream) -> str:
     return f"{stream.stream_id}  {stream.topic}  {stream.waiting} waiting since {since}  {reason}"
 
 
+def format_action(action: RecordedAction) -> str:
+    at = action.done_at.isoformat(timespec="seconds")
+    version = "" if action.version is None else f" version {action.version}"
+    by, reason = printable(action.by), printable(action.reason)
+    return f"{at}  {by}  {action.action} {action.stream_id}{version}  {reason}"
+
+
 def printable(text: str) -> str:
     """Text of others, without power over the terminal."""
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
@@ -235,6 +327,15 @@ def stream_to_json(stream: ParkedStream) -> dict[str, Any]:
     return asdict(stream) | {
         "stream_id": str(stream.stream_id),
         "parked_at": stream.parked_at.isoformat(),
+    }
+
+
+def action_to_json(action: RecordedAction) -> dict[str, Any]:
+    return asdict(action) | {
+        "done_at": action.done_at.isoformat(),
+        "stream_id": str(action.stream_id),
+        "value_before": None if action.value_before is None else decode_text(action.value_before),
+        "value_after": None if action.value_after is None else decode_text(action.value_after),
     }
 
 

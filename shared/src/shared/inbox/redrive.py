@@ -7,7 +7,7 @@ from uuid import UUID
 import asyncpg
 
 from shared.inbox import parked
-from shared.inbox.consumer import TRANSIENT, Consumer, to_reason
+from shared.inbox.consumer import Consumer, is_transient, to_reason
 from shared.inbox.inbox import Gap, Inbox, Repeated
 from shared.inbox.parked import OperatorAction, ParkedMessage
 from shared.messaging.records import parse_message
@@ -43,7 +43,7 @@ async def redrive(
 
     Raises:
         NotParked: the stream does not wait.
-        TRANSIENT: what another attempt may not meet. The last MESSAGES_MAX were not applied.
+        Exception: for which `is_transient` is true. The last MESSAGES_MAX were not applied.
     """
     passed = 0
     while True:
@@ -93,9 +93,9 @@ async def apply_waiting(
                 try:
                     async with inbox.connection.transaction():  # a savepoint for this one message
                         await consumer.react(inbox.connection, message)
-                except TRANSIENT:
-                    raise
                 except Exception as error:
+                    if is_transient(error):
+                        raise
                     return passed, to_reason(error)
             inbox.mark_consumed(message)
         passed.append(each.version)

@@ -6,19 +6,24 @@ row which is written in the transaction of the effects.
 
 import asyncio
 import logging
+import sys
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 import faust
+from aiokafka import TopicPartition
 from faust.types import ChannelT, EventT
 
 from shared.inbox.consumer import Consumer
+from shared.messaging.log_ends import RecordsLost, watch_committed
 from shared.messaging.records import IncomingRecord
+from shared.messaging.topics import TOPICS
 from shared.runtime import failpoints
 from shared.runtime.brokers import MECHANISM, Brokers, create_ssl_context
 from shared.runtime.failpoints import Failpoint
-from shared.runtime.processes import create_stop_event, wait
+from shared.runtime.postgres import Restored
+from shared.runtime.processes import bounded_stop, create_stop_event, wait
 from shared.runtime.settings import Settings
 from shared.web.health import health_server
 
@@ -34,6 +39,8 @@ REBALANCE_TIMEOUT_SECONDS = 8.0
 HEARTBEAT_SECONDS = 2.0
 COMMIT_SECONDS = 1.0
 CRASH_POLL_SECONDS = 0.5
+STOP_SECONDS_MAX = 12.0
+"""Less than supervisors wait before they kill: the log names the reason then."""
 
 
 def create_app(consumer: Consumer, brokers: Brokers) -> faust.App:
@@ -130,22 +137,60 @@ async def run_app(app: faust.App) -> AsyncIterator[None]:
 async def run_worker(
     consumer: Consumer, settings: Settings, *background: Coroutine[object, object, None]
 ) -> None:
-    """Consume until SIGTERM or SIGINT, with other endless work in the background."""
+    """Consume until SIGTERM or SIGINT, with other endless work in the background.
+
+    Raises:
+        SystemExit: Kafka or PostgreSQL has lost records, with one line.
+    """
+    watching = watch_committed(settings.brokers, consumer.name, list_partitions(consumer))
+    refusal: str | None = None
+    try:
+        await consume(consumer, settings, watching, *background)
+    except* Restored:
+        refusal = Restored.__doc__
+    except* RecordsLost as group:
+        refusal = str(RecordsLost.first_of(group))
+    if refusal is not None:
+        sys.exit(f"hometown: {consumer.name} does not consume: {refusal}")
+
+
+async def consume(
+    consumer: Consumer, settings: Settings, *background: Coroutine[object, object, None]
+) -> None:
     stopping = create_stop_event()
     app = create_app(consumer, settings.brokers)
     checks = {"kafka": lambda: check_membership(app), "records": lambda: check_progress(consumer)}
-    async with (
-        health_server(settings.http_host, settings.http_port, checks),
-        run_app(app),
-        asyncio.TaskGroup() as tasks,
-    ):
-        running = [tasks.create_task(work) for work in background]
-        while not stopping.is_set():
-            if app.should_stop:
-                raise RuntimeError("the consumer has ended; its log has the reason")
-            await wait(stopping, CRASH_POLL_SECONDS)
-        for task in running:
-            task.cancel()
+    with bounded_stop(STOP_SECONDS_MAX) as begin_stop:
+        async with (
+            health_server(settings.http_host, settings.http_port, checks),
+            asyncio.TaskGroup() as tasks,
+        ):
+            running = [tasks.create_task(work) for work in background]
+            await consumer.refuse_restored()
+            async with run_app(app):
+                try:
+                    await wait_for_end(app, stopping)
+                finally:
+                    begin_stop()
+            for task in running:
+                task.cancel()
+
+
+async def wait_for_end(app: faust.App, stopping: asyncio.Event) -> None:
+    """Returns when the process is to stop. Raises RuntimeError if the application has ended."""
+    while not stopping.is_set():
+        if app.should_stop:
+            raise RuntimeError("the consumer has ended; its log has the reason")
+        await wait(stopping, CRASH_POLL_SECONDS)
+
+
+def list_partitions(consumer: Consumer) -> list[TopicPartition]:
+    """Of all topics that it reads."""
+    return [
+        TopicPartition(name, number)
+        for name in consumer.topics
+        for number in range(TOPICS[name].partitions)
+    ]
 
 
 async def check_membership(app: faust.App) -> str | None:

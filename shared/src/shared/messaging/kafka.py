@@ -3,12 +3,13 @@
 import asyncio
 import itertools
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 
-from aiokafka import AIOKafkaProducer
+from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
 from aiokafka.structs import RecordMetadata
 
+from shared.messaging.log_ends import RecordsLost, require_records
 from shared.messaging.wire import OutgoingRecord, RecordBatch
 from shared.runtime.brokers import Brokers
 
@@ -82,9 +83,24 @@ def iterate_offsets(
         yield next(places[target])
 
 
+class NoSuchPartition(KafkaError):  # type: ignore[misc]
+    """The topic has fewer partitions than it had when the record was stored."""
+
+
 async def send(client: AIOKafkaProducer, batch: RecordBatch) -> asyncio.Future[RecordMetadata]:
-    """Hand a batch over to the sender. A closed one does not linger."""
+    """Hand a batch over to the sender. A closed one does not linger.
+
+    Raises:
+        NoSuchPartition: the topic has no such partition.
+    """
     batch.close()
+    # The client would raise AssertionError.
+    partitions = await client.partitions_for(batch.topic)
+    if batch.partition not in partitions:
+        raise NoSuchPartition(
+            f"{batch.topic} has {len(partitions)} partitions, and no number {batch.partition}:"
+            " give it as many as before"
+        )
     future: asyncio.Future[RecordMetadata] = await client.send_batch(
         batch, batch.topic, partition=batch.partition
     )
@@ -97,13 +113,27 @@ class Publisher:
     It must be after a refused batch, which leaves a hole in the sequence numbers, and before these
     wrap: aiokafka goes from 2^31 - 1 to -2^31, where the broker expects 0, and that partition would
     take no more records. Everything is acknowledged between two calls, so a change is unseen.
+
+    `ends` is where the last acknowledged record of each partition ends, by "topic/partition". It is
+    the only writer of its topics, so what is acknowledged next has a higher offset.
     """
 
-    def __init__(self, brokers: Brokers, client_id: str) -> None:
+    def __init__(self, brokers: Brokers, client_id: str, ends: Mapping[str, int]) -> None:
         self._brokers = brokers
         self._client_id = client_id
+        self._ends = dict(ends)
         self._client: AIOKafkaProducer | None = None
         self._published: Counter[tuple[str, int]] = Counter()
+
+    @property
+    def ends(self) -> Mapping[str, int]:
+        """A copy, for a checkpoint."""
+        return dict(self._ends)
+
+    async def require_acknowledged(self) -> None:
+        """Raises RecordsLost: the broker has lost what it acknowledged. Raises KafkaError."""
+        reached = {to_partition(name): end for name, end in self._ends.items()}
+        await require_records(self._brokers, self._client_id, reached)
 
     async def publish(
         self, records: Iterable[OutgoingRecord], handed_over: Callable[[], None]
@@ -112,6 +142,7 @@ class Publisher:
 
         Raises:
             KafkaError: not all records were acknowledged: publish all of them again.
+            RecordsLost: they were acknowledged, in the place of records that are lost.
         """
         if max(self._published.values(), default=0) > RECORDS_PER_PRODUCER_MAX:
             await self.close()
@@ -122,7 +153,17 @@ class Publisher:
             raise
         for batch in batches:
             self._published[batch.topic, batch.partition] += batch.count
+            self._note_end(batch)
         return batches
+
+    def _note_end(self, batch: RecordBatch) -> None:
+        name = f"{batch.topic}/{batch.partition}"
+        reached = self._ends.get(name, 0)
+        if batch.base_offset < 0:
+            return  # a repeat of which the broker knows no more than that it has it
+        if batch.base_offset < reached:
+            raise RecordsLost.in_partition(to_partition(name), batch.base_offset, reached)
+        self._ends[name] = batch.base_offset + batch.count
 
     async def _started(self) -> AIOKafkaProducer:
         if self._client is None:
@@ -136,6 +177,12 @@ class Publisher:
             client, self._client = self._client, None
             self._published.clear()
             await close(client)
+
+
+def to_partition(name: str) -> TopicPartition:
+    """From "topic/partition"."""
+    topic, _, number = name.rpartition("/")
+    return TopicPartition(topic, int(number))
 
 
 def create_single_writer(

@@ -32,10 +32,14 @@ CONTENT = "content-type"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metadata:
-    """Why an event happened: the first cause of a whole story, and the direct one."""
+    """Why an event happened: the first cause of a whole story, and the direct one.
+
+    `actor` is the subject of the token of a request; None for what a service does by itself.
+    """
 
     correlation_id: UUID
     causation_id: UUID
+    actor: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,3 +119,5 @@ class IdempotencyKey:
     scope: str
     key: str
     fingerprint: bytes
+    former_fingerprint: bytes | None = None
+    """What an earlier release stored for the same request; None if it was no other."""

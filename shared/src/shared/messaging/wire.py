@@ -62,7 +62,7 @@ def to_headers(headers: Mapping[str, str]) -> list[Header]:
 
 
 def pack(headers: Sequence[Header], *, to_follow: int = 0) -> bytes:
-    """Headers as they stand in a record; the SQL function `append` adds `to_follow` more."""
+    """Headers as they stand in a record; the SQL function `try_append` adds `to_follow` more."""
     packed = [varint(len(headers) + to_follow)]
     for name, value in headers:
         packed += prefixed(name.encode())

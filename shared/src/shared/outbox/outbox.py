@@ -10,7 +10,8 @@ committed before the row of 6 existed. Either 5 becomes visible in an earlier wi
 one window and 5 has the smaller position. Rolled back rows never become visible.
 """
 
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from operator import itemgetter
@@ -27,7 +28,9 @@ HOLD_SECONDS_MAX = 0.25
 """How long a change of partitions may keep writers and the relay waiting."""
 DELETE_SECONDS_MAX = 5.0
 DELETED_ROWS_MAX = 100_000
-"""In one round, of the partition that cannot be dropped."""
+"""By one statement, of the partition that cannot be dropped."""
+EMPTYING_SECONDS_MAX = 30.0
+"""After which no further statement of a round begins."""
 KEPT = timedelta(minutes=10)
 """How long an ended partition stays at least, for writers whose clock is behind."""
 
@@ -49,11 +52,13 @@ class Snapshot:
 @dataclass(frozen=True, slots=True)
 class RelayCheckpoint:
     """All rows visible in `published` are acknowledged, and, while a large window is open,
-    those of the window up to `floor` too; `target` is the snapshot that closes the window."""
+    those of the window up to `floor` too; `target` is the snapshot that closes the window. `ends`
+    are the offsets behind the last acknowledged records, by "topic/partition"."""
 
     published: Snapshot = field(default_factory=Snapshot)
     target: str | None = None
     floor: int = 0
+    ends: Mapping[str, int] = field(default_factory=dict)
 
 
 class OutboxRow(asyncpg.Record):
@@ -72,9 +77,11 @@ class OutboxRow(asyncpg.Record):
         return OutgoingRecord._make(self[1:7])
 
 
-# From the second to the seventh in the order of OutgoingRecord.
+# From the second to the seventh in the order of OutgoingRecord. No record is stamped ahead of the
+# database's clock, whatever the clock of its writer was: the broker would refuse it permanently.
 COLUMNS = """position, topic, partition, key, value, headers,
-    (extract(epoch FROM recorded_at) * 1000)::bigint AS milliseconds, traceparent"""
+    (extract(epoch FROM least(recorded_at, statement_timestamp())) * 1000)::bigint AS milliseconds,
+    traceparent"""
 
 # Snapshot and rows come from one statement, so they belong together. Both branches are ranges of
 # the index (transaction_id, position); the LIMITs keep every plan on it and bound the answer.
@@ -94,7 +101,7 @@ POLL = f"""
          ORDER BY transaction_id, position
          LIMIT $3)
     ) AS new ON true
-"""
+"""  # noqa: S608
 
 # As above, and each branch is ordered for the same reason: left alone, min() would walk through all
 # that is published.
@@ -125,7 +132,30 @@ PAGE = f"""
       AND pg_visible_in_snapshot(transaction_id, $3::text::pg_snapshot)
     ORDER BY position
     LIMIT $5
+"""  # noqa: S608
+
+
+# No row that is visible is of a transaction that has not begun, except those of another cluster.
+IS_AHEAD = """
+    SELECT coalesce(
+        (SELECT transaction_id FROM outbox ORDER BY transaction_id DESC, position DESC LIMIT 1)
+            >= pg_snapshot_xmax(pg_current_snapshot()),
+        false)
 """
+
+
+# A row if as many were deleted as one statement can: more of them can be left.
+DELETE_FROM_REST = "SELECT WHERE delete_from_outbox_rest($1) = $1"
+IS_MORE_LEFT = "SELECT 1"
+
+
+async def is_ahead(connection: asyncpg.Connection) -> bool:
+    """Whether a dump brought rows with transaction ids that this cluster has not reached.
+
+    Each poll would find them, and none would count as published.
+    """
+    ahead: bool = await connection.fetchval(IS_AHEAD)
+    return ahead
 
 
 async def poll(
@@ -180,8 +210,22 @@ async def keep_partitions(connection: asyncpg.Connection, now: datetime) -> None
     for (name,) in names:
         await hold_shortly(connection, "SELECT empty_outbox_partition($1)", name)
         await hold_shortly(connection, "SELECT drop_empty_outbox_partition($1)", name)
-    delete = "SELECT delete_from_outbox_rest($1)"
-    await postgres.attempt(connection, DELETE_SECONDS_MAX, delete, DELETED_ROWS_MAX)
+    await delete_from_rest(connection)
+
+
+async def delete_from_rest(connection: asyncpg.Connection) -> None:
+    """Delete published rows of the partition that cannot be dropped, for EMPTYING_SECONDS_MAX.
+
+    After hours without a relay it has millions of them: writers add faster than one statement for
+    each round would delete.
+    """
+    deadline = time.monotonic() + EMPTYING_SECONDS_MAX
+    while (
+        await postgres.attempt(connection, DELETE_SECONDS_MAX, DELETE_FROM_REST, DELETED_ROWS_MAX)
+        == IS_MORE_LEFT
+        and time.monotonic() < deadline
+    ):
+        pass
 
 
 async def hold_shortly(connection: asyncpg.Connection, statement: str, *values: object) -> None:

@@ -8,19 +8,22 @@ behind: after a failure it publishes again what the last checkpoint did not know
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from uuid import UUID
 
 import asyncpg
 from aiokafka.errors import KafkaError
 
 from shared.messaging.kafka import Publisher
+from shared.messaging.log_ends import RecordsLost
 from shared.outbox import lease, outbox
-from shared.outbox.lease import Lease, LeaseLost
+from shared.outbox.lease import ForeignCheckpoint, Lease, LeaseLost, Standby
 from shared.outbox.outbox import OutboxRow, RelayCheckpoint, Snapshot
+from shared.outbox.refused import PERMANENT, RefusedStreams
 from shared.outbox.relay_trace import BatchTrace
 from shared.runtime import failpoints, postgres
 from shared.runtime.brokers import Brokers
@@ -87,7 +90,7 @@ class Relay:
         """Stand by, take the lease, publish until asked to stop.
 
         Raises:
-            ForeignCheckpoint: an operator has to decide.
+            ForeignCheckpoint, Restored, RecordsLost: an operator has to decide.
         """
         while not self._stopping.is_set():
             try:
@@ -128,8 +131,9 @@ class Relay:
 
     async def _take_lease(self, writer: asyncpg.Connection) -> tuple[Lease, RelayCheckpoint] | None:
         """The lease as soon as it is free; None when a stop was asked for first."""
+        standby = Standby(self._owner)
         while not self._stopping.is_set():
-            if taken := await lease.acquire(writer, self._owner):
+            if taken := await standby.acquire(writer):
                 return taken
             await wait(self._stopping, STANDBY_SECONDS)
         return None
@@ -142,8 +146,10 @@ class Relay:
         held: Lease,
         progress: RelayCheckpoint,
     ) -> None:
-        publisher = Publisher(self._brokers, self._name)
-        active = ActiveRelay(reader, writer, held, progress, publisher, self._notified)
+        publisher = Publisher(self._brokers, self._name, progress.ends)
+        active = ActiveRelay(
+            reader, writer, held, progress, publisher, self._notified, name=self._name
+        )
         self._active = active
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -155,6 +161,9 @@ class Relay:
                     task.cancel()
             await publisher.close()  # first, so that nothing of ours arrives among a successor's
             await active.hand_over()
+        except* RecordsLost as group:
+            await active.report_loss(RecordsLost.first_of(group))
+            raise
         except* (LeaseLost, *postgres.UNAVAILABLE) as group:
             # A process that was frozen may notice a query's time-out before the lost lease.
             if group.subgroup(LeaseLost) or held.is_over:
@@ -183,14 +192,18 @@ class ActiveRelay:
         progress: RelayCheckpoint,
         publisher: Publisher,
         notified: asyncio.Event,
+        *,
+        name: str,
     ) -> None:
         self._reader = reader
+        self._reading = asyncio.Lock()
         self._writer = writer
         self._lease = held
         self._progress = progress
         self._stored = progress
         self._publisher = publisher
         self._notified = notified
+        self._refused = RefusedStreams(reader, self._reading, name, held)
         self._refusal: str | None = None
         self._sending_since: float | None = None
 
@@ -212,9 +225,20 @@ class ActiveRelay:
             failpoints.hit(Failpoint.CHECKPOINT_STORED)
 
     async def publish_until(self, stopping: asyncio.Event) -> None:
-        """Publish what becomes visible; at the end poll once more for what was just committed."""
+        """Publish what becomes visible; at the end poll once more for what was just committed.
+
+        Raises:
+            ForeignCheckpoint: the outbox has rows of another PostgreSQL cluster.
+            RecordsLost: the broker has lost what it acknowledged.
+        """
+        if await outbox.is_ahead(self._reader):
+            raise ForeignCheckpoint
+        await self._refused.load()
+        await self._until_acknowledged(self._publisher.require_acknowledged, 0)
         while not stopping.is_set():
             self._notified.clear()
+            if self._refused:
+                await self._redrive()
             if not await self._publish_new():
                 await wait(self._notified, IDLE_SECONDS_MAX)
         await self._publish_new()
@@ -232,7 +256,7 @@ class ActiveRelay:
         if not rows:
             return False  # the old snapshot stays as good; a new one each time would be stored
         await self._send(rows)
-        self._progress = RelayCheckpoint(Snapshot.parse(snapshot))
+        self._progress = self._published_up_to(snapshot)
         failpoints.hit(Failpoint.PROGRESS_MADE)
         return True
 
@@ -241,37 +265,80 @@ class ActiveRelay:
 
         The next page is read while one is sent.
         """
-        rows = await outbox.read_page(self._reader, self._progress, ROWS_MAX)
+        rows = await self._read_page(self._progress)
         while rows:
             sent = replace(self._progress, floor=rows[-1].position)
             async with asyncio.TaskGroup() as tasks:
-                following = tasks.create_task(outbox.read_page(self._reader, sent, ROWS_MAX))
+                following = tasks.create_task(self._read_page(sent))
                 tasks.create_task(self._send(rows))
-            rows, self._progress = following.result(), sent
+            rows, self._progress = following.result(), replace(sent, ends=self._publisher.ends)
             failpoints.hit(Failpoint.PAGE_ACKNOWLEDGED)
         assert self._progress.target is not None
-        self._progress = RelayCheckpoint(Snapshot.parse(self._progress.target))
+        self._progress = self._published_up_to(self._progress.target)
+
+    def _published_up_to(self, snapshot: str) -> RelayCheckpoint:
+        return RelayCheckpoint(Snapshot.parse(snapshot), ends=self._publisher.ends)
+
+    async def _read_page(self, progress: RelayCheckpoint) -> Sequence[OutboxRow]:
+        async with self._reading:
+            return await outbox.read_page(self._reader, progress, ROWS_MAX)
 
     async def _send(self, rows: Sequence[OutboxRow]) -> None:
-        """Publish rows, for as long as it takes and the lease holds.
+        """Publish rows, for as long as it takes and the lease holds; parked streams wait.
 
         After a refusal all of them are sent again: duplicates, which consumers drop, but no loss
-        and no inversion.
+        and no inversion. A record that is refused permanently is found by halves, and its stream
+        is parked.
         """
         failpoints.hit(Failpoint.ROWS_READ)
-        self._sending_since = time.monotonic()
-        while True:
-            self._lease.check()
-            try:
-                with BatchTrace(rows) as trace:
-                    trace.batches = await self._publisher.publish(trace.records(), hit_handed_over)
-                break
-            except KafkaError as error:
-                self._refusal = repr(error)
-                log.warning("broker did not take %d records, retrying: %r", len(rows), error)
-                await asyncio.sleep(RETRY_SECONDS)
-        self._refusal = self._sending_since = None
+        rows = await self._refused.hold_back(rows)
+        if not rows:
+            return
+        try:
+            await self._until_acknowledged(partial(self._publish, rows), len(rows))
+        except PERMANENT as error:
+            if len(rows) == 1:
+                await self._refused.park(rows[0], error)
+                return
+            middle = len(rows) // 2
+            await self._send(rows[:middle])
+            await self._send(rows[middle:])
         failpoints.hit(Failpoint.RECORDS_ACKNOWLEDGED)
+
+    async def _publish(self, rows: Sequence[OutboxRow]) -> None:
+        with BatchTrace(rows) as trace:
+            trace.batches = await self._publisher.publish(trace.records(), hit_handed_over)
+
+    async def _until_acknowledged(self, send: Callable[[], Awaitable[object]], count: int) -> None:
+        """Send until the broker has taken all records. Raises LeaseLost, and PERMANENT."""
+        self._sending_since = time.monotonic()
+        try:
+            while True:
+                self._lease.check()
+                try:
+                    await send()
+                    return
+                except PERMANENT:
+                    raise
+                except KafkaError as error:
+                    self._refusal = repr(error)
+                    log.warning("broker did not take %d records, retrying: %r", count, error)
+                await asyncio.sleep(RETRY_SECONDS)
+        finally:
+            self._refusal = self._sending_since = None
+
+    async def _redrive(self) -> None:
+        """Send what waits of the streams that an operator wants to continue."""
+        for stream_id in await self._refused.find_requested():
+            try:
+                while (waiting := await self._refused.read_waiting(stream_id))[0]:
+                    versions, records = waiting
+                    publish = partial(self._publisher.publish, records, hit_handed_over)
+                    await self._until_acknowledged(publish, len(records))
+                    await self._refused.remove(stream_id, versions)
+                await self._refused.release(stream_id)
+            except PERMANENT as error:
+                await self._refused.keep(stream_id, error)
 
     @property
     def obstacle(self) -> str | None:
@@ -289,6 +356,10 @@ class ActiveRelay:
         await self._store()
         await self._lease.release(self._writer)
         failpoints.hit(Failpoint.LEASE_RELEASED)
+
+    async def report_loss(self, loss: RecordsLost) -> None:
+        """Let no relay publish before a replay."""
+        await self._lease.report_loss(self._writer, loss)
 
 
 async def tidy(connection: asyncpg.Connection) -> None:

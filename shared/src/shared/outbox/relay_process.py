@@ -6,10 +6,12 @@ import logging
 import os
 import sys
 
+from shared.messaging.log_ends import RecordsLost
 from shared.outbox.lease import ForeignCheckpoint
 from shared.outbox.relay import Relay
 from shared.runtime import telemetry
 from shared.runtime.identifiers import new_id
+from shared.runtime.postgres import Restored
 from shared.runtime.processes import create_stop_event
 from shared.runtime.relay_notifier import Listener
 from shared.runtime.settings import Settings
@@ -28,6 +30,7 @@ async def run_relay(name: str, settings: Settings) -> None:
     gc.freeze()
     gc.set_threshold(NEW_OBJECTS_MAX)
     notified = asyncio.Event()
+    refusal: str | None = None
     loop = asyncio.get_running_loop()
     address = (settings.http_host, settings.http_port)
     with telemetry.configured(name, settings.otel_exporter_otlp_endpoint):
@@ -48,10 +51,16 @@ async def run_relay(name: str, settings: Settings) -> None:
         try:
             async with health_server(*address, {"outbox": outbox}):
                 await relay.run()
-        except ForeignCheckpoint:
-            sys.exit(f"hometown: {name} does not start: {ForeignCheckpoint.__doc__}")
+        except* ForeignCheckpoint:
+            refusal = ForeignCheckpoint.__doc__
+        except* Restored:
+            refusal = Restored.__doc__
+        except* RecordsLost as group:
+            refusal = str(RecordsLost.first_of(group))
         finally:
             transport.close()
+    if refusal is not None:
+        sys.exit(f"hometown: {name} does not start: {refusal}")
 
 
 def end_at_once() -> None:

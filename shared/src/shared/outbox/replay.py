@@ -17,37 +17,23 @@ import asyncpg
 
 from shared.eventsourcing.history import History, PastEvent, Stores
 from shared.messaging import wire
+from shared.outbox.lease import RESTART
 from shared.outbox.outbox import Snapshot
 from shared.runtime import postgres
 from shared.runtime.progress import ProgressLine
-
-LOCK_SECONDS_MAX = 5
-"""How long a writer may be at work before the replay begins."""
-
-CONNECTION_SETTINGS = {
-    "application_name": "replay",
-    "timezone": "UTC",
-    "lock_timeout": f"{LOCK_SECONDS_MAX}s",
-}
 
 # Writers wait, so the events of this moment are complete.
 LOCK = "LOCK TABLE streams IN SHARE ROW EXCLUSIVE MODE"
 
 SNAPSHOT = "SELECT pg_current_snapshot()::text"
 
-# All that is in the outbox counts as published: the replay holds it once more.
-TAKE = """
-    UPDATE relay
-    SET owner = NULL,
-        epoch = epoch + 1,
-        lease_until = '-infinity',
-        published_xmax = $1::text::xid8,
-        published_xip = $2::text[]::xid8[],
-        target = NULL,
-        floor_position = 0,
-        system_identifier = (SELECT system_identifier FROM pg_control_system())
-    WHERE lease_until < clock_timestamp()
-"""
+# The replay holds once more all that is there, and the transaction ids of what a restore brought
+# from another cluster mean nothing.
+EMPTY = "TRUNCATE outbox"
+
+# What the broker has acknowledged before, and may have lost, is put into the outbox once more.
+TAKE = f"""{RESTART}, acknowledged = '{{}}', records_lost = NULL
+    WHERE lease_until < clock_timestamp()"""
 
 COLUMNS = ("topic", "partition", "key", "value", "headers", "recorded_at")
 
@@ -56,15 +42,20 @@ class RelayIsActive(Exception):
     """A relay is publishing, or was until a moment ago: stop it first, and start it afterwards."""
 
 
-async def replay(connection: asyncpg.Connection, history: History, progress: ProgressLine) -> int:
+async def replay(
+    connection: asyncpg.Connection,
+    history: History,
+    progress: ProgressLine,
+    forget_offsets: str | None = None,
+) -> int:
     """Put all public events into the outbox once more, in one transaction; return their number.
 
-    The next relay publishes them. `history` is on the same connection.
+    The next relay publishes them. `history` is on the same connection. `forget_offsets` is the
+    statement that removes what the service knows of records that are lost.
 
     Raises:
         RelayIsActive: nothing was changed.
-        asyncpg.LockNotAvailableError: a writer was at work for LOCK_SECONDS_MAX; nothing was
-            changed.
+        asyncpg.LockNotAvailableError: a writer was at work for too long; nothing was changed.
     """
     records = 0
     async with connection.transaction():
@@ -74,6 +65,9 @@ async def replay(connection: asyncpg.Connection, history: History, progress: Pro
         taken = await connection.execute(TAKE, published.xmax, list(published.xip))
         if taken != "UPDATE 1":
             raise RelayIsActive(RelayIsActive.__doc__)
+        await connection.execute(EMPTY)
+        if forget_offsets is not None:
+            await connection.execute(forget_offsets)
         async for page in history.read_pages():
             rows = list(outbox_rows(page))
             await connection.copy_records_to_table("outbox", records=rows, columns=COLUMNS)
@@ -99,25 +93,28 @@ def outbox_rows(page: Sequence[PastEvent]) -> Iterator[tuple[object, ...]]:
 
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declare `replay`, for `run`."""
-    text = "publish all events once more, after a topic was lost; the relay must not run"
-    commands.add_parser("replay", help=text, description=text)
+    text = "publish all events once more, after a topic was lost"
+    parser = commands.add_parser("replay", help=text, description=text)
+    parser.add_argument(
+        "--topics-lost",
+        action="store_true",
+        help="the service's topics are empty: forget where the events were in them",
+    )
 
 
-async def run(dsn: str, stores: Stores) -> None:
+async def run(dsn: str, stores: Stores, forget_offsets: str | None = None) -> None:
     """The command `replay`.
 
     Raises:
         SystemExit: one line, the reason why nothing was done.
     """
-    connection = await asyncpg.connect(
-        dsn, timeout=postgres.CONNECT_TIMEOUT_SECONDS, server_settings=CONNECTION_SETTINGS
-    )
     progress = ProgressLine()
-    try:
-        records = await replay(connection, History(connection, stores), progress)
-    except (RelayIsActive, asyncpg.LockNotAvailableError) as error:
-        sys.exit(f"hometown: nothing is replayed: {error}")
-    finally:
-        progress.end()
-        await connection.close()
+    async with postgres.connect_to_repair(dsn, "replay") as connection:
+        history = History(connection, stores)
+        try:
+            records = await replay(connection, history, progress, forget_offsets)
+        except (RelayIsActive, asyncpg.LockNotAvailableError) as error:
+            sys.exit(f"hometown: nothing is replayed: {error}")
+        finally:
+            progress.end()
     sys.stdout.write(f"{records} records wait for the relay, of {progress.events} events\n")
