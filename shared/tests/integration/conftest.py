@@ -1,6 +1,7 @@
 """A store of counters in a database of its own, and a consumer of their messages."""
 
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import asyncpg
 import pytest
@@ -12,6 +13,7 @@ from shared.runtime import postgres
 from test_support.counter.counted_records import CREATE_EFFECTS
 from test_support.counter.counter import Counted, store_of
 from test_support.counter.desk import Desk
+from test_support.counter.relays import StartRelay, StartRelayAt, relays
 
 
 @pytest.fixture
@@ -45,3 +47,14 @@ async def desk(pool: asyncpg.Pool, monkeypatch: pytest.MonkeyPatch) -> Desk:
     monkeypatch.setattr(consumer_room, "BACKOFF_SECONDS_FIRST", 0.001)
     await pool.execute(CREATE_EFFECTS)
     return Desk(pool)
+
+
+@pytest.fixture
+def start_relay_at(database: str, tmp_path: Path) -> Iterator[StartRelayAt]:
+    with relays(database, tmp_path / "complaints") as start:
+        yield start
+
+
+@pytest.fixture
+def start_relay(start_relay_at: StartRelayAt, kafka_servers: str) -> StartRelay:
+    return lambda *points: start_relay_at(kafka_servers, *points)

@@ -48,6 +48,21 @@ async def test_a_round_deletes_a_limited_number(
     assert len(await kept(connection)) == 2
 
 
+async def test_a_backlog_of_many_rounds_is_deleted_in_one_period(
+    pool: asyncpg.Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One round for each period would be less than a service can store meanwhile."""
+    monkeypatch.setattr(idempotency, "FORGOTTEN_MAX", 3)
+    await pool.execute(KEEP, "old", datetime.now(UTC) - KEPT - MINUTE, 10)
+    housekeeping = asyncio.create_task(idempotency.forget_periodically(pool))
+
+    async with asyncio.timeout(FORGOTTEN_SECONDS_MAX):
+        while await kept(pool):
+            await asyncio.sleep(0.01)
+
+    housekeeping.cancel()
+
+
 async def test_the_housekeeping_task_deletes_in_every_round(
     pool: asyncpg.Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,10 +85,10 @@ async def test_housekeeping_outlives_an_unavailable_database(
     errors: list[Exception] = [ConnectionError("no route"), asyncpg.CannotConnectNowError()]
     forget = idempotency.forget
 
-    async def unavailable_at_first(connection: Connection, now: datetime) -> None:
+    async def unavailable_at_first(connection: Connection, now: datetime) -> bool:
         if errors:
             raise errors.pop()
-        await forget(connection, now)
+        return await forget(connection, now)
 
     monkeypatch.setattr(idempotency, "FORGET_PERIOD_SECONDS", 0.01)
     monkeypatch.setattr(idempotency, "forget", unavailable_at_first)

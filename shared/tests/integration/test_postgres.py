@@ -11,7 +11,14 @@ from shared.runtime.postgres import ChangedMigration, Migration
 from shared.runtime.rights import NoSuchRole
 
 FIRST = "shared/0001_event_store.sql"
-NAMES = [FIRST, "shared/0002_relay.sql", "shared/0003_consumers.sql"]
+NAMES = [
+    FIRST,
+    "shared/0002_relay.sql",
+    "shared/0003_consumers.sql",
+    "shared/0004_append_without_errors.sql",
+    "shared/0005_refused_records.sql",
+    "shared/0006_lost_records.sql",
+]
 
 TAMPER = "UPDATE migrations SET sha256 = 'another' WHERE name = $1"
 

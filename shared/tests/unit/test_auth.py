@@ -1,6 +1,7 @@
 """Tokens: which are accepted, which are refused, and the scopes of routes."""
 
 import json
+from pathlib import Path
 from typing import Annotated, Any
 from uuid import uuid4
 
@@ -38,8 +39,21 @@ def key_set(*keys: dict[str, Any]) -> bytes:
 
 @pytest.fixture
 def verifier(issuing: RunFolder) -> Verifier:
-    keys = SigningKeys(issuer.public_keys(issuing).as_uri())
+    return create_verifier(issuing)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    return RunFolder(tmp_path)
+
+
+def create_verifier(folder: RunFolder) -> Verifier:
+    keys = SigningKeys(issuer.public_keys(folder).as_uri())
     return Verifier(keys, issuer=DEVELOPMENT_ISSUER, audience=issuer.AUDIENCE)
+
+
+def key_id_of(token: str) -> str:
+    return str(jwt.get_unverified_header(token)["kid"])
 
 
 async def code_of(verifier: Verifier, token: str) -> str:
@@ -106,6 +120,31 @@ async def test_a_cached_token_is_accepted_until_it_expires(
         issuer.token(issuing, "clerk", hours=1 / 3600), options={"verify_signature": False}
     )
     assert until <= claims["exp"]
+
+
+async def test_after_a_rotation_tokens_of_both_keys_are_accepted_at_once(folder: RunFolder) -> None:
+    """A key that nothing published before would be unknown for REFRESH_PAUSE_SECONDS."""
+    issuer.establish(folder)
+    running = create_verifier(folder)
+    before, not_used_yet = (issuer.token(folder, role) for role in ("clerk", "analyst"))
+    await running.identify(before)
+
+    issuer.rotate(folder)
+
+    after = issuer.token(folder, "clerk")
+    assert key_id_of(after) != key_id_of(before)
+    for verifier in (running, create_verifier(folder)):
+        for token in (before, not_used_yet, after):
+            assert await verifier.identify(token)
+
+
+async def test_a_key_that_leaked_is_withdrawn_at_once(folder: RunFolder) -> None:
+    issuer.establish(folder)
+    leaked = issuer.token(folder, "clerk")
+
+    issuer.rotate(folder, hours=0)
+
+    assert await code_of(create_verifier(folder), leaked) == "invalid-token"
 
 
 async def test_without_keys_every_request_is_refused() -> None:

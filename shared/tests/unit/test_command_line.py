@@ -15,7 +15,7 @@ from shared.runtime.settings import Settings
 from shared.service import command_line
 from shared.service.command_line import Service
 
-COMMANDS = ("api", "relay", "worker", "migrate", "parked", "rebuild", "replay")
+COMMANDS = ("api", "relay", "worker", "migrate", "parked", "rebuild", "replay", "adopt-outbox")
 ONLY_API_OR_WORKER = ("faust", "fastapi", "jwt")
 
 
@@ -70,7 +70,7 @@ def test_only_the_api_reads_its_own_settings(
 ) -> None:
     assert run(monkeypatch, "api").commands == ["api"]
 
-    for command in ("relay", "worker", "migrate", "replay"):
+    for command in ("relay", "worker", "migrate", "replay", "adopt-outbox"):
         with pytest.raises(SystemExit, match="NOWHERE_SET: Field required"):
             run(monkeypatch, command)
 

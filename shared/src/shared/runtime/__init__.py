@@ -1,6 +1,7 @@
 """What every process stands on: settings, logs, traces, PostgreSQL, and how it stops.
 
-Comes in: environment variables and secret files (`settings`), SIGTERM and SIGINT (`processes`).
+Comes in: environment variables and secret files (`settings`), SIGTERM and SIGINT (`processes`),
+the socket of the process before (`listening`).
 Goes out: connection pools and applied migrations (`postgres`), a service role's rights (`rights`),
 login options of Kafka clients (`brokers`), spans (`telemetry`), hints to the relay after a commit
 (`relay_notifier`), and the places where tests kill a process (`failpoints`).

@@ -193,6 +193,15 @@ class Declarations:
         """Raises KeyError if there is none."""
         return {service.name: service for service in self.services}[name]
 
+    def names_of(self, command: str) -> tuple[str, ...]:
+        """Names of the processes with a command, such as `relay`, that start with the others."""
+        return tuple(
+            process.name
+            for service in self.services
+            for each, process in service.processes.items()
+            if each == command and process.profile is None
+        )
+
     def readers(self, topic: str) -> tuple[str, ...]:
         """Names of the processes that read a topic."""
         return tuple(process.name for process in self.processes if topic in process.reads)

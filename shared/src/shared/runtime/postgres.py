@@ -20,6 +20,8 @@ Connection = asyncpg.Connection | PoolConnectionProxy
 CONNECT_TIMEOUT_SECONDS = 10
 COMMAND_TIMEOUT_SECONDS = 10
 MIGRATION_LOCK_TIMEOUT_SECONDS = 30
+REPAIR_LOCK_TIMEOUT_SECONDS = 5
+"""How long a writer may be at work before the repair of an outbox begins."""
 LOCK_TIMEOUT_SECONDS = 1
 """How long a statement waits for a row that another one is writing."""
 
@@ -30,8 +32,12 @@ UNAVAILABLE = (
     asyncpg.InternalClientError,  # a connection that was lost while a statement was given up
     asyncpg.InsufficientResourcesError,
     asyncpg.OperatorInterventionError,  # it is shutting down, or recovering
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,  # the database is being restored
+    asyncpg.ReadOnlySQLTransactionError,  # it is a standby
+    asyncpg.PostgresSystemError,  # its disk fails
 )
-"""Errors of the connection, not of the statement: the server cannot be asked now."""
+"""Errors of the server or the connection, not of the statement: it cannot be executed now."""
 
 MIGRATION_LOCK = 0x686F6D65
 """Key of the advisory lock that lets one migrator work at a time."""
@@ -51,9 +57,15 @@ HASHES_ARE_KEPT = """
     )
 """
 
+IS_RESTORED = "SELECT is_restored()"
+
 APPLIED = "SELECT name, sha256 FROM migrations"
 
 APPLY = "INSERT INTO migrations (name, sha256) VALUES ($1, $2)"
+
+
+class Restored(Exception):
+    """PostgreSQL was restored to an older moment than Kafka: run `make republish`."""
 
 
 class ChangedMigration(Exception):
@@ -98,6 +110,25 @@ async def open_pool(dsn: str, *, name: str, connections_max: int) -> AsyncIterat
         yield pool
 
 
+@asynccontextmanager
+async def connect_to_repair(dsn: str, name: str) -> AsyncIterator[asyncpg.Connection]:
+    """A connection for a command that locks the tables of a service; without a time-out of
+    statements. PostgreSQL shows it under `name`; closed at exit."""
+    connection = await asyncpg.connect(
+        dsn,
+        timeout=CONNECT_TIMEOUT_SECONDS,
+        server_settings={
+            "application_name": name,
+            "timezone": "UTC",
+            "lock_timeout": f"{REPAIR_LOCK_TIMEOUT_SECONDS}s",
+        },
+    )
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
 async def keep_session(connection: Connection) -> None:
     """What has to be done to a connection that goes back to its pool: nothing.
 
@@ -107,16 +138,24 @@ async def keep_session(connection: Connection) -> None:
     """
 
 
+async def refuse_restored(connection: Connection) -> None:
+    """Raises Restored: the database of an event store is older than what it has published."""
+    if await connection.fetchval(IS_RESTORED):
+        raise Restored(Restored.__doc__)
+
+
 async def attempt(
     connection: Connection, seconds_max: float, statement: str, *values: object
-) -> None:
+) -> str | None:
     """Execute what can also be done later, without making others wait.
+
+    Returns its command tag, such as `DELETE 7`; None if it was given up.
 
     Raises:
         UNAVAILABLE: the server cannot be asked.
     """
     try:
-        await connection.execute(statement, *values, timeout=seconds_max)
+        return await connection.execute(statement, *values, timeout=seconds_max)
     except asyncpg.LockNotAvailableError:
         pass
     except TimeoutError:
@@ -125,6 +164,7 @@ async def attempt(
         raise
     except asyncpg.PostgresError as error:
         log.error("%s failed for %s: %s", statement, values, error)
+    return None
 
 
 async def migrate(

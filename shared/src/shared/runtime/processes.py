@@ -5,16 +5,22 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Coroutine
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from socket import socket
 from typing import TypeVar
 
 import uvloop
 from pydantic import ValidationError
 
 from shared.runtime import telemetry
+from shared.runtime.listening import replace_process
 from shared.runtime.settings import KafkaSettings
 
 S = TypeVar("S", bound=KafkaSettings)
+
+log = logging.getLogger(__name__)
 
 NOISY = (
     "aiokafka",
@@ -29,6 +35,9 @@ NOISY = (
 TALKATIVE = ("faust", "mode", "aiokafka")
 """These log each step of a start."""
 
+REPEATING = ("asyncpg.pool",)
+"""These log each retry of a connection with a stack trace; its users report the outage once."""
+
 
 def configure_logging() -> None:
     logging.basicConfig(
@@ -38,6 +47,8 @@ def configure_logging() -> None:
     )
     for name in TALKATIVE:
         logging.getLogger(name).setLevel(logging.WARNING)
+    for name in REPEATING:
+        logging.getLogger(name).setLevel(logging.ERROR)
     for name in NOISY:
         logging.getLogger(name).addFilter(telemetry.OncePerMinute())
 
@@ -58,9 +69,20 @@ def read_settings(settings: type[S]) -> S:
 
 
 def run(main: Coroutine[object, object, None]) -> None:
-    """Run a process to its end, on the quicker event loop."""
+    """Run a process to its end, on the quicker event loop; then its successor, if it has one."""
     configure_logging()
     uvloop.run(main)
+    for listening in passed_on:
+        replace_process(listening)
+
+
+passed_on: list[socket] = []
+"""The listening socket of a process that is replaced at its end."""
+
+
+def replace_at_end(listening: socket) -> None:
+    """Execute the command of this process again when all of its resources are closed."""
+    passed_on.append(listening)
 
 
 def create_stop_event() -> asyncio.Event:
@@ -69,6 +91,26 @@ def create_stop_event() -> asyncio.Event:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, event.set)
     return event
+
+
+@contextmanager
+def bounded_stop(seconds_max: float) -> Iterator[Callable[[], None]]:
+    """Yields a function that begins the stop: unless the block is left in time, the process ends.
+
+    A task that ignores its cancellation, or blocks the event loop, would keep the process from its
+    end, and with it whatever waits for its place; the supervisor starts another one.
+    """
+    timer = threading.Timer(seconds_max, end_at_once, (seconds_max,))
+    timer.daemon = True
+    try:
+        yield timer.start
+    finally:
+        timer.cancel()
+
+
+def end_at_once(seconds: float) -> None:
+    log.error("the process has not stopped after %.0f s and ends at once", seconds)
+    os._exit(1)
 
 
 async def wait(event: asyncio.Event, seconds_max: float) -> None:

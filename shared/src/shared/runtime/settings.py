@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote
 
-from pydantic import Field, PostgresDsn, SecretStr, ValidationInfo, field_validator
+from pydantic import Field, FilePath, PostgresDsn, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings
 
 from shared.runtime.brokers import Brokers, Login
@@ -56,6 +56,14 @@ class ProcessSettings(KafkaSettings):
     """Half of the files that a process may have open by default."""
     http_requests_per_second_max: float = Field(default=1000, gt=0)
     """Of one caller to one process; twice as many at once."""
+    http_drain_seconds_min: float = Field(default=0, ge=0)
+    """How long an API that stops accepts connections although it has none: behind a proxy, as long
+    as the proxy takes to notice that it is not ready any more."""
+    http_certificate_file: FilePath | None = None
+    """The private key and the certificate of an API in PEM; with it, the API serves https only."""
+    http_ca_file: FilePath | None = None
+    """Certificates of authorities that calls to other services and to the issuer of tokens trust,
+    in PEM; in addition to the usual ones."""
     otel_exporter_otlp_endpoint: str | None = None
     auth_issuer: str | None = None
     """Whose tokens are accepted; an API does not start without."""

@@ -1,4 +1,4 @@
-"""python -m SERVICE api | relay | worker | migrate | parked | rebuild | replay"""
+"""python -m SERVICE api | relay | worker | migrate | parked | rebuild | replay | adopt-outbox"""
 
 import argparse
 import sys
@@ -13,7 +13,7 @@ from shared.eventsourcing.history import Stores
 from shared.inbox import parked_command
 from shared.inbox.consumer import Consumer, DeadLetterWriter
 from shared.messaging import kafka
-from shared.outbox import relay_process, replay
+from shared.outbox import adopt, relay_process, replay
 from shared.projections import rebuild
 from shared.projections.read_models import ReadModel
 from shared.runtime import migrate_command, processes, telemetry
@@ -39,8 +39,9 @@ class Service(Generic[S, R]):
 
     `name` is the first word of the names of its processes; `package` has its migrations.
     `open_resources` takes the settings and the name of the process. `background` returns the
-    endless tasks of the worker besides its consumer. `run_api` reads settings of its own: the api
-    can need secrets that no other process gets.
+    endless tasks of the worker besides its consumer. `forget_offsets` is the statement that removes
+    what the service knows of records in topics that were lost. `run_api` reads settings of its own:
+    the api can need secrets that no other process gets.
     """
 
     name: str
@@ -51,11 +52,16 @@ class Service(Generic[S, R]):
     read_models: Sequence[ReadModel]
     create_consumer: Callable[[R, DeadLetterWriter], Consumer]
     run_api: Callable[[], Run]
+    forget_offsets: str | None = None
     background: Callable[[R, S], Sequence[Run]] = lambda _resources, _settings: ()
 
     @property
     def worker_name(self) -> str:
         return f"{self.name}-worker"
+
+    @property
+    def relay_name(self) -> str:
+        return f"{self.name}-relay"
 
 
 def main(service: Service[S, R]) -> None:
@@ -68,7 +74,7 @@ def main(service: Service[S, R]) -> None:
     commands.add_parser("relay", help="publish the outbox to Kafka")
     commands.add_parser("worker", help="consume the topics that the service reads")
     commands.add_parser("migrate", help="create and change the tables, as the database's owner")
-    for tool in (parked_command, rebuild, replay):
+    for tool in (parked_command, rebuild, replay, adopt):
         tool.add_to(commands)
     processes.run(command_of(service, parser.parse_args()))
 
@@ -79,7 +85,7 @@ def command_of(service: Service[S, R], arguments: argparse.Namespace) -> Run:
     settings = processes.read_settings(service.settings)
     match arguments.command:
         case "relay":
-            return relay_process.run_relay(f"{service.name}-relay", settings)
+            return relay_process.run_relay(service.relay_name, settings)
         case "worker":
             return run_worker(service, settings)
         case "migrate":
@@ -89,7 +95,9 @@ def command_of(service: Service[S, R], arguments: argparse.Namespace) -> Run:
         case "rebuild":
             return run_rebuild(service, settings, only_check=arguments.check)
         case "replay":
-            return run_replay(service, settings)
+            return run_replay(service, settings, topics_lost=arguments.topics_lost)
+        case "adopt-outbox":
+            return adopt.run(settings.database_dsn)
     raise AssertionError(f"the parser knows no {arguments.command}")
 
 
@@ -116,7 +124,7 @@ async def run_parked(service: Service[S, R], settings: S, arguments: argparse.Na
         async with service.open_resources(settings, f"{name}-parked") as resources:
             write_dead_letter = kafka.create_single_writer(settings.brokers, name)
             consumer = service.create_consumer(resources, write_dead_letter)
-            await parked_command.run(arguments, consumer, resources.pool)
+            await parked_command.run(arguments, consumer, resources.pool, service.relay_name)
 
 
 async def run_rebuild(service: Service[S, R], settings: S, *, only_check: bool) -> None:
@@ -141,6 +149,7 @@ def demand_own_topics(service: Service[S, R]) -> None:
             )
 
 
-async def run_replay(service: Service[S, R], settings: S) -> None:
+async def run_replay(service: Service[S, R], settings: S, *, topics_lost: bool) -> None:
+    forget_offsets = service.forget_offsets if topics_lost else None
     async with service.open_resources(settings, f"{service.name}-replay") as resources:
-        await replay.run(settings.database_dsn, service.stores(resources))
+        await replay.run(settings.database_dsn, service.stores(resources), forget_offsets)

@@ -7,6 +7,7 @@ Guarantees: no request without a valid token and scope (`tests/unit/test_auth.py
 too many requests are bounded (`tests/integration/test_connections.py`,
 `tests/unit/test_limits.py`);
 a repeated request is answered from its stored response, which is kept for 72 hours
-(`tests/integration/test_idempotency.py`).
+(`tests/integration/test_idempotency.py`); an unavailable database is a 503 that can be retried
+(`tests/unit/test_outages.py`).
 Read `http.py` first, then `write_requests.py`.
 """

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from pathlib import Path
 
 import h11
 import uvicorn
@@ -54,6 +55,11 @@ class TimedConnection(H11Protocol):
             self.refuse(TOO_MANY)
         else:
             self._await(HEAD_TOO_SLOW, self.head_seconds_max)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether no request has arrived yet."""
+        return self.cycle is None
 
     def data_received(self, data: bytes) -> None:
         # h11 limits what it buffers, and accepts a longer head if the next piece completes it.
@@ -139,11 +145,18 @@ class OneLength:
 
 
 def server_config(
-    app: ASGIApp, host: str, port: int, *, connections_max: int = CONNECTIONS_MAX, grace: int = 0
+    app: ASGIApp,
+    host: str,
+    port: int,
+    *,
+    connections_max: int = CONNECTIONS_MAX,
+    grace: int = 0,
+    certificate_file: Path | None = None,
 ) -> uvicorn.Config:
     """The server of every process that serves HTTP; open requests get `grace` seconds at its stop.
 
-    No proxy is trusted: a client can send X-Forwarded-* itself.
+    With a `certificate_file`, which has the private key as well, it serves https (TLS 1.2 or newer)
+    and nothing else. No proxy is trusted: a client can send X-Forwarded-* itself.
     """
     return uvicorn.Config(
         OneLength(app),
@@ -159,4 +172,5 @@ def server_config(
         h11_max_incomplete_event_size=HEAD_BYTES_MAX,
         timeout_keep_alive=IDLE_SECONDS_MAX,
         timeout_graceful_shutdown=grace or None,
+        ssl_certfile=certificate_file,
     )

@@ -5,6 +5,7 @@ Rust and Python alike.
 """
 
 import re
+import unicodedata
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -19,6 +20,8 @@ from pydantic import (
     StringConstraints,
     WithJsonSchema,
 )
+
+from shared.eventsourcing.timeline import round_down
 
 FUTURE_MAX = timedelta(minutes=5)
 """Maximum time by which a client's clock can be ahead of ours."""
@@ -84,8 +87,25 @@ def reject_future(instant: datetime) -> datetime:
     return instant
 
 
+def get_current_instant() -> datetime:
+    """Now, as a `PastInstant` is: for a request that states no time."""
+    return round_down(datetime.now(UTC))
+
+
 def to_place_name(text: str) -> str:
-    return text.strip().upper()
+    """A place as it is stored, and compared with others; that of a stored place is the same.
+
+    Capital letters can be composed in another way than small ones, so both are composed (NFC).
+    """
+    capitals = unicodedata.normalize("NFC", text.strip()).upper()
+    return unicodedata.normalize("NFC", capitals)
+
+
+def reject_long_place(name: str) -> str:
+    """Capital letters can be more than small ones: that of ß is SS."""
+    if len(name) > PLACE_CHARACTERS_MAX:
+        raise ValueError(f"must have at most {PLACE_CHARACTERS_MAX} capital letters")
+    return name
 
 
 def create_instant_schema(form: str, description: str) -> WithJsonSchema:
@@ -114,7 +134,12 @@ PlaceName = Annotated[
     str,
     StringConstraints(min_length=1, max_length=PLACE_CHARACTERS_MAX, pattern=VISIBLE),
     AfterValidator(to_place_name),
-    Field(description="Stored in capital letters, without surrounding blanks."),
+    AfterValidator(reject_long_place),
+    Field(
+        description="Stored in capital letters, composed (NFC), without surrounding blanks; also so"
+        f" it has at most {PLACE_CHARACTERS_MAX} characters.",
+        json_schema_extra={"format": "place"},
+    ),
 ]
 Label = Annotated[
     str,
@@ -136,10 +161,13 @@ Instant = Annotated[
 PastInstant = Annotated[
     Instant,
     AfterValidator(reject_future),
+    AfterValidator(round_down),
     create_instant_schema(
         INSTANT_FORM,
-        f"From 1970 on; at most {FUTURE_MAX.seconds // 60} minutes ahead of the service's clock.",
+        f"From 1970 on; at most {FUTURE_MAX.seconds // 60} minutes ahead of the service's clock."
+        " Rounded down to the millisecond.",
     ),
 ]
+"""When a fact of a request holds from, or happened."""
 Version = Annotated[int, Field(ge=0, le=VERSION_MAX)]
 """The version of a stream; 0 before its first event."""

@@ -2,12 +2,15 @@
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime
 
 import asyncpg
 import uvicorn
 from starlette.applications import Starlette
+from starlette.datastructures import State
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -15,42 +18,66 @@ from starlette.routing import Route
 from shared.web.connections import server_config
 
 CHECK_TIMEOUT_SECONDS = 2
+STOPPING = "the process is stopping"
+
+log = logging.getLogger(__name__)
 
 Check = Callable[[], Awaitable[str | None]]
 """Returns what is wrong, or None."""
 
 
-def health_routes(checks: Mapping[str, Check]) -> list[Route]:
-    """`/health/live` returns 200 while the process responds, `/health/ready` if all checks pass."""
+def health_routes(checks: Mapping[str, Check], state: State | None = None) -> list[Route]:
+    """`/health/live` returns 200 while the process responds, `/health/ready` if all checks pass.
+
+    It is not ready any more once `state.is_stopping`.
+    """
+    started_at = datetime.now(UTC).isoformat()
 
     async def live(request: Request) -> Response:
         return JSONResponse({"status": "live"})
 
+    failing: set[str] = set()
+
     async def ready(request: Request) -> Response:
-        answers = await asyncio.gather(*(run_check(check) for check in checks.values()))
+        if getattr(state, "is_stopping", False):
+            return not_ready(STOPPING)
+        answers = await asyncio.gather(*(run_check(*each, failing) for each in checks.items()))
         wrong = {name: answer for name, answer in zip(checks, answers, strict=True) if answer}
         if not wrong:
-            return JSONResponse({"status": "ready"})
-        problem = {
-            "type": "about:blank",
-            "title": "Not ready",
-            "status": 503,
-            "code": "not-ready",
-            "detail": "; ".join(f"{name}: {answer}" for name, answer in wrong.items()),
-        }
-        return JSONResponse(problem, 503, media_type="application/problem+json")
+            return JSONResponse({"status": "ready", "started_at": started_at})
+        return not_ready("; ".join(f"{name}: {answer}" for name, answer in wrong.items()))
 
     return [Route("/health/live", live), Route("/health/ready", ready)]
 
 
-async def run_check(check: Check) -> str | None:
+def not_ready(detail: str) -> Response:
+    problem = {
+        "type": "about:blank",
+        "title": "Not ready",
+        "status": 503,
+        "code": "not-ready",
+        "detail": detail,
+    }
+    return JSONResponse(problem, 503, media_type="application/problem+json")
+
+
+async def run_check(name: str, check: Check, failing: set[str]) -> str | None:
+    """What is wrong, or None. Any caller can read it: the text of an error is only logged.
+
+    `failing` holds the checks whose error was logged; probes repeat them every few seconds.
+    """
     try:
         async with asyncio.timeout(CHECK_TIMEOUT_SECONDS):
-            return await check()
+            answer = await check()
     except TimeoutError:
         return f"no response within {CHECK_TIMEOUT_SECONDS} s"
     except Exception as error:  # any error of a check is its result
-        return repr(error)
+        if name not in failing:
+            log.warning("the health check %s fails: %r", name, error)
+            failing.add(name)
+        return type(error).__name__
+    failing.discard(name)
+    return answer
 
 
 class Server(uvicorn.Server):

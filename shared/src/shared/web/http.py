@@ -18,12 +18,14 @@ from starlette.types import Scope as AsgiScope
 
 from shared.eventsourcing.errors import Gone, NotFound, Refused, VersionConflict
 from shared.messaging.messages import StoredResponse
+from shared.runtime import postgres
 from shared.runtime.declarations import load_declarations
 from shared.web.auth import CALLER, RequestAuthenticator, RequireScope
 from shared.web.health import Check, database_check, health_routes
 from shared.web.idempotency import Replay
 from shared.web.limits import BODY_TOO_LARGE, AnswerTime, BodySize
 from shared.web.openapi import create_document, find_routes, get_methods
+from shared.web.outages import Outages
 from shared.web.problems import HttpProblem, problem, to_problem_response
 from shared.web.request_spans import RequestSpans
 
@@ -59,6 +61,7 @@ def create_app(
     resources: object,
     authenticator: RequestAuthenticator,
     pool: asyncpg.Pool | None = None,
+    fingerprint_key: bytes | None = None,
     checks: Mapping[str, Check] | None = None,
     open_routes: Sequence[BaseRoute] = (),
     open_paths: Set[str] = frozenset(),
@@ -67,8 +70,9 @@ def create_app(
 
     `resources` are what the service's own routes need, as `app.state.resources`. With a `pool`,
     write requests can have an idempotency key, and the service is ready only while its database
-    responds, besides all `checks`. `open_routes` are routes without a scope, and `open_paths` the
-    paths that need no token.
+    responds, besides all `checks`. A service whose requests hold personal data has a
+    `fingerprint_key`: without it, stored fingerprints could be compared with guesses. `open_routes`
+    are routes without a scope, and `open_paths` the paths that need no token.
 
     Raises:
         OpenRoute: the first dependency of a route is not the scope that it needs.
@@ -83,13 +87,14 @@ def create_app(
     )
     app.openapi = partial(create_document, app, routers)  # type: ignore[method-assign]
     app.state.pool = pool
+    app.state.fingerprint_key = fingerprint_key
     app.state.resources = resources
     for router in routers:
         demand_scopes(router)
         app.router.routes.extend(router.routes)  # included ones would be matched twice
     app.router.routes.extend(open_routes)
     database = {} if pool is None else {"database": database_check(pool)}
-    app.router.routes.extend(health_routes({**database, **(checks or {})}))
+    app.router.routes.extend(health_routes({**database, **(checks or {})}, app.state))
     answer_problems(app, routers)
     app.add_middleware(BodySize)
     app.add_middleware(AnswerTime)
@@ -184,6 +189,14 @@ def answer_problems(app: FastAPI, routers: Sequence[APIRouter]) -> None:
         if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
             answer.headers["Allow"] = ", ".join(find_methods(request.url.path, routers))
         return answer
+
+    outages = Outages()
+
+    async def unavailable(request: Request, error: Exception) -> Response:
+        return outages.to_response(error)
+
+    for each in postgres.UNAVAILABLE:
+        app.add_exception_handler(each, unavailable)
 
     @app.exception_handler(Exception)
     async def bug(request: Request, error: Exception) -> Response:

@@ -51,27 +51,41 @@ async def raise_if_answered(pool: asyncpg.Pool, key: IdempotencyKey) -> None:
     row = await pool.fetchrow(LOOK_UP, key.scope, key.key)
     if row is None:
         return
-    if row["fingerprint"] != key.fingerprint:
+    if row["fingerprint"] not in (key.fingerprint, key.former_fingerprint):
         raise HttpProblem(422, "idempotency-key-reused", "this key was used for another request")
     raise Replay(
         StoredResponse(status=row["status"], headers=json.loads(row["headers"]), body=row["body"])
     )
 
 
-async def forget(connection: Connection, now: datetime) -> None:
-    """Delete responses that are older than KEPT, at most FORGOTTEN_MAX of them."""
-    await postgres.attempt(connection, FORGET_SECONDS_MAX, FORGET, now - KEPT, FORGOTTEN_MAX)
+async def forget(connection: Connection, now: datetime) -> bool:
+    """Delete responses that are older than KEPT, at most FORGOTTEN_MAX of them.
+
+    Returns whether more of them can be left.
+    """
+    done = await postgres.attempt(connection, FORGET_SECONDS_MAX, FORGET, now - KEPT, FORGOTTEN_MAX)
+    return done == f"DELETE {FORGOTTEN_MAX}"
+
+
+async def forget_all(pool: asyncpg.Pool, now: datetime) -> None:
+    """Rounds of `forget` until none is left, or one has to be given up.
+
+    Between two rounds the connection is returned, for work that is waiting for one.
+    """
+    is_more_left = True
+    while is_more_left:
+        async with pool.acquire() as connection:
+            is_more_left = await forget(connection, now)
 
 
 async def forget_periodically(pool: asyncpg.Pool) -> None:
-    """Housekeeping of a service's worker: a round of `forget` every FORGET_PERIOD_SECONDS.
+    """Housekeeping of a service's worker: `forget_all` every FORGET_PERIOD_SECONDS.
 
     Never returns. Several workers of a service can run it: each round is safe to repeat.
     """
     while True:
         try:
-            async with pool.acquire() as connection:
-                await forget(connection, datetime.now(UTC))
+            await forget_all(pool, datetime.now(UTC))
         except postgres.UNAVAILABLE as error:
             log.warning("old responses are kept until the next round: %r", error)
         await asyncio.sleep(FORGET_PERIOD_SECONDS)

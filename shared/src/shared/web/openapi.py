@@ -11,6 +11,7 @@ from fastapi.routing import APIRoute
 
 from shared.runtime.declarations import load_declarations
 from shared.web.auth import RequireScope
+from shared.web.outages import UNAVAILABLE
 from shared.web.problems import PROBLEM, Problem, create_problem
 
 PROBLEM_REFERENCE = {"$ref": "#/components/schemas/Problem"}
@@ -23,7 +24,8 @@ All operations require a bearer token; each operation names the scope that the t
 
 Every error is a problem (RFC 9457), whose `code` is stable and meant for programs. Besides the
 codes that are listed at each operation, `404 not-found` and `405 method-not-allowed` are the
-response to a path or method that is no operation, and `500 internal-error` means a bug.
+response to a path or method that is no operation, and `500 internal-error` means a bug. After
+`503 unavailable` it is unknown whether a write request was applied: repeat it with its key.
 
 A write request can be repeated safely with an `Idempotency-Key`: it is applied once, and every
 repetition gets the same response. With `If-Match` it is applied only if the resource still has that
@@ -36,7 +38,7 @@ ANY_CODES = {
     413: ["body-too-large"],
     422: ["invalid-request"],
     429: ["too-many-requests"],
-    503: ["keys-unavailable"],
+    503: ["keys-unavailable", UNAVAILABLE],
     504: ["answer-too-slow"],
 }
 """Codes that any operation can return."""
@@ -92,6 +94,7 @@ PROBLEM_HEADERS: Mapping[int, Json] = {
     401: {"WWW-Authenticate": {"schema": TEXT | {"pattern": "^Bearer"}, "required": True}},
     403: {"WWW-Authenticate": {"schema": TEXT | {"pattern": "^Bearer"}}},
     429: {"Retry-After": {"schema": TEXT | {"pattern": "^[0-9]+$"}, "required": True}},
+    503: {"Retry-After": {"schema": TEXT | {"pattern": "^[0-9]+$"}}},
 }
 
 

@@ -12,6 +12,8 @@ from urllib.parse import unquote, urlsplit
 import httpx
 from jwt import PyJWK, PyJWTError
 
+from shared.web.tls import create_client_context
+
 ALGORITHMS = {("OKP", "Ed25519"): "EdDSA", ("EC", "P-256"): "ES256", ("RSA", None): "RS256"}
 """By type and curve of the key. All are asymmetric: a public key is never used as a secret."""
 RSA_BITS_MIN = 2048
@@ -35,8 +37,9 @@ class KeysUnavailable(Exception):
 class SigningKeys:
     """The keys at a URL: https://…, or file:… in development."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, ca_file: Path | None = None) -> None:
         self._url = url
+        self._ca_file = ca_file
         self._keys: Mapping[str, PyJWK] = {}
         self._fetched_at = self._tried_at = float("-inf")
         self._lock = asyncio.Lock()
@@ -62,7 +65,7 @@ class SigningKeys:
         self._tried_at = time.monotonic()
         try:
             async with asyncio.timeout(FETCH_SECONDS_MAX):
-                self._keys = parse_keys(await asyncio.to_thread(fetch, self._url))
+                self._keys = parse_keys(await asyncio.to_thread(fetch, self._url, self._ca_file))
         except (OSError, TimeoutError, ValueError, httpx.HTTPError) as error:
             log.warning("the issuer's keys could not be fetched: %r", error)
         else:
@@ -74,8 +77,9 @@ def age(instant: float) -> float:
     return time.monotonic() - instant
 
 
-def fetch(url: str) -> bytes:
-    """The content at a URL. No redirect is followed.
+def fetch(url: str, ca_file: Path | None = None) -> bytes:
+    """The content at a URL, from a server that `create_client_context` verifies. No redirect is
+    followed.
 
     Raises:
         OSError, httpx.HTTPError: there is no response.
@@ -85,7 +89,8 @@ def fetch(url: str) -> bytes:
     if parts.scheme == "file":
         return check_size(Path(unquote(parts.path)).read_bytes())
     content = b""
-    with httpx.stream("GET", url, timeout=FETCH_SECONDS_MAX) as response:
+    context = create_client_context(ca_file)
+    with httpx.stream("GET", url, timeout=FETCH_SECONDS_MAX, verify=context) as response:
         if response.status_code != httpx.codes.OK:
             raise ValueError(f"the issuer returned status {response.status_code}")
         for piece in response.iter_bytes():

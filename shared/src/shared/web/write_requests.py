@@ -1,9 +1,10 @@
 """Write requests: their idempotency key and expected version, and how they are carried out."""
 
 import hashlib
+import hmac
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, TypeVar
 from uuid import UUID
@@ -12,6 +13,7 @@ import asyncpg
 from fastapi import Depends, Request, Response
 
 from shared.eventsourcing.decider import Decider
+from shared.eventsourcing.errors import NotFound, Refused, VersionConflict
 from shared.eventsourcing.event_store import EventStore, KeyUsed
 from shared.eventsourcing.handler import Outcome, handle_request
 from shared.messaging.messages import IdempotencyKey, Metadata, StoredResponse
@@ -26,12 +28,14 @@ C = TypeVar("C")
 S = TypeVar("S")
 E = TypeVar("E")
 
+REFUSALS = (KeyUsed, Refused, NotFound, VersionConflict, HttpProblem)
+"""Errors with which a request can be refused because of the effects of its own first copy."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteRequest:
     """The expected version, the idempotency key and the id of a write request."""
 
-    pool: asyncpg.Pool
     expected_version: int | None
     key: IdempotencyKey | None
     metadata: Metadata
@@ -53,7 +57,7 @@ class WriteRequest:
         and `read_versions` are those of `handle_request`.
 
         Raises:
-            Replay: the same request was recorded at the same time.
+            KeyUsed: the same request was recorded at the same time.
             StaleRead: one of `read_versions` has another version.
             HttpProblem: another transaction is writing the same resource, or the same key.
         """
@@ -70,11 +74,6 @@ class WriteRequest:
                 is_new=is_new,
                 read_versions=read_versions,
             )
-        except KeyUsed:
-            # The same request, sent twice at once, was recorded first by the other one.
-            assert self.key is not None
-            await raise_if_answered(self.pool, self.key)
-            raise
         except asyncpg.LockNotAvailableError:
             if self.key is None:
                 raise HttpProblem(
@@ -86,11 +85,15 @@ class WriteRequest:
         return to_http_response(stored)
 
 
-async def read_write_request(request: Request) -> WriteRequest:
+async def read_write_request(request: Request) -> AsyncIterator[WriteRequest]:
     """A dependency that reads the `WriteRequest`. Raises Replay for a repeated request.
 
-    The app has its pool in `app.state.pool`. The headers are read from the request itself, which is
-    cheaper than declaring them; `openapi` documents them.
+    A copy of the request can be recorded after this one has found no stored response; whatever this
+    one reads from then on has the effects of the copy, and it is refused because of them. So a
+    refusal is returned only if there is still no stored response.
+
+    The app has its pool and the key of fingerprints in `app.state`. The headers are read from the
+    request itself, which is cheaper than declaring them; `openapi` documents them.
     """
     pool: asyncpg.Pool = request.app.state.pool
     headers = request.headers
@@ -100,12 +103,20 @@ async def read_write_request(request: Request) -> WriteRequest:
         key = await read_idempotency_key(request, name)
         await raise_if_answered(pool, key)
     request_id = new_id()
-    return WriteRequest(
-        pool=pool,
-        expected_version=expected_version,
-        key=key,
-        metadata=Metadata(correlation_id=request_id, causation_id=request_id),
-    )
+    try:
+        yield WriteRequest(
+            expected_version=expected_version,
+            key=key,
+            metadata=Metadata(
+                correlation_id=request_id,
+                causation_id=request_id,
+                actor=get_caller(request).subject,
+            ),
+        )
+    except REFUSALS:
+        if key is not None:
+            await raise_if_answered(pool, key)
+        raise
 
 
 WriteRequestDep = Annotated[WriteRequest, Depends(read_write_request)]
@@ -137,8 +148,20 @@ async def read_idempotency_key(request: Request, text: str) -> IdempotencyKey:
     except (ValueError, RecursionError):
         canonical = body
     scope = f"{request.method} {request.url.path} {get_caller(request).subject}"
+    content, fingerprint_key = scope.encode() + b"\n" + canonical, request.app.state.fingerprint_key
+    # Releases before 2026-11-23 had no key; a client can repeat a request of theirs for 72 hours.
+    # `former_fingerprint` can go when no installation is updated from one of them, in 2027-06.
+    former = None if fingerprint_key is None else compute_fingerprint(content, None)
     return IdempotencyKey(
         scope=scope,
         key=text,
-        fingerprint=hashlib.sha256(scope.encode() + b"\n" + canonical).digest(),
+        fingerprint=compute_fingerprint(content, fingerprint_key),
+        former_fingerprint=former,
     )
+
+
+def compute_fingerprint(content: bytes, key: bytes | None) -> bytes:
+    """A hash of a request; without the key, if there is one, it cannot be compared with guesses."""
+    if key is None:
+        return hashlib.sha256(content).digest()
+    return hmac.digest(key, content, "sha256")
