@@ -24,3 +24,13 @@ def test_the_views_are_those_of_readers_that_are_declared() -> None:
         for reader in topic.readers
         if reader != "analytics-job"  # its columns are Arrow's
     }
+
+
+def test_the_consumer_of_each_service_has_the_name_of_its_worker() -> None:
+    """It is also the consumer group, and part of the names of its dead letter topics."""
+    for service in load_declarations().services:
+        if not service.has_event_store:
+            continue
+        main = import_module(f"{service.package}.__main__")
+        worker = import_module(f"{service.package}.worker")
+        assert main.SERVICE.worker_name == worker.NAME

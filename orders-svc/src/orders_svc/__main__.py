@@ -2,6 +2,7 @@
 
 from orders_svc import worker
 from orders_svc.bootstrap import open_resources
+from orders_svc.order import publications
 from orders_svc.read_models import READ_MODELS
 from orders_svc.settings import OrdersSettings
 from shared.runtime import processes, telemetry
@@ -19,12 +20,14 @@ async def run_api() -> None:
     with telemetry.configured("orders-api", settings.otel_exporter_otlp_endpoint):
         async with (
             open_resources(settings, "orders-api") as resources,
-            open_service_clients(settings.users_url, settings.analytics_url) as service_clients,
+            open_service_clients(
+                settings.users_url, settings.analytics_url, settings.http_ca_file
+            ) as service_clients,
         ):
             app = api.create_app(
                 resources, api_process.create_authenticator(settings), service_clients
             )
-            await api_process.serve_api(app, settings)
+            await api_process.serve_api(app, settings, at_stop=resources.watch.close)
 
 
 SERVICE = Service(
@@ -35,6 +38,7 @@ SERVICE = Service(
     stores=lambda resources: [resources.items, resources.orders],
     read_models=READ_MODELS,
     create_consumer=worker.create_consumer,
+    forget_offsets=publications.FORGET,
     background=lambda resources, settings: [
         worker.reject_overdue_periodically(resources, settings.order_timeout)
     ],

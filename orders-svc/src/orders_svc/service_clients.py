@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import TypeVar
 from uuid import UUID
 
@@ -12,6 +13,7 @@ import httpx
 from pydantic import TypeAdapter, ValidationError
 
 from shared.eventsourcing.event_store import rfc3339
+from shared.web.tls import create_client_context
 
 ANSWER_SECONDS_MAX = 2.0
 
@@ -143,7 +145,9 @@ def parse_answer(service: str, form: type[T], answer: httpx.Response) -> T:
 
 @asynccontextmanager
 async def open_service_clients(
-    users_url: str | None, analytics_url: str | None
+    users_url: str | None, analytics_url: str | None, ca_file: Path | None = None
 ) -> AsyncIterator[ServiceClients]:
-    async with httpx.AsyncClient(timeout=ANSWER_SECONDS_MAX) as client:
+    """Servers are verified as by `create_client_context`."""
+    verify = create_client_context(ca_file)
+    async with httpx.AsyncClient(timeout=ANSWER_SECONDS_MAX, verify=verify) as client:
         yield ServiceClients(client, users_url=users_url, analytics_url=analytics_url)

@@ -13,10 +13,17 @@ from orders_svc.bootstrap import Resources
 from orders_svc.order import contract, publications, summaries
 from orders_svc.order.commands import ConfirmOrder, OrderCommand, RejectOrder
 from orders_svc.order.order import ORDER, TIMED_OUT
+from orders_svc.order.summaries import OverdueOrder
 from orders_svc.read_models import READ_MODELS
 from orders_svc.tracing import ORDER_ID
 from shared.eventsourcing.handler import handle, react
-from shared.inbox.consumer import TRANSIENT, Consumer, DeadLetterWriter, Reactions, merge_reactions
+from shared.inbox.consumer import (
+    Consumer,
+    DeadLetterWriter,
+    Reactions,
+    is_transient,
+    merge_reactions,
+)
 from shared.messaging.messages import Message, Metadata
 from shared.runtime.identifiers import new_id
 from shared.runtime.postgres import Connection
@@ -38,7 +45,7 @@ def create_consumer(resources: Resources, write_dead_letter: DeadLetterWriter) -
         command: OrderCommand
         match answer:
             case user_messages.CreditReserved():
-                command = ConfirmOrder()
+                command = ConfirmOrder(confirmed_at=datetime.now(UTC))
             case user_messages.CreditRefused():
                 command = RejectOrder(reason=answer.reason)
             case _:
@@ -64,27 +71,42 @@ async def reject_overdue_periodically(resources: Resources, timeout: timedelta) 
     started waits once: the decisions can be among the records that it has not read yet.
     """
     await asyncio.sleep(timeout.total_seconds())
+    after: OverdueOrder | None = None
     while True:
         try:
-            await reject_overdue(resources, timeout)
-        except TRANSIENT as error:
+            after = await reject_overdue(resources, timeout, after)
+        except Exception as error:
+            if not is_transient(error):
+                raise
             log.warning("overdue orders are read again later: %r", error)
         await asyncio.sleep(OVERDUE_PERIOD_SECONDS)
 
 
-async def reject_overdue(resources: Resources, timeout: timedelta) -> None:
-    """One round: reject at most OVERDUE_MAX orders. One that fails does not stop the others."""
+async def reject_overdue(
+    resources: Resources, timeout: timedelta, after: OverdueOrder | None = None
+) -> OverdueOrder | None:
+    """One round: reject at most OVERDUE_MAX orders, those after the order `after`.
+
+    Returns where the next round begins; None for the oldest order. Orders that cannot be rejected
+    stay overdue, and would otherwise be all that any round reads.
+    """
     overdue = await summaries.list_overdue(
-        resources.pool, now=datetime.now(UTC), limit=timeout, orders_max=OVERDUE_MAX
+        resources.pool,
+        now=datetime.now(UTC),
+        limit=timeout,
+        after=after,
+        orders_max=OVERDUE_MAX,
     )
     rejection, cause = RejectOrder(reason=TIMED_OUT), create_metadata()
-    for order_id in overdue:
+    for order in overdue:
         try:
-            await handle(resources.orders, ORDER, order_id, rejection, metadata=cause)
-        except TRANSIENT:
-            raise
-        except Exception:
-            log.exception("order %s is overdue, but could not be rejected", order_id)
+            await handle(resources.orders, ORDER, order.order_id, rejection, metadata=cause)
+        except Exception as error:
+            if is_transient(error):
+                log.warning("order %s is rejected later: %r", order.order_id, error)
+                return order
+            log.exception("order %s is overdue, but could not be rejected", order.order_id)
+    return overdue[-1] if len(overdue) == OVERDUE_MAX else None
 
 
 def create_metadata() -> Metadata:

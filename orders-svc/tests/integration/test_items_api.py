@@ -138,3 +138,30 @@ async def test_a_change_of_a_stale_version_is_refused(
 
 async def test_an_unknown_item_is_not_found(client: httpx.AsyncClient) -> None:
     assert code(await client.get(f"/v1/items/{uuid4()}")) == (404, "unknown-item")
+
+
+async def test_the_history_is_returned_by_page_as_it_was_recorded(
+    client: httpx.AsyncClient, iphone: str
+) -> None:
+    await client.post(f"{iphone}/price-changes", json={"price": "1.00"})
+    await client.delete(iphone)
+
+    first = (await client.get(f"{iphone}/events", params={"limit": 2})).json()
+    query = {"limit": 2, "after": first["next"]}
+    second = (await client.get(f"{iphone}/events", params=query)).json()
+
+    events = first["events"] + second["events"]
+    assert [each["type"] for each in events] == ["item-listed", "item-repriced", "item-delisted"]
+    assert [each["version"] for each in events] == [1, 2, 3]
+    assert events[1]["data"]["price"] == "1.00"
+    assert second["next"] is None
+
+
+async def test_an_unknown_item_has_no_history_and_an_order_is_no_item(
+    client: httpx.AsyncClient, iphone: str
+) -> None:
+    """A caller that can read items cannot read orders."""
+    order_id = (await order(client, iphone)).json()["order_id"]
+
+    for unknown in (order_id, uuid4()):
+        assert code(await client.get(f"/v1/items/{unknown}/events")) == (404, "unknown-item")

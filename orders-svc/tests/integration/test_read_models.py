@@ -6,18 +6,19 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from uuid import UUID
 
+import asyncpg
 import httpx
 import pytest
 
+from orders_svc import worker
 from orders_svc.bootstrap import Resources
 from orders_svc.item import catalogue
 from orders_svc.item import contract as item_contract
 from orders_svc.item.events import ItemDelisted, ItemListed, ItemOriginCorrected, ItemRepriced
 from orders_svc.order import contract, summaries
-from orders_svc.order.events import OrderCancelled, OrderConfirmed, OrderPlaced
+from orders_svc.order.events import OrderCancelled, OrderConfirmed, OrderEvent, OrderPlaced
 from orders_svc.order.summaries import OrderSummary
-from orders_svc.worker import reject_overdue
-from shared.messaging.messages import Message
+from shared.messaging.messages import Message, RecordedEvent
 from shared.projections.read_models import Projection
 from shared.runtime.identifiers import new_id
 
@@ -166,20 +167,70 @@ async def test_lists_are_returned_by_page(client: httpx.AsyncClient, resources: 
     assert seen == [str(order_id) for order_id in ids]
 
 
-async def test_only_orders_that_waited_too_long_are_rejected(
-    client: httpx.AsyncClient, resources: Resources
-) -> None:
+async def place_orders(client: httpx.AsyncClient, count: int) -> list[str]:
     item = {"name": "iphone", "type": "phone", "origin": "BJ", "price": "1.00"}
     item_id = (await client.post("/v1/items", json=item)).json()["item_id"]
     body = {"user_id": str(USER), "lines": [{"item_id": item_id, "quantity": 1}]}
-    placed = [(await client.post("/v1/orders", json=body)).json()["order_id"] for _ in range(2)]
+    return [(await client.post("/v1/orders", json=body)).json()["order_id"] for _ in range(count)]
+
+
+async def show_as_pending(resources: Resources, order_id: UUID, placed_at: datetime) -> None:
+    placed = of_order(replace(PLACED, order_id=order_id), 1)
+    await follow(resources, summaries.project, replace(placed, time=placed_at))
+
+
+async def test_only_orders_that_waited_too_long_are_rejected(
+    client: httpx.AsyncClient, resources: Resources
+) -> None:
+    placed = await place_orders(client, 2)
     now = datetime.now(UTC)
     for order_id, age in zip(placed, (timedelta(minutes=2), timedelta()), strict=True):
-        seen = of_order(replace(PLACED, order_id=UUID(order_id)), 1)
-        await follow(resources, summaries.project, replace(seen, time=now - age))
+        await show_as_pending(resources, UUID(order_id), now - age)
 
-    await reject_overdue(resources, timedelta(minutes=1))
+    await worker.reject_overdue(resources, timedelta(minutes=1))
 
     old, new = [(await client.get(f"/v1/orders/{order_id}")).json() for order_id in placed]
     assert (old["status"], old["reason"]) == ("rejected", "timed-out")
     assert new["status"] == "pending"
+
+
+async def test_orders_that_cannot_be_rejected_do_not_keep_newer_ones_waiting(
+    client: httpx.AsyncClient, resources: Resources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three rows without an order are read before the order, in rounds of two."""
+    monkeypatch.setattr(worker, "OVERDUE_MAX", 2)
+    [order_id] = await place_orders(client, 1)
+    long_ago = datetime.now(UTC) - timedelta(hours=1)
+    for stuck in range(3):
+        await show_as_pending(resources, UUID(int=100 + stuck), long_ago)
+    await show_as_pending(resources, UUID(order_id), long_ago + timedelta(minutes=1))
+
+    first = await worker.reject_overdue(resources, timedelta(minutes=1))
+    second = await worker.reject_overdue(resources, timedelta(minutes=1), first)
+    third = await worker.reject_overdue(resources, timedelta(minutes=1), second)
+
+    assert (await client.get(f"/v1/orders/{order_id}")).json()["status"] == "rejected"
+    assert third is None, "the next round begins with the oldest again"
+
+
+async def test_an_order_that_fails_for_now_does_not_keep_newer_ones_waiting(
+    client: httpx.AsyncClient, resources: Resources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The round ends, as the database can be unavailable, and the next one begins after it."""
+    failing, order_id = map(UUID, await place_orders(client, 2))
+    long_ago = datetime.now(UTC) - timedelta(hours=1)
+    await show_as_pending(resources, failing, long_ago)
+    await show_as_pending(resources, order_id, long_ago + timedelta(minutes=1))
+    read = resources.orders.read
+
+    async def read_what_is_whole(stream_id: UUID, *page: int) -> list[RecordedEvent[OrderEvent]]:
+        if stream_id == failing:
+            raise asyncpg.DataCorruptedError("a page of this order cannot be read")
+        return await read(stream_id, *page)
+
+    monkeypatch.setattr(resources.orders, "read", read_what_is_whole)
+
+    after = await worker.reject_overdue(resources, timedelta(minutes=1))
+    await worker.reject_overdue(resources, timedelta(minutes=1), after)
+
+    assert (await client.get(f"/v1/orders/{order_id}")).json()["status"] == "rejected"

@@ -1,7 +1,8 @@
 """Each command to an order: its events, a refusal, or no event."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from uuid import UUID
 
@@ -22,7 +23,7 @@ from orders_svc.order.events import (
     OrderPlaced,
     OrderRejected,
 )
-from orders_svc.order.order import ORDER
+from orders_svc.order.order import AHEAD_MAX, ORDER
 from shared.eventsourcing.decider import ImpossibleHistory
 from shared.eventsourcing.testing import given
 
@@ -54,6 +55,7 @@ def cancelled(*, was_confirmed: bool) -> OrderCancelled:
     )
 
 
+CONFIRM = ConfirmOrder(confirmed_at=ORDERED_AT)
 CANCEL = CancelOrder(reason="changed my mind")
 REJECT = RejectOrder(reason="insufficient-credit")
 
@@ -67,14 +69,26 @@ def test_an_order_is_placed_with_the_exact_sum_of_its_lines() -> None:
 
 
 def test_a_pending_order_is_confirmed_with_all_it_holds() -> None:
-    given(ORDER, PLACED).when(ConfirmOrder()).then(CONFIRMED)
+    given(ORDER, PLACED).when(CONFIRM).then(CONFIRMED)
+
+
+def test_an_order_from_the_future_is_rejected_as_it_would_not_be_counted() -> None:
+    """The clock that accepted it is wrong."""
+    just, beyond = (
+        ConfirmOrder(confirmed_at=ORDERED_AT - AHEAD_MAX - more)
+        for more in (timedelta(), timedelta(milliseconds=1))
+    )
+    rejected = replace(REJECTED, reason="ordered-in-the-future")
+
+    given(ORDER, PLACED).when(just).then(CONFIRMED)
+    given(ORDER, PLACED).when(beyond).then(rejected)
 
 
 def test_a_pending_order_is_rejected() -> None:
     given(ORDER, PLACED).when(REJECT).then(REJECTED)
 
 
-@pytest.mark.parametrize("command", [ConfirmOrder(), REJECT])
+@pytest.mark.parametrize("command", [CONFIRM, REJECT])
 @pytest.mark.parametrize("closing", [CONFIRMED, REJECTED, cancelled(was_confirmed=False)])
 def test_a_late_credit_decision_has_no_event(command: OrderCommand, closing: OrderEvent) -> None:
     given(ORDER, PLACED, closing).when(command).then()
@@ -96,7 +110,7 @@ def test_a_rejected_order_cannot_be_cancelled() -> None:
     given(ORDER, PLACED, REJECTED).when(CANCEL).then_no("rejected")
 
 
-@pytest.mark.parametrize("command", [ConfirmOrder(), REJECT, CANCEL])
+@pytest.mark.parametrize("command", [CONFIRM, REJECT, CANCEL])
 def test_commands_to_an_unknown_order_are_refused(command: OrderCommand) -> None:
     given(ORDER).when(command).then_no("unknown-order")
 

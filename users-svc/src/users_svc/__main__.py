@@ -1,5 +1,7 @@
 """python -m users_svc api | relay | worker | migrate | parked | rebuild | replay"""
 
+import sys
+
 from shared.runtime import processes, telemetry
 from shared.service import command_line
 from shared.service.command_line import Service
@@ -14,12 +16,16 @@ async def run_api() -> None:
     from shared.web import api_process
     from users_svc import api
     from users_svc.api_settings import UsersApiSettings
-    from users_svc.personal_data import Vault
+    from users_svc.personal_data import Vault, WrongMasterKey
 
     settings = processes.read_settings(UsersApiSettings)
     with telemetry.configured("users-api", settings.otel_exporter_otlp_endpoint):
         async with open_resources(settings, "users-api") as resources:
             vault = Vault(resources.pool, settings.master_key)
+            try:
+                await vault.check_master_key()
+            except WrongMasterKey as error:
+                sys.exit(f"hometown: users-api does not start: {error}")
             app = api.create_app(resources, vault, api_process.create_authenticator(settings))
             await api_process.serve_api(app, settings)
 

@@ -1,6 +1,5 @@
 """HTTP routes of users: requests become commands, states become responses."""
 
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Annotated
 
@@ -13,7 +12,7 @@ from shared.messaging.messages import StoredResponse
 from shared.runtime.identifiers import new_id
 from shared.web import http
 from shared.web.auth import NOT_YOURS, Caller, RequestAuthenticator, require_scope
-from shared.web.field_types import Id, PlaceName, Version
+from shared.web.field_types import Id, PlaceName, Version, get_current_instant
 from shared.web.http import no_content, to_http_response, to_response
 from shared.web.openapi import ETAG, LOCATION, NOT_FOUND, REPLAYED, refusals, success
 from shared.web.problems import HttpProblem
@@ -100,7 +99,7 @@ async def register_user(
         address=body.address,
         gender=body.gender,
         credit_limit=body.credit_limit,
-        effective_at=body.effective_at or datetime.now(UTC),
+        effective_at=body.effective_at or get_current_instant(),
     )
 
     def make_response(outcome: Outcome[User]) -> StoredResponse:
@@ -181,7 +180,9 @@ async def move_user(
 ) -> Response:
     """Move a user from `effective_at` on, which can be in the past."""
     caller.demand_own(user_id)
-    command = MoveUser(address=body.address, effective_at=body.effective_at or datetime.now(UTC))
+    command = MoveUser(
+        address=body.address, effective_at=body.effective_at or get_current_instant()
+    )
     return await write_request.handle(
         resources.users, USER, user_id, command, make_changed_response
     )
@@ -232,7 +233,7 @@ async def delete_user(
     caller.demand_own(user_id)
     command = DeleteUser(
         confirmed_orders=await confirmed_orders.list_by_user(resources.pool, user_id),
-        effective_at=datetime.now(UTC),
+        effective_at=get_current_instant(),
     )
 
     def make_response(outcome: Outcome[User]) -> StoredResponse:
@@ -284,7 +285,12 @@ def make_changed_response(outcome: Outcome[User]) -> StoredResponse:
 def create_app(resources: Resources, vault: Vault, authenticator: RequestAuthenticator) -> FastAPI:
     """The HTTP application over opened resources."""
     app = http.create_app(
-        "users-svc", [router], pool=resources.pool, resources=resources, authenticator=authenticator
+        "users-svc",
+        [router],
+        pool=resources.pool,
+        resources=resources,
+        authenticator=authenticator,
+        fingerprint_key=vault.fingerprint_key,
     )
     app.state.vault = vault
     return app

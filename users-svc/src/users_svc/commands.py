@@ -1,5 +1,6 @@
 """The commands to a user, with everything that a decision needs."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -43,9 +44,9 @@ class ReleaseCredit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteUser:
-    """`confirmed_orders` are the user's orders that are known to be confirmed."""
+    """`confirmed_orders` are the user's orders that are known to be confirmed, with their times."""
 
-    confirmed_orders: frozenset[UUID]
+    confirmed_orders: Mapping[UUID, datetime]
     effective_at: datetime
 
 

@@ -65,4 +65,4 @@ async def find_parked(pool: asyncpg.Pool, user_id: UUID, order_id: UUID) -> Park
     if not messages or messages[0].record.key != str(user_id).encode():
         return None
     streams = await parked.list_streams(pool, CONSUMER, order_id)
-    return ParkedResponse(reason=streams[0].reason, at=streams[0].parked_at) if streams else None
+    return ParkedResponse(reason=streams[0].kind, at=streams[0].parked_at) if streams else None

@@ -1,6 +1,7 @@
 """The view that users-svc has of orders.v1: only the fields that it uses."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from uuid import UUID
 
@@ -17,20 +18,22 @@ class OrderPlaced:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OrderDecided:
-    """The order was confirmed, rejected or cancelled."""
+class OrderConfirmed:
+    order_id: UUID
+    user_id: UUID
+    ordered_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderClosed:
+    """The order was rejected or cancelled."""
 
     order_id: UUID
     user_id: UUID
 
 
 PLACED: Codec[OrderPlaced] = Codec({"order-placed": OrderPlaced})
-DECIDED: Codec[OrderDecided] = Codec(
-    {
-        "order-confirmed": OrderDecided,
-        "order-rejected": OrderDecided,
-        "order-cancelled": OrderDecided,
-    }
-)
+CONFIRMED: Codec[OrderConfirmed] = Codec({"order-confirmed": OrderConfirmed})
+CLOSED: Codec[OrderClosed] = Codec({"order-rejected": OrderClosed, "order-cancelled": OrderClosed})
 
-VIEWS = ((TOPIC, PLACED), (TOPIC, DECIDED))
+VIEWS = ((TOPIC, PLACED), (TOPIC, CONFIRMED), (TOPIC, CLOSED))

@@ -6,6 +6,7 @@ key, and is deleted in the transaction that records `user-deleted` (see the migr
 """
 
 import base64
+import hmac
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,6 +22,9 @@ KEY_BYTES = 32
 NONCE_BYTES = 12
 """As NIST SP 800-38D recommends for GCM; random, for few messages under each key."""
 
+FINGERPRINTS = b"fingerprints of requests"
+"""What the derived key is for."""
+
 # Returns the valid key: the new one, or the existing one, which is not changed.
 ADD_KEY = """
     INSERT INTO personal_data_keys AS known (user_id, wrapped_key, made_at)
@@ -30,6 +34,8 @@ ADD_KEY = """
 """
 
 KEY = "SELECT wrapped_key FROM personal_data_keys WHERE user_id = $1"
+
+ANY_KEY = "SELECT user_id, wrapped_key FROM personal_data_keys LIMIT 1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +64,14 @@ class Vault:
     ) -> None:
         self._pool = pool
         self._master_key = AESGCM(master_key)
+        self.fingerprint_key = hmac.digest(master_key, FINGERPRINTS, "sha256")
+        """A key of its own for hashes of requests that hold personal data."""
         self._now = now
+
+    async def check_master_key(self) -> None:
+        """Raises WrongMasterKey: the keys of users were wrapped with another master key."""
+        if row := await self._pool.fetchrow(ANY_KEY):
+            self._unwrap(row["user_id"], row["wrapped_key"])
 
     async def seal(self, user_id: UUID, data: PersonalData) -> str:
         """The data as text that only the user's key opens; the key is created if there is none.

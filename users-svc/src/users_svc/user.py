@@ -1,6 +1,6 @@
 """A user as two pure functions: `decide` on a command, `evolve` by an event."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import assert_never
@@ -8,7 +8,8 @@ from uuid import UUID
 
 from shared.eventsourcing.decider import Decider, ImpossibleHistory, require_state
 from shared.eventsourcing.errors import Gone, NotFound, Refused
-from shared.eventsourcing.timeline import Timeline
+from shared.eventsourcing.persistent_map import PersistentMap
+from shared.eventsourcing.timeline import PRECISION, Timeline
 from users_svc.commands import (
     ChangeCreditLimit,
     DeleteUser,
@@ -36,6 +37,11 @@ SAME_ADDRESS = "same-address"
 LIMIT_BELOW_RESERVED = "limit-below-reserved"
 HAS_PENDING_ORDERS = "has-pending-orders"
 INSUFFICIENT_CREDIT = "insufficient-credit"
+TOO_MANY_OPEN_ORDERS = "too-many-open-orders"
+
+OPEN_ORDERS_MAX = 10_000
+"""Orders of a user that reserve credit; it bounds the state of a user."""
+ZERO = Decimal("0.00")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,14 +51,15 @@ class NotRegistered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """The reserved credit, by order; only open and confirmed orders reserve credit."""
+    """The reserved credit, by order, and its sum.
+
+    An order is open, and reserves credit, until it is rejected or cancelled; neither closed nor
+    refused orders are kept here.
+    """
 
     user_id: UUID
-    reserved: Mapping[UUID, Decimal] = field(default_factory=dict)
-
-    @property
-    def reserved_credit(self) -> Decimal:
-        return sum(self.reserved.values(), Decimal("0.00"))
+    reserved: PersistentMap[UUID, Decimal] = field(default_factory=PersistentMap)
+    reserved_credit: Decimal = ZERO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +178,8 @@ def reserve(command: ReserveCredit, user: User) -> Sequence[UserEvent]:
             return []
         case Deleted():
             return refuse_credit(command, USER_DELETED)
+        case Registered() if len(user.reserved) >= OPEN_ORDERS_MAX:
+            return refuse_credit(command, TOO_MANY_OPEN_ORDERS)
         case Registered() if command.amount > user.available_credit:
             return refuse_credit(command, INSUFFICIENT_CREDIT)
         case Registered():
@@ -203,10 +212,16 @@ def release(command: ReleaseCredit, user: User) -> Sequence[UserEvent]:
 
 
 def delete(command: DeleteUser, user: Registered) -> Sequence[UserEvent]:
-    """Only when every order is decided: a pending order can still be confirmed by orders-svc."""
-    if pending := user.reserved.keys() - command.confirmed_orders:
+    """Only when every order is decided: a pending order can still be confirmed by orders-svc.
+
+    It is effective after the latest confirmed order, which can be dated some minutes ahead: an
+    order of a user who lives nowhere would not be counted.
+    """
+    if pending := user.reserved.keys() - command.confirmed_orders.keys():
         raise Refused(HAS_PENDING_ORDERS, f"{len(pending)} orders of the user are pending")
-    return [UserDeleted(user_id=user.user_id, effective_at=command.effective_at)]
+    after_orders = [at + PRECISION for at in command.confirmed_orders.values()]
+    effective_at = max([command.effective_at, *after_orders])
+    return [UserDeleted(user_id=user.user_id, effective_at=effective_at)]
 
 
 def evolve(user: User, event: UserEvent) -> User:
@@ -230,14 +245,22 @@ def evolve(user: User, event: UserEvent) -> User:
             return replace(before, credit_limit=event.credit_limit)
         case CreditReserved():
             before = require_state(user, Registered, event)
-            return replace(before, reserved={**before.reserved, event.order_id: event.amount})
+            return replace(
+                before,
+                reserved=before.reserved.added(event.order_id, event.amount),
+                reserved_credit=before.reserved_credit + event.amount,
+            )
         case CreditRefused():
             return user
         case CreditReleased():
             return remove_reservation(user, event)
         case UserDeleted():
             before = require_state(user, Registered, event)
-            return Deleted(user_id=before.user_id, reserved=before.reserved)
+            return Deleted(
+                user_id=before.user_id,
+                reserved=before.reserved,
+                reserved_credit=before.reserved_credit,
+            )
         case _:
             assert_never(event)
 
@@ -245,8 +268,12 @@ def evolve(user: User, event: UserEvent) -> User:
 def remove_reservation(user: User, event: CreditReleased) -> User:
     if isinstance(user, NotRegistered):
         raise ImpossibleHistory("CreditReleased after NotRegistered")
-    kept = {order: amount for order, amount in user.reserved.items() if order != event.order_id}
-    return replace(user, reserved=kept)
+    amount = user.reserved.get(event.order_id, ZERO)
+    return replace(
+        user,
+        reserved=user.reserved.removed(event.order_id),
+        reserved_credit=user.reserved_credit - amount,
+    )
 
 
 USER: Decider[UserCommand, User, UserEvent] = Decider(

@@ -30,10 +30,11 @@ REGISTERED = """
     ON CONFLICT DO NOTHING
 """
 
-# A move that is effective before the last known one does not change the present address.
+# A move that is effective before the last known one does not change the present address. Times
+# are compared in milliseconds.
 MOVED = """
     UPDATE user_profiles
-    SET address = CASE WHEN $2 >= effective_at THEN $3 ELSE address END,
+    SET address = CASE WHEN date_trunc('milliseconds', effective_at) <= $2 THEN $3 ELSE address END,
         effective_at = greatest(effective_at, $2),
         version = $4
     WHERE user_id = $1 AND version < $4
@@ -57,11 +58,12 @@ DELETED = """
     WHERE user_id = $1 AND version < $2
 """
 
+# Places were once stored as they were typed, composed or not.
 LIST = """
     SELECT user_id, address, gender, credit_limit, reserved_credit
     FROM user_profiles
     WHERE NOT deleted
-      AND ($1::text IS NULL OR address = $1)
+      AND ($1::text IS NULL OR address IN ($1, normalize($1, NFD)))
       AND ($2::uuid IS NULL OR user_id > $2)
     ORDER BY user_id
     LIMIT $3

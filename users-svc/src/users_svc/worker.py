@@ -30,11 +30,11 @@ def create_consumer(resources: Resources, write_dead_letter: DeadLetterWriter) -
         await decide(connection, order.user_id, command, message)
 
     async def note_confirmed(connection: Connection, message: Message) -> None:
-        order = order_messages.DECIDED.read(message)
-        await confirmed_orders.add(connection, order.user_id, order.order_id)
+        order = order_messages.CONFIRMED.read(message)
+        await confirmed_orders.add(connection, order.user_id, order.order_id, order.ordered_at)
 
     async def release(connection: Connection, message: Message) -> None:
-        order = order_messages.DECIDED.read(message)
+        order = order_messages.CLOSED.read(message)
         trace.get_current_span().set_attribute(ORDER_ID, str(order.order_id))
         await confirmed_orders.remove(connection, order.user_id, order.order_id)
         command = ReleaseCredit(order_id=order.order_id)

@@ -1,18 +1,24 @@
 """Name and birth year are sealed wherever they are stored, and lost permanently with their key."""
 
+import base64
+import hashlib
 import json
 import os
+from typing import Any
 from uuid import UUID, uuid4
 
 import httpx
 import pytest
 
+from users_svc.__main__ import run_api
 from users_svc.bootstrap import Resources
 from users_svc.personal_data import KEY_BYTES, PersonalData, Vault
 
 PLANTED = "Wolfeschlegelsteinhausen"
 PERSON = {"name": PLANTED, "birth_year": 1904, "address": "BJ", "gender": "other"}
 KEY = {"Idempotency-Key": "plant"}
+
+FINGERPRINT = "SELECT fingerprint FROM idempotency_keys"
 
 EVERY_TABLE = """
     SELECT format('SELECT row_to_json(each)::text FROM %I AS each', relname) AS query
@@ -70,6 +76,51 @@ async def test_the_scan_would_find_a_name_in_plain_text(resources: Resources) ->
     assert PLANTED in await everything(resources)
 
 
+def guess_fingerprint() -> bytes:
+    """What a search over names and birth years computes, by any reader of the database."""
+    body = json.dumps(PERSON | {"credit_limit": "1.00"}, sort_keys=True)
+    return hashlib.sha256(f"POST /v1/users clerk\n{body}".encode()).digest()
+
+
+async def test_a_deleted_user_is_not_found_by_comparing_fingerprints(
+    client: httpx.AsyncClient, resources: Resources, planted: str
+) -> None:
+    await client.delete(planted)
+
+    assert await resources.pool.fetchval(FINGERPRINT) != guess_fingerprint()
+
+
+async def test_without_its_key_a_fingerprint_can_be_guessed(
+    client: httpx.AsyncClient, resources: Resources, transport: httpx.ASGITransport
+) -> None:
+    """The negative control."""
+    app: Any = transport.app
+    app.state.fingerprint_key = None
+
+    await client.post("/v1/users", json=PERSON | {"credit_limit": "1.00"}, headers=KEY)
+
+    assert await resources.pool.fetchval(FINGERPRINT) == guess_fingerprint()
+
+
+REGISTRATION = PERSON | {"credit_limit": "1.00"}
+
+
+async def test_a_request_of_the_release_before_keyed_fingerprints_can_be_repeated(
+    client: httpx.AsyncClient, resources: Resources, transport: httpx.ASGITransport
+) -> None:
+    app: Any = transport.app
+    fingerprint_key, app.state.fingerprint_key = app.state.fingerprint_key, None
+    first = await client.post("/v1/users", json=REGISTRATION, headers=KEY)
+    assert await resources.pool.fetchval(FINGERPRINT) == guess_fingerprint()
+    app.state.fingerprint_key = fingerprint_key  # the update
+
+    again = await client.post("/v1/users", json=REGISTRATION, headers=KEY)
+    other = await client.post("/v1/users", json=REGISTRATION | {"name": "Tom"}, headers=KEY)
+
+    assert (again.status_code, again.json()) == (first.status_code, first.json())
+    assert (other.status_code, other.json()["code"]) == (422, "idempotency-key-reused")
+
+
 async def test_the_key_is_deleted_with_the_user(
     client: httpx.AsyncClient, resources: Resources, planted: str
 ) -> None:
@@ -121,6 +172,24 @@ async def test_another_master_key_is_detected(resources: Resources, vault: Vault
 
     with pytest.raises(ValueError, match="PERSONAL_DATA_KEY"):
         await other.open(UUID(int=1), sealed)
+
+
+async def test_the_api_does_not_start_with_another_master_key(
+    vault: Vault, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would answer 500 for each known user, and seal new ones with a key of their own."""
+    await vault.seal(UUID(int=1), PersonalData(name=PLANTED, birth_year=None))
+    monkeypatch.setenv("DATABASE_URL", database)
+    monkeypatch.setenv("PERSONAL_DATA_KEY", base64.b64encode(os.urandom(KEY_BYTES)).decode())
+
+    with pytest.raises(SystemExit, match="does not start: PERSONAL_DATA_KEY is not the key"):
+        await run_api()
+
+
+async def test_the_right_master_key_is_accepted_with_and_without_users(vault: Vault) -> None:
+    await vault.check_master_key()
+    await vault.seal(UUID(int=1), PersonalData(name=PLANTED, birth_year=None))
+    await vault.check_master_key()
 
 
 def test_personal_data_is_not_in_its_repr() -> None:

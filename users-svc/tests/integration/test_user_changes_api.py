@@ -1,5 +1,6 @@
 """Changes of a user over HTTP: credit limit, deletion, and the history that shows both."""
 
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID, uuid4
@@ -10,6 +11,7 @@ import pytest
 from shared.eventsourcing.handler import handle
 from shared.messaging.messages import Metadata
 from shared.runtime.identifiers import new_id
+from shared.web.field_types import FUTURE_MAX
 from users_svc import confirmed_orders
 from users_svc.bootstrap import Resources
 from users_svc.commands import ReserveCredit
@@ -22,6 +24,8 @@ JACK: dict[str, Any] = {
     "birth_year": 1993,
     "credit_limit": "10000.00",
 }
+
+ADDED_BY_AN_OLDER_WORKER = "INSERT INTO confirmed_orders (user_id, order_id) VALUES ($1, $2)"
 
 CHANGES = [
     ("POST", "/moves", {"address": "SH"}),
@@ -44,6 +48,12 @@ async def reserve(resources: Resources, user: str, amount: str) -> UUID:
     cause = Metadata(correlation_id=new_id(), causation_id=new_id())
     await handle(resources.users, USER, user_id, command, metadata=cause)
     return order_id
+
+
+async def confirm(resources: Resources, user: str, order_id: UUID, ordered_at: datetime) -> None:
+    """What the worker does when an order was confirmed."""
+    async with resources.pool.acquire() as connection:
+        await confirmed_orders.add(connection, UUID(user.rpartition("/")[2]), order_id, ordered_at)
 
 
 def code(answer: httpx.Response) -> tuple[int, str]:
@@ -111,9 +121,35 @@ async def test_a_user_with_an_order_that_is_not_decided_is_not_deleted(
     order_id = await reserve(resources, jack, "1.00")
     assert code(await client.delete(jack)) == (409, "has-pending-orders")
 
-    async with resources.pool.acquire() as connection:
-        await confirmed_orders.add(connection, UUID(jack.rpartition("/")[2]), order_id)
+    await confirm(resources, jack, order_id, datetime.now(UTC))
     assert (await client.delete(jack)).status_code == 204
+
+
+async def test_a_deletion_is_effective_after_an_order_that_is_dated_ahead(
+    client: httpx.AsyncClient, resources: Resources, jack: str
+) -> None:
+    """Or the order would not be counted, though confirmed orders stay counted."""
+    ahead = datetime.now(UTC) + timedelta(minutes=4)
+    await confirm(resources, jack, await reserve(resources, jack, "1.00"), ahead)
+
+    await client.delete(jack)
+
+    deleted = (await client.get(f"{jack}/events", params={"after": 2})).json()["events"][-1]
+    assert deleted["type"] == "user-deleted"
+    assert datetime.fromisoformat(deleted["data"]["effective_at"]) > ahead
+
+
+async def test_the_time_of_an_order_that_an_older_worker_has_stored_is_estimated_ahead(
+    client: httpx.AsyncClient, resources: Resources, jack: str
+) -> None:
+    ordered_at = datetime.now(UTC) + FUTURE_MAX
+    order_id = await reserve(resources, jack, "1.00")
+    await resources.pool.execute(ADDED_BY_AN_OLDER_WORKER, UUID(jack.rpartition("/")[2]), order_id)
+
+    await client.delete(jack)
+
+    deleted = (await client.get(f"{jack}/events", params={"after": 2})).json()["events"][-1]
+    assert datetime.fromisoformat(deleted["data"]["effective_at"]) > ordered_at
 
 
 @pytest.mark.parametrize(("method", "path", "body"), CHANGES)
@@ -158,6 +194,7 @@ async def test_the_history_is_returned_as_it_was_recorded(
     assert (registered["version"], moved["version"]) == (1, 2)
     assert registered["data"]["name"] == "Jack"
     assert moved["data"]["address"] == "SH"
+    assert registered["actor"] == moved["actor"] == "clerk"
     assert page["next"] is None
 
 

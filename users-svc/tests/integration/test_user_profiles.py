@@ -1,5 +1,7 @@
 """The read model of users: messages once, twice and out of order; lists by place and page."""
 
+import unicodedata
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from uuid import UUID
@@ -88,6 +90,19 @@ async def test_a_move_that_is_announced_late_does_not_change_the_present_address
     )
 
 
+async def test_of_two_moves_in_a_millisecond_the_last_announced_one_holds(
+    resources: Resources,
+) -> None:
+    """As in the user's own state, and where orders are counted; old events can have finer times."""
+    first, second = (
+        replace(moved(address, 10), effective_at=SINCE + timedelta(days=10, microseconds=finer))
+        for address, finer in (("SH", 900), ("GZ", 100))
+    )
+    story = [message(registered(), 1), message(first, 2), message(second, 3)]
+
+    assert await address_after(resources, *story) == "GZ"
+
+
 async def credit_after(resources: Resources, *events: PublicUserEvent) -> tuple[Decimal, Decimal]:
     """Limit and reserved credit after these events, each of them delivered twice."""
     for version, event in enumerate([registered(), *events], start=1):
@@ -136,3 +151,15 @@ async def test_users_are_listed_by_place_and_page(
     listed = [user["user_id"] for user in first["users"] + second["users"]]
     assert listed == [str(user_id) for user_id in ids]
     assert second["next"] is None
+
+
+async def test_users_are_found_by_a_place_that_was_stored_before_places_were_composed(
+    client: httpx.AsyncClient, resources: Resources
+) -> None:
+    composed, decomposed = (unicodedata.normalize(form, "MÁLAGA") for form in ("NFC", "NFD"))
+    for user_id, address in ((JACK, decomposed), (UUID(int=2), composed), (UUID(int=3), "MALAGA")):
+        await follow(resources, message(registered(user_id, address), 1))
+
+    for typed in (composed, decomposed, composed.lower()):
+        found = (await client.get("/v1/users", params={"address": typed})).json()["users"]
+        assert [user["user_id"] for user in found] == [str(JACK), str(UUID(int=2))]

@@ -1,11 +1,13 @@
 """Each command to a user: its events, a refusal, or no event."""
 
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from uuid import UUID
 
 import pytest
+from hypothesis import given as given_any
+from hypothesis import strategies as st
 
 from shared.eventsourcing.decider import ImpossibleHistory
 from shared.eventsourcing.testing import given
@@ -65,6 +67,11 @@ def reserve(order: UUID, amount: str) -> ReserveCredit:
     return ReserveCredit(user_id=JACK, order_id=order, amount=Decimal(amount))
 
 
+def release(order: UUID, _amount: str) -> ReleaseCredit:
+    """All of the order's credit."""
+    return ReleaseCredit(order_id=order)
+
+
 def reserved(order: UUID, amount: str) -> CreditReserved:
     return CreditReserved(user_id=JACK, order_id=order, amount=Decimal(amount))
 
@@ -73,8 +80,8 @@ def refused(order: UUID, amount: str, reason: str) -> CreditRefused:
     return CreditRefused(user_id=JACK, order_id=order, amount=Decimal(amount), reason=reason)
 
 
-def delete(*confirmed: UUID) -> DeleteUser:
-    return DeleteUser(confirmed_orders=frozenset(confirmed), effective_at=LATER)
+def delete(*confirmed: UUID, ordered_at: datetime = HALF_PAST) -> DeleteUser:
+    return DeleteUser(confirmed_orders=dict.fromkeys(confirmed, ordered_at), effective_at=LATER)
 
 
 def limit_changed(amount: str) -> UserCreditLimitChanged:
@@ -132,6 +139,13 @@ def test_the_address_is_that_of_the_latest_move_however_late_others_are_announce
     assert user.addresses.at(WINTER) == "BJ"
 
 
+def test_of_two_moves_in_a_millisecond_the_last_announced_one_holds() -> None:
+    first, second = (HALF_PAST + timedelta(microseconds=finer) for finer in (900, 100))
+    user = registered_after([REGISTERED, moved("SH", first), moved("GZ", second)])
+
+    assert user.address == user.addresses.at(HALF_PAST) == "GZ"
+
+
 def test_credit_is_reserved() -> None:
     given(USER, REGISTERED).when(reserve(FIRST, "5388.88")).then(reserved(FIRST, "5388.88"))
 
@@ -156,6 +170,35 @@ def test_the_limit_itself_can_be_reserved_to_the_cent() -> None:
     given(USER, *past).when(reserve(SECOND, "4611.13")).then(
         refused(SECOND, "4611.13", "insufficient-credit")
     )
+
+
+def test_a_user_has_a_maximum_of_open_orders(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A closed order is not open, and neither is one that was refused."""
+    monkeypatch.setattr("users_svc.user.OPEN_ORDERS_MAX", 2)
+    third, fourth = UUID(int=13), UUID(int=14)
+    past = (REGISTERED, reserved(FIRST, "1.00"), reserved(SECOND, "1.00"))
+    refusal = refused(third, "1.00", "too-many-open-orders")
+
+    given(USER, *past).when(reserve(third, "1.00")).then(refusal)
+    given(USER, *past).when(reserve(SECOND, "1.00")).then()
+    given(USER, *past, refusal, released(FIRST, "1.00")).when(reserve(fourth, "1.00")).then(
+        reserved(fourth, "1.00")
+    )
+
+
+def test_refused_and_closed_orders_leave_nothing_in_the_state() -> None:
+    orders = [UUID(int=number) for number in range(100, 200)]
+    past = [
+        event
+        for each in orders
+        for event in (
+            refused(each, "9.00", "insufficient-credit"),
+            reserved(each, "1.00"),
+            released(each, "1.00"),
+        )
+    ]
+
+    assert registered_after([REGISTERED, *past]) == registered_after([REGISTERED])
 
 
 def test_an_unknown_user_has_no_credit() -> None:
@@ -219,6 +262,19 @@ def test_a_user_whose_orders_are_all_confirmed_is_deleted() -> None:
     given(USER, REGISTERED, reserved(FIRST, "1.00")).when(delete(FIRST)).then(DELETED)
 
 
+def test_a_deletion_is_effective_after_the_latest_confirmed_order() -> None:
+    """In milliseconds, as orders are counted: a user who is deleted at an instant lives nowhere."""
+    ahead = LATER + timedelta(minutes=5)
+    past = (REGISTERED, reserved(FIRST, "1.00"), reserved(SECOND, "1.00"))
+
+    given(USER, *past).when(delete(FIRST, SECOND, ordered_at=ahead)).then(
+        UserDeleted(user_id=JACK, effective_at=ahead + timedelta(milliseconds=1))
+    )
+    given(USER, *past).when(delete(FIRST, SECOND, ordered_at=LATER)).then(
+        UserDeleted(user_id=JACK, effective_at=LATER + timedelta(milliseconds=1))
+    )
+
+
 def test_a_user_with_an_undecided_order_is_not_deleted() -> None:
     past = (REGISTERED, reserved(FIRST, "1.00"), reserved(SECOND, "1.00"))
 
@@ -271,3 +327,23 @@ def test_an_order_that_is_cancelled_after_its_user_was_deleted_releases_its_cred
 def test_a_history_that_no_command_can_lead_to_is_refused(history: Sequence[UserEvent]) -> None:
     with pytest.raises(ImpossibleHistory):
         USER.state_after(history)
+
+
+@given_any(
+    st.lists(
+        st.tuples(
+            st.sampled_from([reserve, release]),
+            st.integers(1, 9),
+            st.sampled_from(["1.00", "9.99"]),
+        )
+    )
+)
+def test_the_reserved_credit_is_the_sum_of_the_open_orders_and_within_the_limit(
+    story: list[tuple[Callable[[UUID, str], UserCommand], int, str]],
+) -> None:
+    history: list[UserEvent] = [REGISTERED, limit_changed("30.00")]
+    for command, order, amount in story:
+        history += USER.decide(command(UUID(int=order), amount), USER.state_after(history))
+
+    user = registered_after(history)
+    assert user.reserved_credit == sum(user.reserved.values()) <= user.credit_limit

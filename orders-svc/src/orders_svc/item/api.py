@@ -1,6 +1,5 @@
 """HTTP routes of items: requests become commands, states become responses."""
 
-from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
@@ -27,11 +26,13 @@ from orders_svc.item.schemas import (
     RepriceItemRequest,
     to_item_response,
 )
+from shared.eventsourcing import event_log
+from shared.eventsourcing.event_log import EventPage
 from shared.eventsourcing.handler import Outcome, load
 from shared.messaging.messages import StoredResponse
 from shared.runtime.identifiers import new_id
 from shared.web.auth import Caller, require_scope
-from shared.web.field_types import Id
+from shared.web.field_types import Id, Version, get_current_instant
 from shared.web.http import no_content, to_http_response, to_response
 from shared.web.openapi import ETAG, LOCATION, REPLAYED, refusals, success
 from shared.web.write_requests import WriteRequestDep
@@ -62,7 +63,7 @@ async def list_item(
         type=body.type,
         origin=body.origin,
         price=body.price,
-        effective_at=body.effective_at or datetime.now(UTC),
+        effective_at=body.effective_at or get_current_instant(),
     )
 
     def make_response(outcome: Outcome[Item]) -> StoredResponse:
@@ -123,7 +124,7 @@ async def reprice_item(
     resources: ResourcesDep,
 ) -> Response:
     """Change the price of an item. Orders keep the price at which they were placed."""
-    command = RepriceItem(price=body.price, effective_at=body.effective_at or datetime.now(UTC))
+    command = RepriceItem(price=body.price, effective_at=body.effective_at or get_current_instant())
     return await write_request.handle(
         resources.items, ITEM, item_id, command, make_changed_response
     )
@@ -144,7 +145,7 @@ async def correct_item_origin(
 ) -> Response:
     """Correct the origin of an item from `effective_at` on, which can be in the past."""
     command = CorrectItemOrigin(
-        origin=body.origin, effective_at=body.effective_at or datetime.now(UTC)
+        origin=body.origin, effective_at=body.effective_at or get_current_instant()
     )
     return await write_request.handle(
         resources.items, ITEM, item_id, command, make_changed_response
@@ -165,8 +166,24 @@ async def delist_item(
     def make_response(outcome: Outcome[Item]) -> StoredResponse:
         return no_content(outcome.version)
 
-    command = DelistItem(effective_at=datetime.now(UTC))
+    command = DelistItem(effective_at=get_current_instant())
     return await write_request.handle(resources.items, ITEM, item_id, command, make_response)
+
+
+@router.get("/v1/items/{item_id}/events", responses=refusals(missing=[UNKNOWN_ITEM]))
+async def list_item_events(
+    caller: ItemsReader,
+    item_id: Id,
+    resources: ResourcesDep,
+    after: Version = 0,
+    limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
+) -> EventPage:
+    """The events of an item, oldest first."""
+    # First, because the log has the streams of orders as well, which the caller may not read.
+    require_known((await load(resources.items, ITEM, item_id)).state)
+    return await event_log.read_page(
+        resources.pool, item_id, after=after, limit=limit, unknown=UNKNOWN_ITEM
+    )
 
 
 def make_changed_response(outcome: Outcome[Item]) -> StoredResponse:

@@ -20,10 +20,11 @@ LISTED = """
     ON CONFLICT DO NOTHING
 """
 
-# A change that is effective before the last known one does not change the present value.
+# A change that is effective before the last known one does not change the present value. Times
+# are compared in milliseconds.
 REPRICED = """
     UPDATE catalogue
-    SET price = CASE WHEN $2 >= price_since THEN $3 ELSE price END,
+    SET price = CASE WHEN date_trunc('milliseconds', price_since) <= $2 THEN $3 ELSE price END,
         price_since = greatest(price_since, $2),
         version = $4
     WHERE item_id = $1 AND version < $4
@@ -31,7 +32,7 @@ REPRICED = """
 
 ORIGIN_CORRECTED = """
     UPDATE catalogue
-    SET origin = CASE WHEN $2 >= origin_since THEN $3 ELSE origin END,
+    SET origin = CASE WHEN date_trunc('milliseconds', origin_since) <= $2 THEN $3 ELSE origin END,
         origin_since = greatest(origin_since, $2),
         version = $4
     WHERE item_id = $1 AND version < $4

@@ -1,7 +1,6 @@
 """HTTP routes of orders: requests become commands, states become responses."""
 
 import asyncio
-from datetime import UTC, datetime
 from typing import Annotated
 from uuid import UUID
 
@@ -41,7 +40,7 @@ from shared.eventsourcing.handler import Outcome, load
 from shared.messaging.messages import StoredResponse
 from shared.runtime.identifiers import new_id
 from shared.web.auth import NOT_YOURS, Caller, require_scope
-from shared.web.field_types import Id, Version
+from shared.web.field_types import Id, Version, get_current_instant
 from shared.web.http import to_http_response, to_response
 from shared.web.openapi import ETAG, LOCATION, REPLAYED, refusals, success
 from shared.web.write_requests import WriteRequestDep
@@ -87,7 +86,7 @@ async def place_order(
         order_id=new_id(),
         user_id=body.user_id,
         quantities=tuple((line.item_id, line.quantity) for line in body.lines),
-        ordered_at=body.ordered_at or datetime.now(UTC),
+        ordered_at=body.ordered_at or get_current_instant(),
     )
     trace.get_current_span().set_attribute(ORDER_ID, str(draft.order_id))
 
@@ -114,13 +113,15 @@ async def get_order(
 ) -> Response:
     """The current state of an order; with `wait`, as soon as it is no longer pending.
 
-    After `wait` seconds the order is returned even if it is pending.
+    After `wait` seconds the order is returned even if it is pending, as it is when the process
+    stops.
     """
     deadline = asyncio.get_running_loop().time() + wait
     while True:
         outcome = await load_own_order(resources, caller, order_id)
         seconds_left = deadline - asyncio.get_running_loop().time()
-        if outcome.state.status != "pending" or seconds_left <= 0:
+        is_over = seconds_left <= 0 or resources.watch.is_closed
+        if outcome.state.status != "pending" or is_over:
             return to_http_response(
                 to_response(to_order_response(outcome.state), version=outcome.version)
             )

@@ -17,7 +17,7 @@ class PlaceOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmOrder:
-    pass
+    confirmed_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,6 @@ from shared.web.field_types import Amount
 
 EVENTS_MAX = 100
 """More than an order can have."""
-COUNTED_TYPES = ("order-confirmed", "order-cancelled")
 
 A_JOURNEY: dict[str, Any] = {
     "order_id": "01936f2a-7b00-7000-8000-000000000003",
@@ -153,7 +152,7 @@ async def find_recorded(
 async def find_parked(pool: asyncpg.Pool, order: PlacedOrder) -> list[HopResponse]:
     """The order's own stream, and its user's, which has the decisions on the credit."""
     return [
-        HopResponse(hop="parked", at=each.parked_at, process=CONSUMER, reason=each.reason)
+        HopResponse(hop="parked", at=each.parked_at, process=CONSUMER, reason=each.kind)
         for stream_id in (order.order_id, order.user_id)
         for each in await parked.list_streams(pool, CONSUMER, stream_id)
     ]
@@ -201,7 +200,7 @@ async def find_counted(
     read = [
         (event, reading)
         for event in events
-        if event.type in COUNTED_TYPES
+        if changes_count(event)
         and (where := published.get(event.version))
         and (reading := await find_reading(service_clients, event, where, authorization))
     ]
@@ -212,6 +211,17 @@ async def find_counted(
     bought = {line.item_id for line in order.lines}
     now = [to_cell_response(cell) for cell in cells if cell.item_id in bought]
     return [to_counted_hop(reading, event, order, hour, now) for event, reading in read]
+
+
+def changes_count(event: EventResponse) -> bool:
+    """A cancellation counts only if the order did: a pending order has not been counted."""
+    match event.type:
+        case "order-confirmed":
+            return True
+        case "order-cancelled":
+            return bool(event.data["was_confirmed"])
+        case _:
+            return False
 
 
 async def find_reading(

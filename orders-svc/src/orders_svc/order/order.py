@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import ClassVar, Literal, assert_never
 from uuid import UUID
@@ -28,9 +28,15 @@ from shared.eventsourcing.errors import NotFound, Refused
 Status = Literal["pending", "confirmed", "rejected", "cancelled"]
 
 TIMED_OUT = "timed-out"
+ORDERED_IN_THE_FUTURE = "ordered-in-the-future"
 UNKNOWN_ORDER = "unknown-order"
 ALREADY_CANCELLED = "already-cancelled"
 REJECTED = "rejected"
+
+AHEAD_MAX = timedelta(minutes=8)
+"""From the confirmation of an order to the order's own time. The API accepts five minutes by its
+clock, and what is ten minutes ahead of its record is not counted: between them is room for clocks
+that differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +103,7 @@ def decide(command: OrderCommand, order: Order) -> Sequence[OrderEvent]:
         case PlaceOrder():
             return place(command)
         case ConfirmOrder():
-            return confirm(require_placed(order))
+            return confirm(command, require_placed(order))
         case RejectOrder():
             return reject(command, require_placed(order))
         case CancelOrder():
@@ -124,10 +130,16 @@ def compute_amount(lines: Iterable[OrderLine]) -> Decimal:
     return sum((line.quantity * line.unit_price for line in lines), Decimal(0))
 
 
-def confirm(order: PlacedOrder) -> Sequence[OrderEvent]:
-    """No event when the order was closed first: its closing releases the credit."""
+def confirm(command: ConfirmOrder, order: PlacedOrder) -> Sequence[OrderEvent]:
+    """No event when the order was closed first: its closing releases the credit.
+
+    An order from the future was accepted by a process whose clock is wrong. It is rejected: it
+    would not be counted, and a confirmed order always is, unless it is late.
+    """
     if not isinstance(order, Pending):
         return []
+    if order.ordered_at > command.confirmed_at + AHEAD_MAX:
+        return reject(RejectOrder(reason=ORDERED_IN_THE_FUTURE), order)
     return [
         OrderConfirmed(
             order_id=order.order_id,

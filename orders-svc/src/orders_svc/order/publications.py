@@ -18,6 +18,14 @@ NOTE = """
     ON CONFLICT DO NOTHING
 """
 
+# The topic was lost and is published again: the worker reads each of these orders from its first
+# event on, and records where it is now. Its other reactions are read models, which drop repeats.
+FORGET = f"""
+    WITH forgotten AS (DELETE FROM publications RETURNING stream_id)
+    DELETE FROM consumed_versions
+    WHERE consumer = '{CONSUMER}' AND stream_id IN (SELECT stream_id FROM forgotten)
+"""  # noqa: S608
+
 OF_ORDER = """
     SELECT version, partition, record_offset, seen_at
     FROM publications

@@ -39,11 +39,12 @@ LIST = """
 """
 
 OVERDUE = """
-    SELECT order_id
+    SELECT order_id, placed_at
     FROM order_summaries
     WHERE status = 'pending' AND placed_at < $1
-    ORDER BY placed_at
-    LIMIT $2
+      AND ($2::timestamptz IS NULL OR (placed_at, order_id) > ($2, $3::uuid))
+    ORDER BY placed_at, order_id
+    LIMIT $4
 """
 
 
@@ -55,6 +56,12 @@ class OrderSummary:
     reason: str | None
     amount: Decimal
     ordered_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverdueOrder:
+    order_id: UUID
+    placed_at: datetime
 
 
 async def project(connection: Connection, message: Message) -> None:
@@ -95,8 +102,14 @@ async def list_orders(
 
 
 async def list_overdue(
-    pool: asyncpg.Pool, *, now: datetime, limit: timedelta, orders_max: int
-) -> Sequence[UUID]:
-    """Orders that have been pending for longer than `limit`, oldest first."""
-    rows = await pool.fetch(OVERDUE, now - limit, orders_max)
-    return [row["order_id"] for row in rows]
+    pool: asyncpg.Pool,
+    *,
+    now: datetime,
+    limit: timedelta,
+    after: OverdueOrder | None,
+    orders_max: int,
+) -> Sequence[OverdueOrder]:
+    """Orders that have been pending for longer than `limit`, oldest first, those after `after`."""
+    begin = (after.placed_at, after.order_id) if after else (None, None)
+    rows = await pool.fetch(OVERDUE, now - limit, *begin, orders_max)
+    return [OverdueOrder(**row) for row in rows]
