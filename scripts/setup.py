@@ -48,7 +48,6 @@ def main() -> int:
     try:
         wanted = fingerprint()
         if not is_done(wanted):
-            check_java()
             with one_at_a_time():
                 if not is_done(wanted):
                     provide_uv()
@@ -92,22 +91,6 @@ def works(program: pathlib.Path, *arguments: str) -> bool:
     except (OSError, subprocess.TimeoutExpired):
         return False
     return result.returncode == 0
-
-
-def check_java() -> None:
-    """Check it now rather than after minutes of installing.
-
-    Raises:
-        SetupError: there is no Java that Kafka and Spark can use.
-    """
-    sys.path.insert(0, str(CHECKOUT / "infra" / "src"))
-    from fetching.errors import Failure
-    from fetching.java import find_java
-
-    try:
-        find_java()
-    except Failure as failure:
-        raise SetupError(str(failure)) from failure
 
 
 @contextlib.contextmanager

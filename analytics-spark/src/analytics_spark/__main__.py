@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 import psycopg
 from starlette.routing import BaseRoute
 
+from analytics_spark.job.scratch import make_own_folder
 from analytics_spark.operations import commands
 from analytics_spark.settings import ApiSettings, ExportSettings, JobSettings, ReconcileSettings
 from shared.runtime import migrate_command, processes, telemetry
@@ -41,10 +42,18 @@ def make_page_routes(settings: ApiSettings) -> Sequence[BaseRoute]:
     return page.routes(settings.jaeger_ui_address, Rates(settings.http_requests_per_second_max))
 
 
+def read_job_settings() -> JobSettings:
+    """The settings of a process that runs Spark, which gets folders for this process only."""
+    settings = processes.read_settings(JobSettings)
+    roots = {"spark_local_dirs": settings.spark_local_dirs, "tmpdir": settings.tmpdir}
+    own = {name: make_own_folder(root) for name, root in roots.items() if root is not None}
+    return settings.model_copy(update=own)
+
+
 async def run_job(arguments: argparse.Namespace) -> None:
     from analytics_spark.job.session import begin_session
 
-    settings = processes.read_settings(JobSettings)
+    settings = read_job_settings()
     begin_session(settings)
     from analytics_spark.job import job
 
@@ -81,13 +90,13 @@ async def run_reconcile(arguments: argparse.Namespace) -> None:
     sys.exit(1 if result.differences else 0)
 
 
-async def run_archive(arguments: argparse.Namespace) -> None:
-    from analytics_spark.operations import class_archive
+async def run_aot_cache(arguments: argparse.Namespace) -> None:
+    from analytics_spark.operations import aot_cache
 
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     try:
-        await asyncio.to_thread(class_archive.make, arguments.file.absolute(), arguments.jars)
-    except (class_archive.NotArchived, OSError) as error:
+        await asyncio.to_thread(aot_cache.make, arguments.file.absolute(), arguments.jars)
+    except (aot_cache.NoCache, OSError) as error:
         sys.exit(f"hometown: {error}")
 
 
@@ -110,7 +119,7 @@ async def run_reprocess(arguments: argparse.Namespace) -> None:
     from analytics_spark.job import job
     from analytics_spark.operations import reprocess
 
-    settings = processes.read_settings(JobSettings)
+    settings = read_job_settings()
     failures = (*job.FAILURES, reprocess.NothingDone)
     with telemetry.configured("analytics-reprocess", settings.otel_exporter_otlp_endpoint):
         await run_in_thread(lambda stop: reprocess.run(settings, arguments, stop), failures)
@@ -120,7 +129,7 @@ async def run_rescale(arguments: argparse.Namespace) -> None:
     from analytics_spark.job import job
     from analytics_spark.operations import rescale
 
-    settings = processes.read_settings(JobSettings)
+    settings = read_job_settings()
     failures = (*job.FAILURES, rescale.NotRescaled)
     await run_in_thread(lambda stop: rescale.run(settings, arguments.partitions, stop), failures)
 
@@ -155,7 +164,7 @@ def make_parser() -> argparse.ArgumentParser:
     for name, run in PROCESSES.items():
         verbs.add_parser(name).set_defaults(run=run)
     commands.add_reprocess(verbs).set_defaults(run=run_reprocess)
-    commands.add_archive(verbs).set_defaults(run=run_archive)
+    commands.add_aot_cache(verbs).set_defaults(run=run_aot_cache)
     commands.add_export(verbs).set_defaults(run=run_export)
     commands.add_reconcile(verbs).set_defaults(run=run_reconcile)
     commands.add_rescale(verbs).set_defaults(run=run_rescale)
@@ -174,7 +183,7 @@ def keep_spark_quiet() -> None:
 
 def main() -> None:
     arguments = make_parser().parse_args()
-    if arguments.run in (run_archive, run_reprocess, run_rescale):
+    if arguments.run in (run_aot_cache, run_reprocess, run_rescale):
         keep_spark_quiet()
     processes.run(arguments.run(arguments))
 

@@ -52,8 +52,12 @@ class JobSettings(Settings):
     checkpoint_dir: Path
     spark_jars_dir: Path
     """The folder with the four jars of Spark's Kafka connector."""
-    spark_class_archive: Path | None = None
-    """Made by `python -m analytics_spark archive`. Without a matching one, Spark starts slower."""
+    spark_aot_cache: Path | None = None
+    """Made by `python -m analytics_spark aot-cache`. Without one that fits, Spark starts slower."""
+    spark_local_dirs: Path | None = None
+    """Where Spark writes what does not fit into memory; None: where Spark does by default."""
+    tmpdir: Path | None = None
+    """Where Java writes native libraries; None: the system's folder for temporary files."""
     spark_master: str = "local[2]"
     spark_driver_memory: str = "1g"
     spark_executor_memory: str = "1g"

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from analytics_spark.settings import JobSettings
-from fetching import class_archive, jars
+from fetching import aot_cache, jars
 from local_stack.settings import Settings
 from local_stack.testing import Databases
 from test_support.analytics.running_job import RunningJob, empty_topics
@@ -35,14 +35,14 @@ def spark_jars() -> Path:
 
 
 @pytest.fixture(scope="session")
-def spark_classes() -> Path:
-    """Java's archive of Spark's classes; the first run of all makes it."""
-    return class_archive.make(Settings(), lambda line: None)
+def aot_cache_file() -> Path:
+    """Java's AOT cache of Spark; the first run of all makes it."""
+    return aot_cache.make(Settings(), lambda line: None)
 
 
 @pytest.fixture(scope="session")
 def spark(
-    spark_jars: Path, spark_classes: Path, tmp_path_factory: pytest.TempPathFactory
+    spark_jars: Path, aot_cache_file: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SparkSession]:
     """One session for the run; the queries of the tests bring their own settings."""
     from analytics_spark.job.session import open_session
@@ -52,7 +52,7 @@ def spark(
         database_url="postgresql://nobody@127.0.0.1/nothing",
         checkpoint_dir=tmp_path_factory.mktemp("unused"),
         spark_jars_dir=spark_jars,
-        spark_class_archive=spark_classes,
+        spark_aot_cache=aot_cache_file,
     )
     session = open_session(settings)
     yield session
@@ -61,7 +61,7 @@ def spark(
 
 @pytest.fixture
 def settings(
-    tables: str, kafka_servers: str, spark_jars: Path, spark_classes: Path, tmp_path: Path
+    tables: str, kafka_servers: str, spark_jars: Path, aot_cache_file: Path, tmp_path: Path
 ) -> JobSettings:
     """Those of a job with empty topics, an empty checkpoint and empty tables."""
     asyncio.run(empty_topics(kafka_servers))
@@ -70,7 +70,7 @@ def settings(
         kafka_bootstrap_servers=kafka_servers,
         checkpoint_dir=tmp_path / "checkpoint",
         spark_jars_dir=spark_jars,
-        spark_class_archive=spark_classes,
+        spark_aot_cache=aot_cache_file,
         trigger_milliseconds=50,
     )
 

@@ -25,7 +25,7 @@ STOP_TIMEOUT_SECONDS = 30
 
 @pytest.fixture
 def environment(
-    tables: str, kafka_servers: str, spark_jars: Path, spark_classes: Path, tmp_path: Path
+    tables: str, kafka_servers: str, spark_jars: Path, aot_cache_file: Path, tmp_path: Path
 ) -> dict[str, str]:
     """The settings of a job on a free port, with empty topics."""
     asyncio.run(empty_topics(kafka_servers))
@@ -36,7 +36,7 @@ def environment(
         "KAFKA_BOOTSTRAP_SERVERS": kafka_servers,
         "CHECKPOINT_DIR": str(tmp_path / "checkpoint"),
         "SPARK_JARS_DIR": str(spark_jars),
-        "SPARK_CLASS_ARCHIVE": str(spark_classes),
+        "SPARK_AOT_CACHE": str(aot_cache_file),
         "HTTP_PORT": str(port),
     }
 
@@ -88,15 +88,6 @@ def test_a_ready_job_has_counted_what_was_there_and_stops_in_order(
     assert alive == []
 
 
-def test_a_killed_job_leaves_nothing_behind(environment: dict[str, str]) -> None:
-    with job_process(environment) as process:
-        wait_until_ready(environment["HTTP_PORT"], process)
-        family = psutil.Process(process.pid).children(recursive=True)
-        process.kill()
-    _, alive = psutil.wait_procs(family, timeout=STOP_TIMEOUT_SECONDS)
-    assert alive == []
-
-
 def test_a_job_without_its_database_ends_with_one_line(environment: dict[str, str]) -> None:
     nowhere = {"DATABASE_URL": "postgresql://nobody@127.0.0.1:1/nothing"}
     without = environment | nowhere | {"ENVIRONMENT": "development"}
@@ -122,4 +113,18 @@ def test_a_job_at_rest_ends_with_one_line_when_another_generation_is_shown(
 
     assert process.returncode == 1
     assert "the job ends: generation 1 is not the active one any more" in log
+    assert "Traceback" not in log
+
+
+def test_a_job_whose_records_are_lost_ends_with_one_line(environment: dict[str, str]) -> None:
+    """Spark would fail again and again, and skip as many records once the log is long enough."""
+    plan = Path(environment["CHECKPOINT_DIR"], "offsets", "0")
+    plan.parent.mkdir(parents=True)
+    plan.write_text('v1\n{"conf": {}}\n{"orders.v1": {"0": 1000000}}\n')
+    with job_process(environment) as process:
+        _, log = process.communicate(timeout=READY_TIMEOUT_SECONDS)
+
+    assert process.returncode == 1
+    assert "the job ends: Kafka has lost records of orders.v1/0: offset 1000000 was reached" in log
+    assert "run `make republish`" in log
     assert "Traceback" not in log

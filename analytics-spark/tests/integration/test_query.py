@@ -1,5 +1,6 @@
 """The vectors on the real thing: Kafka, Spark and PostgreSQL."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from analytics_spark.job import dead_letters, query, sink
+from analytics_spark.job.gateway import CONNECTION
 from analytics_spark.job.writer import NotTheWriter
 from analytics_spark.settings import JobSettings
 from test_support.analytics.histories import (
@@ -25,7 +27,7 @@ from test_support.analytics.histories import (
     registered,
     sample,
 )
-from test_support.analytics.running_job import RunningJob, Sink
+from test_support.analytics.running_job import RunningJob, Sink, publish
 
 SAMPLE = (4, 4, 12, 44_506_56)
 
@@ -187,6 +189,35 @@ def test_without_the_epoch_a_batch_run_again_counts_twice(
     assert live.hour(HOUR)[:2] == (4, 9)
 
 
+def test_a_query_goes_on_after_a_kill_of_postgresql_and_counts_once(
+    spark: SparkSession, settings: JobSettings, live: RunningJob, postgres_dsn: str
+) -> None:
+    with live.running() as running:
+        live.read(*sample())
+        kill_server(postgres_dsn)
+        publish(settings.kafka_bootstrap_servers, sample())
+        publish(
+            settings.kafka_bootstrap_servers,
+            [confirmed("next", "Jack", ("iphone", 1), ordered_at=at(20))],
+        )
+        running.processAllAvailable()
+
+        assert running.isActive
+    with psycopg.connect(settings.database_dsn, autocommit=True) as reader:
+        again = RunningJob(spark, settings, reader)
+        assert again.hour(HOUR)[:2] == (4, 5)
+        assert (again.epoch("counted"), again.epoch("duplicates")) == (17, 16)
+
+
+def kill_server(postgres_dsn: str) -> None:
+    """kill -9; its supervisor starts it again."""
+    with psycopg.connect(postgres_dsn) as superuser:
+        row = superuser.execute("SHOW data_directory").fetchone()
+        assert row is not None
+    pid = int((Path(row[0]) / "postmaster.pid").read_text().split()[0])
+    psutil.Process(pid).kill()
+
+
 def read_with_failures(live: RunningJob) -> None:
     """The sample and one order more, with a death before and one after the first commit."""
     with pytest.raises(StreamingQueryException, match="died before the commit"):
@@ -224,11 +255,15 @@ def test_both_stages_have_the_same_workers(live: RunningJob) -> None:
 @pytest.mark.skipif(
     not hasattr(psutil.Process, "memory_maps"), reason="only Linux lists memory maps"
 )
-def test_java_takes_up_the_archive_of_classes(spark: SparkSession, spark_classes: Path) -> None:
+def test_java_takes_up_its_aot_cache(spark: SparkSession, aot_cache_file: Path) -> None:
     """It says nothing when one does not fit, and only starts slower."""
     family = psutil.Process().children(recursive=True)
     [java] = [each for each in family if each.name() == "java"]
-    assert str(spark_classes) in {each.path for each in java.memory_maps()}
+    assert str(aot_cache_file) in {each.path for each in java.memory_maps()}
+
+
+def test_a_child_process_does_not_find_our_java(spark: SparkSession) -> None:
+    assert not os.environ.keys() & CONNECTION
 
 
 def test_a_header_is_the_first_of_its_name_or_nothing(spark: SparkSession) -> None:

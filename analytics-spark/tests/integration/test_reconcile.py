@@ -65,6 +65,30 @@ def test_a_tampered_row_is_found(world: World, tampering: str) -> None:
     assert min(each.hour for each in found) == HOUR
 
 
+@pytest.mark.parametrize(
+    "tampering",
+    [
+        "UPDATE cells SET cents = cents + 1",
+        "UPDATE cells SET quantity = quantity + 1",
+        "UPDATE cells SET purchases = purchases + 1",
+        "UPDATE cells SET address = address || 'X'",
+        "DELETE FROM cells",
+    ],
+    ids=["cents", "quantity", "purchases", "address", "gone"],
+)
+def test_a_tampered_row_of_what_is_not_local_is_found(world: World, tampering: str) -> None:
+    """The hours show these as well."""
+    world.batch(*sample())
+    world.batch(confirmed("not local", "Jack", ("iwatch", 1), ordered_at=at(31))).finish()
+    assert world.compare().differences == []
+
+    world.change(f"{tampering} WHERE user_id = '' AND hour < '{at(hour=1)}'")
+
+    found = world.compare().differences
+    assert found
+    assert {each.user_id for each in found} == {""}
+
+
 def test_an_invented_row_is_found(world: World) -> None:
     world.batch(*sample()).finish()
     world.change(

@@ -20,7 +20,7 @@ import pytest
 from analytics_spark.job import sink
 from analytics_spark.job.checkpoint import Checkpoint
 from analytics_spark.job.writer import open_writer
-from analytics_spark.serving import change_feed, hour_queries, stream
+from analytics_spark.serving import change_feed, hour_queries, page, stream
 from analytics_spark.serving.api import create_app
 from analytics_spark.serving.bootstrap import Resources
 from analytics_spark.serving.change_feed import Position
@@ -362,6 +362,31 @@ async def test_the_number_of_listeners_is_limited(
 
     assert refused.status_code == 503
     assert refused.json()["code"] == "too-many-listeners"
+
+
+async def test_visitors_of_the_page_leave_places_to_callers_with_a_token(
+    resources: Resources,
+    authenticator: RequestAuthenticator,
+    issuing: RunFolder,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stream, "LISTENERS_MAX", 2)
+    monkeypatch.setattr(stream, "VISITORS_MAX", 1)
+    app = create_app(resources, authenticator, page.routes(None, authenticator.rates))
+    async with (
+        served(app) as address,
+        httpx.AsyncClient(base_url=address, timeout=LONG_SECONDS) as visitor,
+        httpx.AsyncClient(
+            base_url=address, headers=bearer(issuing, "analyst"), timeout=LONG_SECONDS
+        ) as analyst,
+        visitor.stream("GET", "/page/changes") as shown,
+    ):
+        refused = await visitor.get("/page/changes")
+        async with Listener(http=analyst).reserve_slot() as events:
+            heard = await next_of(events)
+
+    assert (shown.status_code, heard.name) == (200, "reset")
+    assert (refused.status_code, refused.json()["code"]) == (503, "too-many-listeners")
 
 
 async def test_a_stream_needs_the_scope_of_the_hours(

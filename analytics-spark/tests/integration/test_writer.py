@@ -3,7 +3,9 @@
 import json
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import Mock
 
 import psycopg
 import pytest
@@ -12,7 +14,12 @@ from analytics_spark.job import sink
 from analytics_spark.job import writer as writing
 from analytics_spark.job.batch import CellBatch
 from analytics_spark.job.checkpoint import Checkpoint
-from analytics_spark.job.writer import NotTheWriter, open_writer
+from analytics_spark.job.writer import (
+    LastingWriter,
+    NotTheWriter,
+    open_lasting_writer,
+    open_writer,
+)
 from test_support.analytics.one_batch import BUCKETS, JACK, QUERY_ID, one_batch
 
 
@@ -108,7 +115,9 @@ def test_lost_tables_are_refused(tables: str, tmp_path: Path) -> None:
     write_checkpoint(tmp_path, done=0, planned=1)
 
     with (
-        pytest.raises(NotTheWriter, match=r"are of no batch, .* has done batch 0 .* empty both"),
+        pytest.raises(
+            NotTheWriter, match=r"are of no batch, .* has done batch 0 .* run `make republish`"
+        ),
         open_writer(tables, Checkpoint(tmp_path), BUCKETS),
     ):
         pass
@@ -158,3 +167,86 @@ def test_another_number_of_buckets_is_refused(
         open_writer(tables, Checkpoint(tmp_path), 4),
     ):
         pass
+
+
+def terminate(reader: psycopg.Connection) -> None:
+    """End the writer's connection on the server."""
+    ended = reader.execute(
+        "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
+        " WHERE application_name = 'analytics-job' AND datname = current_database()"
+    )
+    assert ended.fetchall() == [(True,)]
+
+
+def test_a_batch_whose_connection_is_lost_after_its_commit_counts_once(
+    tables: str, reader: psycopg.Connection, tmp_path: Path
+) -> None:
+    write_checkpoint(tmp_path, done=None, planned=0)
+    applied: list[bool] = []
+
+    def work(connection: psycopg.Connection) -> None:
+        applied.extend(apply(connection, one_batch(0, JACK)))
+        if len(applied) == 1:
+            terminate(reader)
+            connection.execute("SELECT 1")
+
+    with open_lasting_writer(tables, Checkpoint(tmp_path), BUCKETS) as writer:
+        writer.run(work)
+
+    assert applied == [True, False]
+    assert reader.execute("SELECT purchases FROM cells").fetchall() == [(1,)]
+
+
+def test_a_connection_that_is_lost_at_rest_is_noticed_and_opened_again(
+    tables: str, reader: psycopg.Connection, tmp_path: Path
+) -> None:
+    """Also when the database cannot be reached for a while."""
+    write_checkpoint(tmp_path, done=None, planned=0)
+    available = [True]
+
+    @contextmanager
+    def open_if_available() -> Iterator[psycopg.Connection]:
+        if not available.pop():
+            raise psycopg.OperationalError("the database system is starting up")
+        with open_writer(tables, Checkpoint(tmp_path), BUCKETS) as connection:
+            yield connection
+
+    writer = LastingWriter(open_if_available)
+    writer.renew_if_lost()
+    assert writer.is_connected
+    terminate(reader)
+    available += [True, False]
+
+    writer.renew_if_lost()
+    assert not writer.is_connected
+    writer.renew_if_lost()
+    assert writer.is_connected
+    assert writer.run(lambda connection: apply(connection, one_batch(0, JACK))) == [True]
+    writer.close()
+
+
+def test_a_database_that_stays_unavailable_ends_the_writer(
+    tables: str, reader: psycopg.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "RECONNECT_SECONDS_MAX", 0)
+    write_checkpoint(tmp_path, done=None, planned=0)
+    with open_lasting_writer(tables, Checkpoint(tmp_path), BUCKETS) as writer:
+        terminate(reader)
+        unavailable = psycopg.OperationalError("the database system is starting up")
+        monkeypatch.setattr(psycopg, "connect", Mock(side_effect=unavailable))
+        with pytest.raises(psycopg.OperationalError, match="starting up"):
+            writer.run(lambda connection: apply(connection, one_batch(0, JACK)))
+
+
+def test_a_writer_that_was_replaced_while_it_was_disconnected_ends(
+    tables: str, reader: psycopg.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "LOCK_WAIT_SECONDS", 0)
+    write_checkpoint(tmp_path, done=None, planned=0)
+    with open_lasting_writer(tables, Checkpoint(tmp_path), BUCKETS) as writer:
+        terminate(reader)
+        with (
+            open_writer(tables, Checkpoint(tmp_path), BUCKETS),
+            pytest.raises(NotTheWriter, match="another job"),
+        ):
+            writer.run(lambda connection: apply(connection, one_batch(0, JACK)))

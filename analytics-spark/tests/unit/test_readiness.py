@@ -9,6 +9,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from analytics_spark.job import readiness
 from analytics_spark.job.readiness import PROGRESS_SECONDS_MAX, Readiness
+from analytics_spark.job.writer import LastingWriter
 
 WAITING = "Waiting for next trigger"
 IDLE_PROGRESS_SECONDS = 10
@@ -84,6 +85,16 @@ async def test_a_query_that_is_no_longer_observed_is_not_ready(job: Job) -> None
     job.says(WAITING, progress="first")
     job.now += PROGRESS_SECONDS_MAX + 1
     assert await job.readiness.check() == f"no progress for 61 s: {WAITING}"
+
+
+async def test_a_query_without_its_connection_is_not_ready(job: Job) -> None:
+    writer = SimpleNamespace(is_connected=True)
+    job.readiness.set_writer(cast(LastingWriter, writer))
+    job.says(WAITING, progress="first")
+    assert await job.readiness.check() is None
+
+    writer.is_connected = False
+    assert await job.readiness.check() == "the connection to the database is lost"
 
 
 async def test_a_slow_trigger_is_waited_for(job: Job) -> None:

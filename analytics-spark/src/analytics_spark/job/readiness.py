@@ -1,8 +1,10 @@
-"""Whether the query makes progress, for the job's health check."""
+"""Whether the query makes progress and can write, for the job's health check."""
 
 import time
 
 from pyspark.sql.streaming.query import StreamingQuery
+
+from analytics_spark.job.writer import LastingWriter
 
 PROGRESS_SECONDS_MAX = 60
 """How long a trigger may take. Without anything to read, Spark reports progress every 10 seconds
@@ -10,7 +12,8 @@ PROGRESS_SECONDS_MAX = 60
 
 
 class Readiness:
-    """Why the query is not ready: it has not begun yet, or it no longer makes progress."""
+    """Why the query is not ready: it has not begun yet, it no longer makes progress, or it has
+    lost its connection to the database."""
 
     def __init__(self, trigger_milliseconds: int) -> None:
         self._silence_seconds_max = PROGRESS_SECONDS_MAX + trigger_milliseconds / 1000
@@ -18,6 +21,11 @@ class Readiness:
         self._begun = False
         self._progress: str | None = None
         self._progress_at = time.monotonic()
+        self._writer: LastingWriter | None = None
+
+    def set_writer(self, writer: LastingWriter) -> None:
+        """The writer of the query."""
+        self._writer = writer
 
     def observe(self, running: StreamingQuery) -> None:
         """Record the query's status. It has begun after its first batch, or when there was
@@ -34,4 +42,6 @@ class Readiness:
         silence_seconds = time.monotonic() - self._progress_at
         if self._begun and silence_seconds > self._silence_seconds_max:
             return f"no progress for {silence_seconds:.0f} s: {self._message}"
+        if self._begun and self._writer is not None and not self._writer.is_connected:
+            return "the connection to the database is lost"
         return None if self._begun else self._message

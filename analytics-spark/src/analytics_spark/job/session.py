@@ -12,8 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from analytics_spark.job.gateway import java_gateway
 from analytics_spark.settings import SHUFFLE_PARTITIONS_DEFAULT, JobSettings
 
 BATCHES_RETAINED_MIN = 20
@@ -21,6 +23,8 @@ BATCHES_RETAINED_MIN = 20
 
 ROCKSDB_MEGABYTES = 128
 """For all state stores together, outside of the heap."""
+
+ONE_AT_A_TIME = threading.RLock()
 
 STREAMING = "spark.sql.streaming"
 STATE_STORE = f"{STREAMING}.stateStore"
@@ -51,20 +55,35 @@ WORKER_VARIABLES = {
 at once, and page faults then take nearly half of a worker's time. See also `no_archives`."""
 
 
-def open_session(settings: JobSettings, *, writes_class_archive: bool = False) -> SparkSession:
+def open_session(settings: JobSettings, *, writes_aot_cache: bool = False) -> SparkSession:
     """Start Spark in this process, or connect to the cluster that `spark_master` names.
 
-    A process has one session: a second call waits for it, and returns it. With
-    `writes_class_archive` Java does not read its archive, but writes it at its end.
+    A process has one session and one Java: a second call waits for them, and returns the session.
+    With `writes_aot_cache` Java does not read its cache, but writes it at its end.
+
+    Raises:
+        JavaEnded: Java could not be started.
     """
     # Otherwise the workers run the first python3 on the path.
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    if settings.spark_local_dirs is not None:
+        os.environ["SPARK_LOCAL_DIRS"] = str(settings.spark_local_dirs)
     if is_local(settings):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    builder = SparkSession.builder.appName("analytics-job").master(settings.spark_master)
-    for name, value in configuration(settings, writes_class_archive).items():
+    builder = SparkSession.builder
+    options = configuration(settings)
+    for name, value in options.items():
         builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    with ONE_AT_A_TIME:
+        if SparkContext._gateway is None:
+            own_options = get_java_options(settings, writes_aot_cache)
+            with java_gateway(own_options, list_jars(settings), options) as java:
+                session = builder.getOrCreate()
+            gateway = SparkContext._gateway
+            assert gateway is not None  # a session was opened
+            gateway.proc = java  # as if PySpark had started it
+        else:
+            session = builder.getOrCreate()
     # A failure of the query is logged once, by the job, with its cause.
     session.sparkContext.setLogLevel("OFF")
     if is_local(settings):
@@ -102,23 +121,28 @@ def run_in_background(work: Callable[[], object]) -> None:
     threading.Thread(target=run, daemon=True).start()
 
 
-def configuration(
-    settings: JobSettings, writes_class_archive: bool = False
-) -> dict[str, str | int]:
-    """Spark's settings that differ from its defaults."""
-    jars = os.pathsep.join(sorted(str(jar) for jar in settings.spark_jars_dir.glob("*.jar")))
-    java_options = [
+def list_jars(settings: JobSettings) -> list[Path]:
+    """The jars of Spark's Kafka connector."""
+    return sorted(settings.spark_jars_dir.glob("*.jar"))
+
+
+def get_java_options(settings: JobSettings, writes_aot_cache: bool = False) -> list[str]:
+    """Options of the driver's Java."""
+    return [
+        f"-Xmx{settings.spark_driver_memory}",
         *JAVA_OPTIONS,
-        *get_class_sharing_options(settings.spark_class_archive, writes_class_archive),
-        # Spark leaves files there when it is killed, so it uses the folder of this process.
-        f"-Djava.io.tmpdir={tempfile.gettempdir()}",
+        *get_aot_options(settings.spark_aot_cache, writes_aot_cache),
+        f"-Djava.io.tmpdir={settings.tmpdir or tempfile.gettempdir()}",
     ]
+
+
+def configuration(settings: JobSettings) -> dict[str, str | int]:
+    """Spark's settings that differ from its defaults."""
     return {
-        # Not as `spark.jars`, which Java's archive of classes cannot hold, and which Spark copies.
-        "spark.driver.extraClassPath": jars,
-        "spark.executor.extraClassPath": jars,
-        "spark.driver.memory": settings.spark_driver_memory,
-        "spark.driver.extraJavaOptions": shlex.join(java_options),
+        "spark.app.name": "analytics-job",
+        "spark.master": settings.spark_master,
+        # Not as `spark.jars`, which Java's cache of classes cannot hold, and which Spark copies.
+        "spark.executor.extraClassPath": os.pathsep.join(map(str, list_jars(settings))),
         **(get_local_options() if is_local(settings) else get_cluster_options(settings)),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -158,7 +182,7 @@ def get_cluster_options(settings: JobSettings) -> dict[str, str]:
     the jars and the folder of the checkpoint in the same places as the driver."""
     return {
         "spark.driver.host": socket.gethostname(),
-        "spark.driver.bindAddress": "0.0.0.0",
+        "spark.driver.bindAddress": "0.0.0.0",  # noqa: S104
         # On a disk that they share, each file of a checkpoint goes into place at once, as in a
         # local one: no file of checksums comes after it.
         "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
@@ -169,11 +193,12 @@ def get_cluster_options(settings: JobSettings) -> dict[str, str]:
     }
 
 
-def get_class_sharing_options(archive: Path | None, writes: bool) -> list[str]:
-    """Java's options for its archive of classes; empty without one."""
-    if archive is None:
+def get_aot_options(cache: Path | None, writes: bool) -> list[str]:
+    """Java's options for its ahead-of-time cache (JEP 514, 515); empty without one."""
+    if cache is None:
         return []
     if writes:
-        # Without a line for each of the many classes that an archive cannot hold.
-        return [f"-XX:ArchiveClassesAtExit={archive}", "-Xlog:disable", "-Xlog:all=error"]
-    return [f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []
+        # Without a line for each of the many classes that a cache cannot hold.
+        return [f"-XX:AOTCacheOutput={cache}", "-Xlog:disable", "-Xlog:all=error"]
+    # A cache that does not fit is ignored.
+    return [f"-XX:AOTCache={cache}", "-Xlog:aot=off"] if cache.exists() else []

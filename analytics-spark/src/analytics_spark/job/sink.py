@@ -17,6 +17,7 @@ from analytics_spark.job.batch import EPOCH, CellBatch, to_batch
 from analytics_spark.job.checkpoint import Checkpoint
 from analytics_spark.job.failpoints import JobFailpoint
 from analytics_spark.job.generations import FIRST, Generation
+from analytics_spark.job.writer import LastingWriter
 from shared.runtime import failpoints, telemetry
 
 BATCHES_KEPT_MAX = 100_000
@@ -93,7 +94,7 @@ DELETE_EMPTY = """
 
 
 def make_sink(
-    connection: psycopg.Connection,
+    writer: LastingWriter,
     checkpoint: Checkpoint,
     buckets: int,
     write_dead_letter: Callable[[pa.Table], None],
@@ -111,18 +112,18 @@ def make_sink(
         failpoints.hit(JobFailpoint.BATCH_RECEIVED)
         if batch.bad_records.num_rows:
             write_dead_letter(batch.bad_records)
-        merge(connection, batch, began_at, generation)
+        merge(writer, batch, began_at, generation)
 
     return sink
 
 
-def merge(
-    connection: psycopg.Connection, batch: CellBatch, began_at: int, generation: Generation
-) -> None:
+def merge(writer: LastingWriter, batch: CellBatch, began_at: int, generation: Generation) -> None:
     """Apply a batch inside its span, and then add spans to the traces of its sampled orders."""
     with tracing.batch_span(batch.batch_id, batch.samples, began_at) as span:
         trace_id = tracing.get_trace_id(span)
-        applied = apply(connection, batch, trace_id, generation, began_at)
+        applied = writer.run(
+            lambda connection: apply(connection, batch, trace_id, generation, began_at)
+        )
     if applied:
         tracing.record_counted(batch.batch_id, batch.samples, span)
 

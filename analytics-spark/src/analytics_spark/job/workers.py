@@ -4,6 +4,8 @@ Otherwise each worker would import pandas, pyarrow and the operator itself, whic
 a cold start and many megabytes.
 """
 
+import gc
+
 import pandas  # type: ignore[import-untyped]  # noqa: F401
 from pyspark.daemon import manager
 
@@ -11,4 +13,8 @@ import analytics_spark.job.pack
 import analytics_spark.job.processor  # noqa: F401
 
 if __name__ == "__main__":
+    # Each worker collects garbage after each task. What was imported is none: frozen, it is not
+    # looked at again, which is most of what a worker does in a small batch.
+    gc.collect()
+    gc.freeze()
     manager()

@@ -1,8 +1,13 @@
 """The right to write a generation's tables: one connection, with a lock, for one checkpoint."""
 
+import logging
+import select
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
+from typing import TypeVar
 
 import psycopg
 
@@ -10,7 +15,17 @@ from analytics_spark.job.checkpoint import Checkpoint
 from analytics_spark.job.generations import FIRST, Generation
 from analytics_spark.job.job_lock import WRITER_LOCK
 
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
 CONNECT_TIMEOUT_SECONDS = 10
+RECONNECT_SECONDS_MAX = 60
+"""How long a writer tries to get a connection again. After that its query ends."""
+
+RECONNECT_POLL_SECONDS = 0.25
+CLOSE_SECONDS_MAX = 1
+"""Between the last word of a server that ends and the end of the connection."""
 STATEMENT_TIMEOUT_SECONDS = 60
 LOCK_WAIT_SECONDS = 30
 LOCK_POLL_SECONDS = 0.5
@@ -76,6 +91,106 @@ def open_writer(
         yield connection
 
 
+class LastingWriter:
+    """A writer that opens its connection again when it is lost.
+
+    Everything that `open_writer` checks is checked each time. Work runs again on a new connection
+    without knowing whether it was committed on the old one, so it must be safe to repeat; a batch
+    is, by its epoch row.
+    """
+
+    def __init__(self, opening: Callable[[], AbstractContextManager[psycopg.Connection]]) -> None:
+        """Raises what `open_writer` raises."""
+        self._opening = opening
+        self._opened = ExitStack()
+        self._connection = self._opened.enter_context(opening())
+        self._in_use = threading.Lock()
+        self._lost_at: float | None = None
+        self._is_closing = threading.Event()
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the connection is there, as far as is known."""
+        return self._lost_at is None
+
+    def run(self, work: Callable[[psycopg.Connection], T]) -> T:
+        """The result of the work on a connection that lasted.
+
+        Raises:
+            NotTheWriter: another job writes these tables by now, or they are other tables.
+            psycopg.Error: the work failed, or the connection was lost for RECONNECT_SECONDS_MAX.
+        """
+        with self._in_use:
+            while True:
+                try:
+                    return work(self._connection)
+                except psycopg.OperationalError:
+                    if not is_lost(self._connection, CLOSE_SECONDS_MAX):
+                        raise
+                while not self._reopen():
+                    self._is_closing.wait(RECONNECT_POLL_SECONDS)
+
+    def renew_if_lost(self) -> None:
+        """Try once to open a connection that the server has closed, unless work uses it.
+
+        Raises:
+            NotTheWriter, psycopg.Error: as `run`.
+        """
+        if self._in_use.acquire(blocking=False):
+            try:
+                if is_lost(self._connection):
+                    self._reopen()
+            finally:
+                self._in_use.release()
+
+    def close(self) -> None:
+        """The lock goes with the connection."""
+        self._is_closing.set()
+        self._opened.close()
+
+    def _reopen(self) -> bool:
+        """Whether the connection is open again. Raises the last error when the time is over."""
+        if self._lost_at is None:
+            self._lost_at = time.monotonic()
+            log.warning("the connection to the database is lost")
+        self._opened.close()
+        try:
+            self._connection = self._opened.enter_context(self._opening())
+        except psycopg.OperationalError:
+            lost_seconds = time.monotonic() - self._lost_at
+            if lost_seconds > RECONNECT_SECONDS_MAX or self._is_closing.is_set():
+                raise
+            return False
+        self._lost_at = None
+        log.warning("connected to the database again")
+        return True
+
+
+@contextmanager
+def open_lasting_writer(
+    dsn: str, checkpoint: Checkpoint, buckets: int, generation: Generation = FIRST
+) -> Iterator[LastingWriter]:
+    """As `open_writer`, for as long as a query runs."""
+    writer = LastingWriter(partial(open_writer, dsn, checkpoint, buckets, generation))
+    try:
+        yield writer
+    finally:
+        writer.close()
+
+
+def is_lost(connection: psycopg.Connection, wait_seconds: float = 0) -> bool:
+    """Whether the server has closed a connection on which no work is in progress.
+
+    A connection at rest has nothing to read, unless it is closed or a setting has changed.
+    """
+    if not connection.closed and select.select([connection], [], [], wait_seconds)[0]:
+        try:
+            connection.execute("SELECT 1")
+        except psycopg.OperationalError:
+            return True
+    return connection.closed
+
+
 def take_lock(connection: psycopg.Connection, generation: Generation) -> None:
     deadline = time.monotonic() + LOCK_WAIT_SECONDS
     while not try_lock(connection, generation):
@@ -114,8 +229,8 @@ def refuse_other_state(connection: psycopg.Connection, checkpoint: Checkpoint) -
     if not done <= row[0] <= planned:
         raise NotTheWriter(
             f"the cells are of {batch_name(row[0])}, but {checkpoint.path} has done"
-            f" {batch_name(done)} and planned {batch_name(planned)}: restore the tables and the"
-            " checkpoint of one moment, or empty both to count from the beginning"
+            f" {batch_name(done)} and planned {batch_name(planned)}: after a restore of PostgreSQL"
+            " run `make republish`, or restore the tables and the checkpoint of one moment"
         )
 
 

@@ -1,8 +1,8 @@
-"""Commands for operators: rebuild, rescale, export, and Java's archive of classes.
+"""Commands for operators: rebuild, rescale, export, and Java's AOT cache.
 
 In: arguments of the command line (`commands`) and the settings of the processes.
 Out: another generation of the tables (`reprocess`), state in another number of shuffle partitions
-(`rescale`), Parquet files (`export`), an archive that starts Spark sooner (`class_archive`).
+(`rescale`), Parquet files (`export`), a cache that starts Spark sooner (`aot_cache`).
 Guarantees, with the tests that show them:
 - a rebuild has an equal content hash; a switch and a roll back lose nothing and count nothing
   twice: integration/test_reprocess.py

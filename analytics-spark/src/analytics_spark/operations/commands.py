@@ -10,12 +10,10 @@ if TYPE_CHECKING:
 PARTITIONS_MAX = 1024
 
 
-def add_archive(verbs: "Verbs") -> argparse.ArgumentParser:
-    text = "write Java's archive of Spark's classes, with which the job starts seconds sooner"
-    parser = verbs.add_parser("archive", help=text, description=text)
-    parser.add_argument(
-        "file", type=Path, help="the path that SPARK_CLASS_ARCHIVE of the job names"
-    )
+def add_aot_cache(verbs: "Verbs") -> argparse.ArgumentParser:
+    text = "write Java's cache of Spark's classes, with which the job starts seconds sooner"
+    parser = verbs.add_parser("aot-cache", help=text, description=text)
+    parser.add_argument("file", type=Path, help="the path that SPARK_AOT_CACHE of the job names")
     parser.add_argument("--jars", type=Path, required=True, help="SPARK_JARS_DIR of the job")
     return parser
 

@@ -136,7 +136,7 @@ def fill(settings: JobSettings, generation: Generation, stop: threading.Event) -
     records = max(settings.records_per_trigger_max, RECORDS_PER_TRIGGER_MIN)
     large = settings.model_copy(update={"records_per_trigger_max": records})
     began_at = time.monotonic()
-    with job.open_query(large, generation, ignore_bad_records) as start:
+    with job.open_query(large, generation, ignore_bad_records) as (start, _):
         for _ in range(PASSES):
             with job.stop_at_end(start(available_now=True)) as live:
                 follow(live, stop)

@@ -78,7 +78,7 @@ def finish_last_batch(settings: JobSettings, generation: Generation, stop: threa
     if planned == checkpoint.newest_done or checkpoint.is_rescale(planned):
         return
     with (
-        job.open_query(settings, generation) as start,
+        job.open_query(settings, generation) as (start, _),
         job.stop_at_end(start(available_now=True)) as live,
     ):
         for _ in range(round(FINISH_SECONDS_MAX / POLL_SECONDS)):

@@ -186,6 +186,26 @@ def as_of(table: str, key: str, columns: str, cut: str) -> str:
     return AS_OF.format(table=table, key=key, columns=columns, cut=cut)
 
 
+# What is not local has neither user nor item, and what is unknown is empty.
+CELL_OF = """
+    CASE
+        WHEN {user}.address = {item}.origin THEN ARRAY[
+            judged.user_id, judged.item_id, coalesce({item}.type, ''), {user}.address,
+            coalesce({user}.gender, '')
+        ]
+        ELSE ARRAY[
+            '', '', coalesce({item}.type, ''), coalesce({user}.address, ''),
+            coalesce({user}.gender, '')
+        ]
+    END
+"""
+
+
+def cell_of(user: str, item: str) -> str:
+    """The cell that counts a purchase: user, item, type, address, gender."""
+    return CELL_OF.format(user=user, item=item)
+
+
 # Each purchase is joined twice: with what was certainly known in time, and with what may have been.
 COMPARE = f"""
     CREATE TEMPORARY TABLE compared ON COMMIT DROP AS
@@ -207,10 +227,9 @@ COMPARE = f"""
         ) AS uncounted
         LEFT JOIN LATERAL ({LAST_CHANCE}) AS chance ON true
     ), joined AS (
-        SELECT judged.*,
-            su.address = si.origin AS surely_local, pu.address = pi.origin AS perhaps_local,
-            su.address AS sure_address, su.gender AS sure_gender, si.type AS sure_type,
-            pu.address AS address, pu.gender AS gender, pi.type AS type
+        SELECT judged.hour, judged.quantity, judged.cents, is_counted,
+            {cell_of("su", "si")} AS sure_cell,
+            {cell_of("pu", "pi")} AS cell
         FROM judged
         LEFT JOIN LATERAL ({as_of("users", "user_id", "address, gender", "surely_before")})
             AS su ON true
@@ -221,30 +240,23 @@ COMPARE = f"""
         LEFT JOIN LATERAL ({as_of("items", "item_id", "origin, type", "perhaps_before")})
             AS pi ON true
         WHERE is_counted IS DISTINCT FROM false
-    ), decided AS (
-        SELECT joined.*,
-            coalesce(surely_local, false) = coalesce(perhaps_local, false)
-                AND (NOT coalesce(perhaps_local, false)
-                    OR (sure_address, sure_gender, sure_type) = (address, gender, type))
-                AS is_one_cell
-        FROM joined
     ), candidates AS (
-        SELECT hour, user_id, item_id, type AS item_type, address, gender, quantity, cents,
-            coalesce(is_counted, false) AND is_one_cell AS is_sure
-        FROM decided
-        WHERE perhaps_local
+        SELECT hour, cell, quantity, cents,
+            coalesce(is_counted, false) AND sure_cell = cell AS is_sure
+        FROM joined
         UNION ALL
-        SELECT hour, user_id, item_id, sure_type, sure_address, sure_gender, quantity, cents, false
-        FROM decided
-        WHERE surely_local AND NOT is_one_cell
+        SELECT hour, sure_cell, quantity, cents, false
+        FROM joined
+        WHERE sure_cell <> cell
     ), expected AS (
-        SELECT hour, user_id, item_id, item_type, address, gender,
+        SELECT hour, cell[1] AS user_id, cell[2] AS item_id, cell[3] AS item_type,
+            cell[4] AS address, cell[5] AS gender,
             count(*) FILTER (WHERE is_sure) AS purchases_min, count(*) AS purchases_max,
             coalesce(sum(quantity) FILTER (WHERE is_sure), 0) AS quantity_min,
             sum(quantity) AS quantity_max,
             coalesce(sum(cents) FILTER (WHERE is_sure), 0) AS cents_min, sum(cents) AS cents_max
         FROM candidates
-        GROUP BY hour, user_id, item_id, item_type, address, gender
+        GROUP BY hour, cell
     )
     SELECT hour, user_id, item_id, item_type, address, gender,
         coalesce(found.purchases, 0) AS purchases, coalesce(found.quantity, 0) AS quantity,
@@ -256,9 +268,9 @@ COMPARE = f"""
     FULL JOIN (
         SELECT hour, user_id, item_id, item_type, address, gender, purchases, quantity, cents
         FROM cells
-        WHERE hour >= %(since)s AND hour < %(until)s AND user_id <> ''
+        WHERE hour >= %(since)s AND hour < %(until)s
     ) AS found USING (hour, user_id, item_id, item_type, address, gender)
-"""
+"""  # noqa: S608
 
 COUNTS = """
     SELECT coalesce(sum(purchases_max), 0)::bigint AS purchases,
@@ -301,8 +313,9 @@ class Difference:
     cents_right: int
 
     def __str__(self) -> str:
+        what = f"user {self.user_id}, item {self.item_id}" if self.user_id else "not local"
         return (
-            f"{self.hour:%Y-%m-%dT%H} user {self.user_id}, item {self.item_id}, {self.address}:"
+            f"{self.hour:%Y-%m-%dT%H} {what}, {self.address}:"
             f" {amounts(self.purchases, self.quantity, self.cents)}, expected"
             f" {amounts(self.purchases_right, self.quantity_right, self.cents_right)}"
         )

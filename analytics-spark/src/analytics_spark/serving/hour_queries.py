@@ -51,20 +51,20 @@ LIST_HOURS = f"""
     GROUP BY hour
     ORDER BY hour
     LIMIT $4
-"""
+"""  # noqa: S608
 
 SOME_HOURS = f"""
     SELECT hour, {TOTALS}, {ALL}
     FROM cells
     WHERE hour = ANY($1)
     GROUP BY hour
-"""
+"""  # noqa: S608
 
 ONE_HOUR = f"""
     SELECT {TOTALS}, {ALL}
     FROM cells
     WHERE hour = $1
-"""
+"""  # noqa: S608
 
 WATERMARK = "SELECT max(watermark) FROM epochs"
 
@@ -87,13 +87,37 @@ LATEST_RECONCILIATION = """
 """
 
 # A batch commits after its records were recorded, and its end offset is after the records that it
-# read: the first batch that ends after the record has read it.
+# read: the first batch that ends after the record has read it. The end offsets of a query never
+# decrease, so that batch is found by bisection: 17 rows of 100,000 are read, whatever is asked for.
 READING = """
+    WITH RECURSIVE search (query_id, low, high) AS (
+        (
+            SELECT query_id, batch_id,
+                (SELECT max(batch_id) FROM batches WHERE query_id = first.query_id)
+            FROM batches AS first
+            WHERE committed_at >= $4
+            ORDER BY committed_at
+            LIMIT 1
+        )
+        UNION ALL
+        SELECT query_id,
+            CASE WHEN has_read THEN low ELSE middle + 1 END,
+            CASE WHEN has_read THEN middle ELSE high END
+        FROM search
+        CROSS JOIN LATERAL (SELECT (low + high) / 2 AS middle) AS halved
+        CROSS JOIN LATERAL (
+            SELECT coalesce((offsets->$1->$2->>1)::bigint > $3, false) AS has_read
+            FROM batches
+            WHERE batches.query_id = search.query_id AND batch_id <= middle
+            ORDER BY batch_id DESC
+            LIMIT 1
+        ) AS probed
+        WHERE low < high
+    )
     SELECT batch_id, committed_at, trace_id, watermark
-    FROM batches
-    WHERE committed_at >= $4 AND (offsets->$1->$2->>1)::bigint > $3
-    ORDER BY committed_at
-    LIMIT 1
+    FROM search
+    JOIN batches USING (query_id)
+    WHERE low = high AND batch_id = low AND (offsets->$1->$2->>1)::bigint > $3
 """
 
 CELLS_OF_USER = """
@@ -257,7 +281,7 @@ async def split_hour(
         WHERE hour = $1 AND {LOCAL}
         GROUP BY {COLUMNS[by]}
         ORDER BY {COLUMNS[by]}
-        """,
+        """,  # noqa: S608
         hour,
     )
     return [(row["value"], to_totals(row)) for row in rows]

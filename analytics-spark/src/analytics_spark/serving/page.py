@@ -32,7 +32,7 @@ from analytics_spark.serving.chart import (
     get_number,
     money,
 )
-from analytics_spark.serving.dependencies import FeedSlot, ResourcesDep
+from analytics_spark.serving.dependencies import ResourcesDep, VisitorSlot
 from analytics_spark.serving.field_types import Hour
 from analytics_spark.serving.hour_queries import (
     HOUR,
@@ -290,7 +290,7 @@ def routes(jaeger_ui_url: str | None, rates: Rates) -> Sequence[BaseRoute]:
 
     @router.get("/page/changes", response_class=EventSourceResponse)
     async def stream_changes(
-        feed: FeedSlot,
+        feed: VisitorSlot,
         last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
     ) -> AsyncIterator[ServerSentEvent]:
         """Events without data: the page fetches what it shows."""

@@ -26,12 +26,14 @@ log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.5
 LISTENERS_MAX = 100
+VISITORS_MAX = 50
+"""Listeners without a token: callers with one keep the other places."""
 EVENTS_KEPT_MAX = 32
 """How many events a listener can be behind."""
 
 
 class TooManyListeners(Exception):
-    """There are LISTENERS_MAX already."""
+    """There are LISTENERS_MAX already, or VISITORS_MAX for one without a token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,7 @@ class Feed:
         self._has_begun = asyncio.Event()
         self._is_closed = False
         self._listeners = 0
+        self._visitors = 0
 
     async def run(self) -> None:
         """Poll until cancelled. A poll that fails is repeated from the same position."""
@@ -120,6 +123,18 @@ class Feed:
             yield
         finally:
             self._listeners -= 1
+
+    @contextmanager
+    def reserve_visitor_slot(self) -> Iterator[None]:
+        """Count a listener without a token while inside. Raises TooManyListeners."""
+        if self._visitors >= VISITORS_MAX:
+            raise TooManyListeners
+        with self.reserve_slot():
+            self._visitors += 1
+            try:
+                yield
+            finally:
+                self._visitors -= 1
 
     async def events(self, position: Position | None) -> AsyncGenerator[Event, None]:
         """The changes after the position, and then new ones as they are committed.
