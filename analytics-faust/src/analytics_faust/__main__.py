@@ -9,7 +9,7 @@ from analytics_faust import api, worker
 from analytics_faust.copartitions import NotCopartitioned, check_copartitions
 from analytics_faust.service_clients import open_spark
 from analytics_faust.settings import FaustSettings
-from shared.inbox.worker import CRASH_POLL_SECONDS, run_app
+from shared.inbox.worker import STOP_SECONDS_MAX, run_app, wait_for_end
 from shared.messaging import kafka
 from shared.runtime import processes, telemetry
 from shared.runtime.settings import DEVELOPMENT
@@ -27,7 +27,7 @@ async def run_worker(settings: FaustSettings) -> None:
         sys.exit(f"hometown: {worker.NAME} cannot start: {error or type(error).__name__}")
     write_dead_letter = kafka.create_single_writer(settings.brokers, worker.NAME)
     program = worker.Program(settings, write_dead_letter)
-    async with open_spark(settings.analytics_url) as spark:
+    async with open_spark(settings.analytics_url, settings.http_ca_file) as spark:
         resources = api.Resources(
             program=program, spark=spark, shows_hours=settings.environment == DEVELOPMENT
         )
@@ -37,12 +37,14 @@ async def run_worker(settings: FaustSettings) -> None:
             settings.http_host,
             settings.http_port,
             connections_max=settings.http_connections_max,
+            certificate_file=settings.http_certificate_file,
         )
-        async with served(config), run_app(program.app):
-            while not stopping.is_set():
-                if program.app.should_stop:
-                    raise RuntimeError("the Faust program ended; see its log")
-                await processes.wait(stopping, CRASH_POLL_SECONDS)
+        with processes.bounded_stop(STOP_SECONDS_MAX) as begin_stop:
+            async with served(config), run_app(program.app):
+                try:
+                    await wait_for_end(program.app, stopping)
+                finally:
+                    begin_stop()
 
 
 async def run() -> None:

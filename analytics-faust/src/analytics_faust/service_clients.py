@@ -5,12 +5,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from pathlib import Path
 
 import httpx
 from pydantic import TypeAdapter, ValidationError
 
 from analytics_faust.buyers import Totals
 from analytics_faust.joins import to_cents
+from shared.web.tls import create_client_context
 
 ANSWER_SECONDS_MAX = 2.0
 
@@ -82,6 +84,8 @@ class Spark:
 
 
 @asynccontextmanager
-async def open_spark(url: str | None) -> AsyncIterator[Spark]:
-    async with httpx.AsyncClient(timeout=ANSWER_SECONDS_MAX) as client:
+async def open_spark(url: str | None, ca_file: Path | None = None) -> AsyncIterator[Spark]:
+    """Its server is verified as by `create_client_context`."""
+    verify = create_client_context(ca_file)
+    async with httpx.AsyncClient(timeout=ANSWER_SECONDS_MAX, verify=verify) as client:
         yield Spark(client, url)

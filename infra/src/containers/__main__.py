@@ -1,10 +1,12 @@
-"""The verbs of the stack in containers: `up|down|status|logs|run|token|clean|footprint`."""
+"""The verbs of the stack in containers: `up|down|status|logs|run|token|clean|footprint|replace`."""
 
 import argparse
 import sys
 
-from containers import footprint, status
-from containers.compose import PUBLISHED
+from containers import footprint, rolling, status
+from containers.republishing import republish
+from containers.rotation import rotate
+from containers.settings import ContainerSettings
 from containers.tools import run
 from containers.up import down, find_project, up
 from local_stack import figures
@@ -17,19 +19,28 @@ from local_stack.status import show
 
 def do_up(arguments: argparse.Namespace, settings: Settings) -> int:
     context = up(settings, arguments.asked)
-    running = find_project(settings).containers()
-    rows = [(port.name, port.address(context)) for port in PUBLISHED if port.name in running]
+    project = find_project(settings)
+    running = project.containers()
+    rows = [
+        (each.name, each.address(context)) for each in project.published if each.name in running
+    ]
     tell("\n" + table(("name", "address"), rows))
     return 0
 
 
 def do_down(arguments: argparse.Namespace, settings: Settings) -> int:
-    return down(find_project(settings))
+    project = find_project(settings)
+    project.demand_own(RunFolder(settings.run_dir))
+    return down(project)
 
 
 def do_clean(arguments: argparse.Namespace, settings: Settings) -> int:
-    ended = down(find_project(settings), "--volumes")
-    RunFolder(settings.run_dir).remove()
+    folder = RunFolder(settings.run_dir)
+    folder.demand(settings.way)
+    project = find_project(settings)
+    project.demand_own(folder)
+    ended = down(project, "--volumes")
+    folder.remove()
     return ended
 
 
@@ -54,6 +65,21 @@ def do_run(arguments: argparse.Namespace, settings: Settings) -> int:
     return run(find_project(settings), arguments.service, arguments.arguments, arguments.without)
 
 
+def do_rotate(arguments: argparse.Namespace, settings: Settings) -> int:
+    rotate(find_project(settings), arguments.what, arguments.hours)
+    return 0
+
+
+def do_replace(arguments: argparse.Namespace, settings: Settings) -> int:
+    rolling.replace(find_project(settings), arguments.name)
+    return 0
+
+
+def do_republish(arguments: argparse.Namespace, settings: Settings) -> int:
+    republish(find_project(settings))
+    return 0
+
+
 def main() -> int:
     """0 if all went well, 1 with one line on standard error if not."""
     verbs = Verbs(
@@ -64,8 +90,13 @@ def main() -> int:
         status=do_status,
         logs=do_logs,
         run=do_run,
+        rotate=do_rotate,
+        republish=do_republish,
     )
-    return CommandLine("containers", __doc__, verbs).main()
+    command_line = CommandLine("containers", __doc__, verbs, ContainerSettings)
+    text = "replace the containers of a process, such as users-api, one after the other"
+    command_line.add("replace", do_replace, text).add_argument("name")
+    return command_line.main()
 
 
 if __name__ == "__main__":

@@ -22,8 +22,11 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from local_stack.run_folder import write_atomically
 
-VALID_DAYS = 3_650
+AUTHORITY_VALID_DAYS = 3_650
 """As long as a volume can exist: its passwords do not expire either."""
+VALID_DAYS = 825
+RENEWED_DAYS_BEFORE = 275
+"""A certificate is renewed in the last third of its time."""
 SKEW = timedelta(hours=1)
 """A container's clock can be behind that of the signer."""
 
@@ -34,6 +37,7 @@ def authority(folder: Path) -> Path:
     """The authority's certificate in PEM; made with its key once, and kept."""
     certificate, key_file = folder / "authority.pem", folder / "authority-key.pem"
     if not certificate.exists():
+        now = datetime.now(UTC)
         key = generate_private_key(SECP256R1())
         name = to_name(AUTHORITY)
         usage = x509.KeyUsage(
@@ -48,7 +52,7 @@ def authority(folder: Path) -> Path:
             decipher_only=False,
         )
         signed = (
-            build_certificate(name, name, key)
+            build_certificate(name, name, key, now, now + timedelta(days=AUTHORITY_VALID_DAYS))
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(usage, critical=True)
             .sign(key, hashes.SHA256())
@@ -58,19 +62,32 @@ def authority(folder: Path) -> Path:
     return certificate
 
 
-def issue_certificate(folder: Path, subject: str, hosts: Sequence[str] = ()) -> Path:
-    """A private key and its certificate in one PEM file; made once, and kept.
+def issue_certificate(
+    folder: Path,
+    subject: str,
+    hosts: Sequence[str] = (),
+    *,
+    connects: bool = True,
+    renewed: bool = False,
+) -> Path:
+    """A private key and its certificate in one PEM file; kept until RENEWED_DAYS_BEFORE its end,
+    unless it is to be `renewed` now.
 
-    It is good for connecting, and for being connected to under the names or addresses `hosts`.
+    It is good for connecting if it `connects`, and for being connected to under the names or
+    addresses `hosts`.
     """
-    file = folder / f"{subject}.pem"
-    if not file.exists():
+    file, now = folder / f"{subject}.pem", datetime.now(UTC)
+    if renewed or not is_valid(file, now + timedelta(days=RENEWED_DAYS_BEFORE)):
         issuer = x509.load_pem_x509_certificate(authority(folder).read_bytes())
         issuer_key = load_pem_private_key((folder / "authority-key.pem").read_bytes(), None)
         assert isinstance(issuer_key, EllipticCurvePrivateKey)
         key = generate_private_key(SECP256R1())
-        uses = [ExtendedKeyUsageOID.CLIENT_AUTH, *([ExtendedKeyUsageOID.SERVER_AUTH] * bool(hosts))]
-        builder = build_certificate(to_name(subject), issuer.subject, key).add_extension(
+        uses = [
+            *([ExtendedKeyUsageOID.CLIENT_AUTH] * connects),
+            *([ExtendedKeyUsageOID.SERVER_AUTH] * bool(hosts)),
+        ]
+        end = min(now + timedelta(days=VALID_DAYS), issuer.not_valid_after_utc)
+        builder = build_certificate(to_name(subject), issuer.subject, key, now, end).add_extension(
             x509.ExtendedKeyUsage(uses), critical=False
         )
         if hosts:
@@ -82,10 +99,20 @@ def issue_certificate(folder: Path, subject: str, hosts: Sequence[str] = ()) -> 
     return file
 
 
+def is_valid(file: Path, at: datetime) -> bool:
+    """Whether the file has a certificate that is valid then."""
+    if not file.exists():
+        return False
+    return x509.load_pem_x509_certificate(file.read_bytes()).not_valid_after_utc > at
+
+
 def build_certificate(
-    subject: x509.Name, issuer: x509.Name, key: EllipticCurvePrivateKey
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: EllipticCurvePrivateKey,
+    now: datetime,
+    end: datetime,
 ) -> x509.CertificateBuilder:
-    now = datetime.now(UTC)
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -93,7 +120,7 @@ def build_certificate(
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - SKEW)
-        .not_valid_after(now + timedelta(days=VALID_DAYS))
+        .not_valid_after(end)
     )
 
 

@@ -5,14 +5,16 @@ import json
 import os
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fetching.errors import Failure
 from local_stack import ports
 from local_stack.hometown import HOMETOWN
-from local_stack.settings import CHECKOUT, Settings
+from local_stack.run_folder import RunFolder, write_atomically
+from local_stack.settings import CHECKOUT, Settings, usual_run_dir
 from local_stack.stack_spec import Port
 from shared.runtime.declarations import load_declarations
 
@@ -23,9 +25,12 @@ PROFILES = {
 }
 """The profile of each process that starts on request."""
 
+APIS = tuple(process.name for process in load_declarations().processes if process.public)
+"""They serve https in a stack with TLS."""
+
 OUTSIDE = (
     *("postgres", "kafka", "jaeger"),
-    *(process.name for process in load_declarations().processes if process.public),
+    *APIS,
 )
 """What people reach; everything else is only for the other containers."""
 
@@ -40,8 +45,17 @@ PUBLISHED: Sequence[Port] = [
 EVERY = ("*",)
 """All profiles: a process that is stopped, shown or removed can have been requested at any time."""
 
+CLUSTER_FILE = "docker-compose.cluster.yml"
+
+PROJECT_FILE = "project"
+"""The name of the project whose volumes belong to the run folder."""
+
+SERVER_RESTART = "unless-stopped"
+"""The restart policy of `server` in infra/compose/common.yml, and of nothing else."""
+
 OUTPUT_SECONDS_MAX = 60
-START_SECONDS_MAX = 120
+START_SECONDS_MAX = 300
+"""On a machine with other work the job needs two minutes; its health check gives it five."""
 POLL_SECONDS = 0.2
 
 
@@ -49,10 +63,12 @@ POLL_SECONDS = 0.2
 class Container:
     """What the engine reports of the container of one process; words such as `running`, `healthy`.
 
-    The second and further ones of a process have a number behind its name.
+    The second and further ones of a service have a number behind its name: their rank, not the
+    number in the name of the container, which is a new one whenever a container is replaced.
     """
 
     process: str
+    service: str
     id: str
     state: str
     health: str
@@ -72,24 +88,79 @@ class Project:
     ports: Mapping[str, int]
 
     @property
-    def name(self) -> str | None:
-        """None for the usual stack of a checkout: its name is in docker-compose.yml."""
-        run_dir = self.settings.run_dir
-        if run_dir == CHECKOUT / ".run":
+    def name(self) -> str:
+        """The given name, or one for the run folder: no other checkout or way has the same."""
+        digest = hashlib.sha256(os.fsencode(self.settings.run_dir)).hexdigest()[:12]
+        return self.given_name or f"hometown-{digest}"
+
+    @property
+    def given_name(self) -> str | None:
+        """The name that is set for the checkout's own stack, if there is one.
+
+        A run folder that was chosen has a project of its own in any case, and so has a cluster,
+        whose volumes no other stack can open.
+        """
+        settings = self.settings
+        if settings.compose_project is None or settings.run_dir != usual_run_dir(settings.way):
             return None
-        return f"hometown-{hashlib.sha256(os.fsencode(run_dir)).hexdigest()[:12]}"
+        return settings.compose_project + ("-cluster" if settings.way == "cluster" else "")
 
     @property
     def way(self) -> str:
         """What people add to `make` for this stack."""
-        return "in=cluster" if self.settings.compose_file else "in=containers"
+        return f"in={self.settings.way}"
 
     @property
     def environment(self) -> Mapping[str, str]:
         chosen = {ports.variable(name): str(number) for name, number in self.ports.items()}
-        name = {} if self.name is None else {"COMPOSE_PROJECT_NAME": self.name}
-        file = self.settings.compose_file
-        return {**os.environ, **name, **chosen, **({"COMPOSE_FILE": file} if file else {})}
+        file = CLUSTER_FILE if self.settings.way == "cluster" else self.settings.compose_file
+        return {
+            **os.environ,
+            **chosen,
+            "COMPOSE_PROJECT_NAME": self.name,
+            **({"COMPOSE_FILE": file} if file else {}),
+            "HOMETOWN_TLS": self.settings.tls,
+        }
+
+    @property
+    def published(self) -> Sequence[Port]:
+        """PUBLISHED, with the schemes of this stack."""
+        if not self.settings.has_tls:
+            return PUBLISHED
+        return [
+            replace(port, scheme="https://") if port.name in APIS else port for port in PUBLISHED
+        ]
+
+    def demand_own(self, folder: RunFolder) -> None:
+        """Check that no other checkout has containers or volumes under a name that was given.
+
+        Raises:
+            Failure: one has, or the engine does not answer.
+        """
+        if self.given_name is None:
+            return
+        project = ("--filter", f"label=com.docker.compose.project={self.name}")
+        checkout = '{{.Label "com.docker.compose.project.working_dir"}}'
+        checkouts = self.docker("ps", "--all", *project, "--format", checkout).splitlines()
+        if others := set(checkouts) - {str(CHECKOUT), ""}:
+            raise Failure(
+                f"the project {self.name} runs {others.pop()}: choose another COMPOSE_PROJECT_NAME"
+            )
+        claimed = folder / PROJECT_FILE
+        is_ours = str(CHECKOUT) in checkouts or (
+            claimed.exists() and claimed.read_text() == self.name
+        )
+        if not is_ours and self.docker("volume", "ls", "--quiet", *project).strip():
+            raise Failure(
+                f"the project {self.name} has volumes that this checkout has not made: choose "
+                "another COMPOSE_PROJECT_NAME, or take them over with "
+                f"`docker compose -p {self.name} up --wait`"
+            )
+
+    def claim(self, folder: RunFolder) -> None:
+        """As `demand_own`; from now on, the volumes are those of this run folder."""
+        self.demand_own(folder)
+        write_atomically(folder / PROJECT_FILE, self.name)
 
     def call(self, *words: str, profiles: Sequence[str] = EVERY) -> int:
         """Run `docker compose` in front of the caller; its exit status."""
@@ -109,9 +180,38 @@ class Project:
         Raises:
             Failure: the engine does not answer.
         """
-        lines = self.output("ps", "--all", "--format", "json").splitlines()
-        found = [as_container(json.loads(line)) for line in lines]
+        output = self.output("ps", "--all", "--format", "json")
+        lines = sorted(map(json.loads, output.splitlines()), key=number_of)
+        ranks: Counter[str] = Counter()
+        found = []
+        for line in lines:
+            ranks[line["Service"]] += 1
+            found.append(as_container(line, ranks[line["Service"]]))
         return {container.process: container for container in found}
+
+    def declared(self) -> dict[str, Any]:
+        """The services of the Compose files, as `docker compose config` shows them.
+
+        Raises:
+            Failure: the files are malformed.
+        """
+        services: dict[str, Any] = json.loads(self.output("config", "--format", "json"))["services"]
+        return services
+
+    def servers(self) -> dict[str, bool]:
+        """Each container that runs until it is stopped, and whether it starts with the others.
+
+        They are those of the Compose files, whether the engine has them or not.
+
+        Raises:
+            Failure: the files are malformed.
+        """
+        return {
+            name_replica(name, number): not service.get("profiles")
+            for name, service in self.declared().items()
+            if service.get("restart") == SERVER_RESTART
+            for number in range(1, service.get("deploy", {}).get("replicas", 1) + 1)
+        }
 
     def start(self, names: Sequence[str]) -> None:
         """Start containers that are there, and wait until they are ready.
@@ -164,12 +264,21 @@ class Project:
             raise Failure("docker does not answer: is its engine up?") from None
 
 
-def as_container(line: Mapping[str, Any]) -> Container:
+def name_replica(service: str, rank: int) -> str:
+    return service if rank == 1 else f"{service}-{rank}"
+
+
+def number_of(line: Mapping[str, Any]) -> int:
+    """The number at the end of a container's name."""
+    return int(line["Name"].rpartition("-")[2])
+
+
+def as_container(line: Mapping[str, Any], rank: int) -> Container:
     """From one line of `docker compose ps`."""
     published = [each["PublishedPort"] for each in line["Publishers"] or ()]
-    number = line["Name"].rpartition("-")[2]
     return Container(
-        process=line["Service"] if number == "1" else f"{line['Service']}-{number}",
+        process=name_replica(line["Service"], rank),
+        service=line["Service"],
         id=line["ID"],
         state=line["State"],
         health=line["Health"],

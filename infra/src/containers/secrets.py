@@ -6,6 +6,7 @@ A container sees the folder of its process alone. What is in it has the names of
 
 import json
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
 from containers import access, certificates
@@ -23,14 +24,25 @@ from local_stack.run_folder import RunFolder, load_passwords, personal_data_key,
 from shared.runtime.declarations import Process, Service, load_declarations
 
 POSTGRES = "postgres:5432"
-APIS = {
-    process.name: f"http://{process.name}:8000"
+APIS = [
+    process.name
     for process in load_declarations().processes
     if process.public and process.profile is None
-}
-"""Where callers inside find them."""
-BROKER_HOSTS = ("kafka", "kafka-2", "kafka-3", "localhost", "127.0.0.1")
+]
+THIS_MACHINE = ("localhost", "127.0.0.1")
+"""Under these names every published port is called from outside."""
+BROKER_HOSTS = ("kafka", "kafka-2", "kafka-3", *THIS_MACHINE)
 """Under these names brokers are called, from inside and from outside."""
+PROXY = "proxy"
+MOUNTED = Path("/run/secrets")
+"""Where a process finds its folder."""
+AUTHORITY, CERTIFICATE = "authority.pem", "certificate.pem"
+HTTP_SETTINGS = {
+    "http_certificate_file": str(MOUNTED / CERTIFICATE),
+    "http_ca_file": str(MOUNTED / AUTHORITY),
+}
+TLS_FILES = frozenset({AUTHORITY, CERTIFICATE, *HTTP_SETTINGS})
+"""What is removed where it is not needed."""
 
 
 def store_url(database: str) -> str:
@@ -57,15 +69,23 @@ def passwords_of(root: Path) -> dict[str, str]:
     return load_passwords(keys(root), (*ROLES, *access.rights()))
 
 
-def write(root: Path) -> None:
-    """Make what is missing; what is there stays, or the data of before could not be read."""
+def write(root: Path, *, tls: bool = False, renewed: bool = False) -> None:
+    """Make the keys that are missing; those that are there stay, or the data of before could not be
+    read. Certificates are also made if they end soon, or all of them if `renewed`. The other
+    folders follow from these and from `tls`."""
     keys(root).path.mkdir(parents=True, exist_ok=True)
     passwords = passwords_of(root)
     issuer.establish(keys(root))
-    for process, files in folders(keys(root), passwords).items():
+    made = folders(keys(root), passwords, tls=tls, renewed=renewed)
+    if tls:
+        made = with_tls(made, keys(root), renewed=renewed)
+    for process, files in made.items():
         (root / process).mkdir(exist_ok=True)
         for name, text in files.items():
             write_atomically(root / process / name, text, mode=READABLE)
+        # Others stay: a process can have files of its own in its folder.
+        for name in TLS_FILES - files.keys():
+            (root / process / name).unlink(missing_ok=True)
 
 
 def files_of(service: Service, process: Process) -> tuple[str, ...]:
@@ -81,22 +101,52 @@ def files_of_needs(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for word in words for name in FILES_OF_NEEDS.get(word, ()))
 
 
-def folders(kept: RunFolder, passwords: Mapping[str, str]) -> dict[str, dict[str, str]]:
+def with_tls(
+    folders: Mapping[str, Mapping[str, str]], kept: RunFolder, *, renewed: bool = False
+) -> dict[str, dict[str, str]]:
+    """The same, and what the servers of APIs and PostgreSQL and their clients need.
+
+    Paths of files are settings like others: a process that has none of them uses no TLS.
+    """
+    authority = {AUTHORITY: kept.authority.read_text()}
+    apis = {process.name for process in load_declarations().processes if process.public}
+
+    def files(name: str) -> dict[str, str]:
+        certificate = {}
+        if name in {*apis, PROXY, SUPERUSER}:
+            hosts = (name, *THIS_MACHINE)
+            file = certificates.issue_certificate(
+                kept.path, name, hosts, connects=False, renewed=renewed
+            )
+            certificate = {CERTIFICATE: file.read_text()}
+        return authority | certificate | (HTTP_SETTINGS if name in apis else {})
+
+    return {name: {**kept_files, **files(name)} for name, kept_files in folders.items()}
+
+
+def folders(
+    kept: RunFolder,
+    passwords: Mapping[str, str],
+    *,
+    tls: bool = False,
+    renewed: bool = False,
+) -> dict[str, dict[str, str]]:
     """The files of each process, by their names."""
+    ca_file = MOUNTED / AUTHORITY if tls else None
 
     def database(role: str) -> dict[str, str]:
-        return {"database_url": url(POSTGRES, passwords, role)}
+        return {"database_url": url(POSTGRES, passwords, role, ca_file=ca_file)}
 
     authority = certificates.authority(kept.path).read_text()
-    broker = certificates.issue_certificate(kept.path, "broker", BROKER_HOSTS).read_text()
-    administrator = certificates.issue_certificate(kept.path, "admin").read_text()
+    issue = partial(certificates.issue_certificate, kept.path, renewed=renewed)
+    broker, administrator = issue("broker", BROKER_HOSTS).read_text(), issue("admin").read_text()
     issuer_key = issuer.private_key(kept)
     services = load_declarations().services
     texts = {
         "jwks.json": issuer.public_keys(kept).read_text(),
         "personal_data_key": personal_data_key(kept),
         **{
-            store_url(name): url(POSTGRES, passwords, RECONCILER, name)
+            store_url(name): url(POSTGRES, passwords, RECONCILER, name, ca_file=ca_file)
             for name in READ_BY_RECONCILER
         },
     }
@@ -119,7 +169,11 @@ def folders(kept: RunFolder, passwords: Mapping[str, str]) -> dict[str, dict[str
             for service in services
             for process in service.processes.values()
         },
-        "load": {"addresses.json": json.dumps(APIS), issuer_key.name: issuer_key.read_text()},
+        "load": {
+            "addresses.json": json.dumps({name: f"http{'s' * tls}://{name}:8000" for name in APIS}),
+            issuer_key.name: issuer_key.read_text(),
+        },
+        PROXY: {},
         **{name: {} for name in (access.CREATOR, access.VISITOR)},
         "kafka": {"authority.pem": authority, "broker.pem": broker},
         "administrator": {"authority.pem": authority, "admin.pem": administrator},

@@ -1,6 +1,6 @@
 """`status`: what the engine reports of each process now."""
 
-from containers.compose import PROFILES, Container, Project
+from containers.compose import Container, Project
 from local_stack.hometown import HOMETOWN
 from local_stack.stack_spec import HOST
 from local_stack.status import Status
@@ -10,16 +10,17 @@ STATES = {"healthy": "ready", "": "ready", "starting": "starting"}
 
 
 def status(project: Project) -> list[Status]:
-    """Every process of the stack."""
-    containers = project.containers()
-    usual = [process.name for process in HOMETOWN.processes]
-    # Replicas, and what only a cluster has; what ran once has no health.
-    more = [name for name, each in containers.items() if each.health and name not in usual]
-    return [describe(name, containers.get(name)) for name in (*usual, *more)]
+    """Every process of the stack, also one whose container has died or is gone."""
+    containers, servers = project.containers(), project.servers()
+    usual = [process.name for process in HOMETOWN.processes if process.name in servers]
+    more = [name for name in servers if name not in usual]
+    return [
+        describe(name, containers.get(name), on_request=not servers[name])
+        for name in (*usual, *more)
+    ]
 
 
-def describe(name: str, container: Container | None) -> Status:
-    on_request = name in PROFILES
+def describe(name: str, container: Container | None, *, on_request: bool = False) -> Status:
     if container is None:
         reason = "on request" if on_request else ""
         return Status(name=name, state="stopped", required=not on_request, reason=reason)

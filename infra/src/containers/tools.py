@@ -37,11 +37,15 @@ def run(
 
 @contextmanager
 def stopped(project: Project, process: str) -> Iterator[None]:
-    """The process does not run inside, and is healthy again afterwards if it ran before."""
-    ran = project.containers()[process].state == "running"
+    """No container of the process runs inside; those that ran before are healthy afterwards."""
+    ran = [
+        name
+        for name, container in project.containers().items()
+        if container.service == process and container.state == "running"
+    ]
     project.call("stop", process)
     try:
         yield
     finally:
         if ran:
-            project.start([process])
+            project.start(ran)

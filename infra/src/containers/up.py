@@ -32,6 +32,8 @@ def up(settings: Settings, asked: Collection[str] = ()) -> StackContext:
     folder = RunFolder(settings.run_dir)
     folder.create()
     with folder.locked():
+        folder.claim(settings.way)
+        find_project(settings).claim(folder)
         project = resolve_project(settings)
         began = time.monotonic()
         profiles = [PROFILES[name] for name in asked]
@@ -86,7 +88,7 @@ def take_out(project: Project, folder: RunFolder) -> StackContext:
         ports=project.ports,
         passwords=read_json(folder.secrets) or {},
     )
-    ports.save(context, PUBLISHED)
+    ports.save(context, project.published)
     return context
 
 

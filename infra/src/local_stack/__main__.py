@@ -4,12 +4,23 @@ import argparse
 import contextlib
 import itertools
 import sys
+from pathlib import Path
 
-from fetching import browser, class_archive
+from fetching import aot_cache, browser
+from fetching.errors import Failure
 from fetching.jaeger_binary import obtain
 from fetching.jars import KAFKA_JARS, SPARK_JARS, fetch
-from fetching.java import find_java
-from local_stack import figures, footprint, logs, status, tools
+from local_stack import (
+    backup,
+    figures,
+    footprint,
+    issuer,
+    logs,
+    replacing,
+    republishing,
+    status,
+    tools,
+)
 from local_stack.command_line import CommandLine, Verbs
 from local_stack.down import down
 from local_stack.hometown import HOMETOWN
@@ -17,7 +28,7 @@ from local_stack.progress import tell
 from local_stack.run_folder import RunFolder
 from local_stack.settings import Settings
 from local_stack.stack_spec import StackSpec
-from local_stack.up import address_table, up
+from local_stack.up import WAY, address_table, up
 from shared.runtime.progress import tell_in_place
 
 
@@ -35,6 +46,7 @@ def verbs_of(spec: StackSpec) -> Verbs:
 
     def do_clean(arguments: argparse.Namespace, settings: Settings) -> int:
         folder = RunFolder(settings.run_dir)
+        folder.demand(WAY)
         down(spec, folder)
         folder.remove()
         return 0
@@ -52,6 +64,19 @@ def verbs_of(spec: StackSpec) -> Verbs:
     def do_run(arguments: argparse.Namespace, settings: Settings) -> int:
         return tools.run(spec, settings, arguments.service, arguments.arguments, arguments.without)
 
+    def do_rotate(arguments: argparse.Namespace, settings: Settings) -> int:
+        if arguments.what != issuer.KEY:
+            raise Failure("processes have no certificates: add in=containers or in=cluster")
+        folder = RunFolder(settings.run_dir)
+        folder.demand(WAY)
+        with folder.locked():
+            issuer.rotate(folder, hours=arguments.hours)
+        return 0
+
+    def do_republish(arguments: argparse.Namespace, settings: Settings) -> int:
+        republishing.republish(spec, settings)
+        return 0
+
     return Verbs(
         up=do_up,
         down=do_down,
@@ -60,6 +85,8 @@ def verbs_of(spec: StackSpec) -> Verbs:
         status=do_status,
         logs=do_logs,
         run=do_run,
+        rotate=do_rotate,
+        republish=do_republish,
     )
 
 
@@ -73,10 +100,9 @@ def do_logs(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def do_fetch(arguments: argparse.Namespace, settings: Settings) -> int:
-    find_java()
     for jars in (KAFKA_JARS, SPARK_JARS):
         tell(f"{jars.name} jars in {fetch(jars, settings, tell_in_place)}")
-    tell(f"{class_archive.WHAT} in {class_archive.make(settings, tell_in_place)}")
+    tell(f"{aot_cache.WHAT} in {aot_cache.make(settings, tell_in_place)}")
     if arguments.jaeger:
         tell(f"jaeger in {obtain(settings, tell_in_place)}")
     if arguments.browser:
@@ -84,14 +110,42 @@ def do_fetch(arguments: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
+def add_replacement(command_line: CommandLine, spec: StackSpec) -> None:
+    def do_replace(arguments: argparse.Namespace, settings: Settings) -> int:
+        replacing.replace(spec, settings, arguments.name)
+        return 0
+
+    text = "replace a process, such as users-api; no request to an API fails meanwhile"
+    command_line.add("replace", do_replace, text).add_argument("name")
+
+
+def add_recovery(command_line: CommandLine, spec: StackSpec) -> None:
+    """The verbs for a loss of data, and the one before it."""
+
+    def do_backup(arguments: argparse.Namespace, settings: Settings) -> int:
+        backup.backup(settings, arguments.folder)
+        return 0
+
+    def do_restore(arguments: argparse.Namespace, settings: Settings) -> int:
+        backup.restore(spec, settings, arguments.folder)
+        return 0
+
+    text = "write the event stores, at one moment, and the secrets to a new folder"
+    command_line.add("backup", do_backup, text).add_argument("folder", type=Path)
+    text = "start a new stack with the data of a backup"
+    command_line.add("restore", do_restore, text).add_argument("folder", type=Path)
+
+
 def main(spec: StackSpec = HOMETOWN) -> int:
     """0 if all went well, 1 with one line on standard error if not."""
     command_line = CommandLine("local_stack", __doc__, verbs_of(spec))
     fetched = command_line.add(
-        "fetch", do_fetch, "download the jars, and make the archive of Spark's classes"
+        "fetch", do_fetch, "download the jars, and make Java's cache of Spark's classes"
     )
     fetched.add_argument("--jaeger", action="store_true", help="and get or build Jaeger")
     fetched.add_argument("--browser", action="store_true", help="and get one for the page's tests")
+    add_replacement(command_line, spec)
+    add_recovery(command_line, spec)
     return command_line.main()
 
 

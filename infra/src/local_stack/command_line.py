@@ -31,6 +31,8 @@ class Verbs:
     status: Verb
     logs: Verb
     run: Verb
+    rotate: Verb
+    republish: Verb
 
 
 def give_token(arguments: argparse.Namespace, settings: Settings) -> int:
@@ -48,7 +50,14 @@ def give_token(arguments: argparse.Namespace, settings: Settings) -> int:
 class CommandLine:
     """The parser of a stack's verbs, to which a way of running it can add its own."""
 
-    def __init__(self, name: str, description: str | None, verbs: Verbs) -> None:
+    def __init__(
+        self,
+        name: str,
+        description: str | None,
+        verbs: Verbs,
+        settings: Callable[[], Settings] = Settings,
+    ) -> None:
+        self._settings = settings
         self._parser = argparse.ArgumentParser(prog=name, description=description)
         self._verbs = self._parser.add_subparsers(required=True, metavar="verb")
         self._add_common(verbs)
@@ -82,10 +91,20 @@ class CommandLine:
         logs.add_argument("name", nargs="?", help="a process, such as users-api")
         logs.add_argument("-f", "--follow", action="store_true", help="go on until interrupted")
         logs.add_argument("-n", "--lines", type=int, default=LOG_LINES_DEFAULT, help="how many")
+        rotate = self.add("rotate", verbs.rotate, "replace the issuer's key, or certificates")
+        rotate.add_argument("what", choices=issuer.ROTATED)
+        rotate.add_argument(
+            "--hours",
+            type=float,
+            default=issuer.HOURS_DEFAULT,
+            help="how long tokens of the former key are accepted",
+        )
         run = self.add("run", verbs.run, "run a command of a service, as the owner of its database")
         run.add_argument("--without", metavar="PROCESS", help="stop this process meanwhile")
         run.add_argument("service", help="users, orders or analytics")
         run.add_argument("arguments", nargs=argparse.REMAINDER, help="such as: rebuild --check")
+        text = "publish all topics again from the event stores, and count the hours again"
+        self.add("republish", verbs.republish, text)
         token = self.add("token", give_token, "a token for calls to the APIs, on standard output")
         token.add_argument("role", nargs="?", default="", help=", ".join(issuer.ROLES))
         token.add_argument("--subject", help="who calls; a user's id for a user")
@@ -95,7 +114,7 @@ class CommandLine:
         """0 if all went well, 1 with one line on standard error if not."""
         arguments = self._parser.parse_args()
         try:
-            return int(arguments.verb(arguments, Settings()))
+            return int(arguments.verb(arguments, self._settings()))
         except Failure as failure:
             for line in failure.details:
                 sys.stderr.write(f"  {line}\n")

@@ -91,6 +91,7 @@ def build_process(
         probe=http_probe(process.name, "/health/ready"),
         ready_seconds_max=max([READY_SECONDS_MAX, *(need.ready_seconds_max for need in needs)]),
         stop_seconds_max=max([STOP_SECONDS_MAX, *(need.stop_seconds_max for need in needs)]),
+        replaced_on="HUP" if process.command == API else None,
         required=process.profile is None,
         on_request=process.profile is not None,
     )

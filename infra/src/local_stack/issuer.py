@@ -1,10 +1,15 @@
-"""The issuer of this checkout's tokens: a key pair in the run folder, for development alone."""
+"""The issuer of this checkout's tokens: keys in the run folder, for development alone.
+
+One key signs. The next one is published already, so that every API knows it when it begins to sign;
+the ones before it stay published as long as their tokens are valid.
+"""
 
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -18,14 +23,22 @@ from cryptography.hazmat.primitives.serialization import (
 from jwt.algorithms import OKPAlgorithm
 
 from fetching.errors import Failure
-from local_stack.run_folder import RunFolder, write_atomically, write_json
+from local_stack.run_folder import RunFolder, read_json, write_atomically, write_json
 from shared.runtime.declarations import ALL, Declarations, load_declarations
 from shared.runtime.settings import DEVELOPMENT_ISSUER
+
+Jwk = dict[str, Any]
 
 AUDIENCE = "hometown"
 ALGORITHM = "EdDSA"
 HOURS_DEFAULT = 12.0
 HOURS_MAX = 24 * 365.0
+
+KEY, CERTIFICATES = ROTATED = ("issuer", "certificates")
+"""What can be made again without a loss of data: this issuer's key, and certificates."""
+
+EXPIRES = "exp"
+"""Member of a published key: when it is withdrawn, in seconds since 1970."""
 
 PERSONAL = "user"
 """The role whose subject is the id of a user; it is limited to what belongs to that user."""
@@ -51,21 +64,63 @@ def private_key(folder: RunFolder) -> Path:
     return folder / "issuer-key.pem"
 
 
+def next_key(folder: RunFolder) -> Path:
+    """The key that signs after the next rotation."""
+    return folder / "issuer-next-key.pem"
+
+
 def public_keys(folder: RunFolder) -> Path:
     return folder / "issuer-jwks.json"
 
 
 def establish(folder: RunFolder) -> None:
-    """Make the key pair unless there is one; the public half follows from the private one."""
-    if not private_key(folder).exists():
-        pem = Ed25519PrivateKey.generate().private_bytes(
-            Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
-        )
-        write_atomically(private_key(folder), pem.decode(), mode=0o600)
-    key = load(folder)
+    """Make the keys unless they exist; publish their public halves, and those of former keys whose
+    tokens can be valid still."""
+    for file in (private_key(folder), next_key(folder)):
+        if not file.exists():
+            pem = Ed25519PrivateKey.generate().private_bytes(
+                Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
+            )
+            write_atomically(file, pem.decode(), mode=0o600)
+    own = [to_jwk(load_key(file)) for file in (private_key(folder), next_key(folder))]
+    ids = {jwk["kid"] for jwk in own}
+    retired = [jwk for jwk in find_retired(folder, datetime.now(UTC)) if jwk["kid"] not in ids]
+    publish(folder, [*own, *retired])
+
+
+def rotate(folder: RunFolder, *, hours: float = HOURS_DEFAULT) -> None:
+    """Sign with the next key from now on; tokens of the key before it are accepted for `hours`.
+
+    The private half of the former key is gone. An interrupted rotation can be repeated.
+
+    Raises:
+        Failure: there is no issuer here, or the time is out of bounds.
+    """
+    if not 0 <= hours <= HOURS_MAX:
+        raise Failure(f"a former key is published for at least 0 and at most {HOURS_MAX:.0f} hours")
+    establish(folder)
+    now = datetime.now(UTC)
+    former = to_jwk(load(folder)) | {EXPIRES: int((now + timedelta(hours=hours)).timestamp())}
+    retired = [former, *find_retired(folder, now)] if hours else find_retired(folder, now)
+    publish(folder, [to_jwk(load_key(next_key(folder))), *retired])
+    next_key(folder).replace(private_key(folder))
+    establish(folder)
+
+
+def find_retired(folder: RunFolder, now: datetime) -> list[Jwk]:
+    """The published keys of before whose time has not ended."""
+    published: Mapping[str, list[Jwk]] = read_json(public_keys(folder)) or {"keys": []}
+    return [jwk for jwk in published["keys"] if jwk.get(EXPIRES, 0) > now.timestamp()]
+
+
+def publish(folder: RunFolder, keys: Sequence[Jwk]) -> None:
+    write_json(public_keys(folder), {"keys": keys})
+
+
+def to_jwk(key: Ed25519PrivateKey) -> Jwk:
+    """Its public half."""
     jwk = json.loads(OKPAlgorithm.to_jwk(key.public_key()))
-    document = {"keys": [jwk | {"kid": key_id(key), "alg": ALGORITHM, "use": "sig"}]}
-    write_json(public_keys(folder), document)
+    return {**jwk, "kid": key_id(key), "alg": ALGORITHM, "use": "sig"}
 
 
 def variables(folder: RunFolder) -> Mapping[str, str]:
@@ -107,16 +162,19 @@ def sign(folder: RunFolder, claims: Mapping[str, object], hours: float = HOURS_D
 
 def load(folder: RunFolder) -> Ed25519PrivateKey:
     """The key that signs. Raises Failure when there is none, or something else."""
+    return load_key(private_key(folder))
+
+
+def load_key(file: Path) -> Ed25519PrivateKey:
+    """Raises Failure when there is none, or something else."""
     try:
-        key = load_pem_private_key(private_key(folder).read_bytes(), None)
+        key = load_pem_private_key(file.read_bytes(), None)
     except FileNotFoundError:
         raise Failure("no issuer exists here yet: `make up`, then again") from None
     except ValueError:
         key = None
     if not isinstance(key, Ed25519PrivateKey):
-        raise Failure(
-            f"{private_key(folder)} is not a key of this issuer: remove it, then `make up`"
-        )
+        raise Failure(f"{file} is not a key of this issuer: remove it, then `make up`")
     return key
 
 

@@ -25,7 +25,7 @@ def main() -> int:
     try:
         binary = obtain(settings, lambda note: write_note(folder, note, began_at_seconds=began))
         note_path(folder).unlink(missing_ok=True)
-        os.execv(binary, [str(binary), "--config", str(CONFIG)])
+        os.execv(binary, [str(binary), "--config", str(CONFIG)])  # noqa: S606
     except Failure as failure:
         reason = str(failure)
     except OSError as error:

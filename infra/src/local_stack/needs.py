@@ -3,9 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from fetching import class_archive
+from fetching import aot_cache
 from fetching.jars import SPARK_JARS, fetch
-from fetching.java import find_java, home_of
 from local_stack.postgres import READ_BY_RECONCILER, RECONCILER, dsn
 from local_stack.run_folder import personal_data_key
 from local_stack.stack_spec import (
@@ -70,14 +69,12 @@ def spark_files(context: StackContext) -> None:
 
 
 def spark_variables(context: StackContext) -> Mapping[str, str]:
-    java = find_java()
     return {
         "CHECKPOINT_DIR": str(context.folder / "spark" / "checkpoint"),
         "SPARK_LOCAL_DIRS": str(context.folder / "spark" / "local"),
         "TMPDIR": str(context.folder / "spark" / "tmp"),
         "SPARK_JARS_DIR": str(SPARK_JARS.folder(context.settings)),
-        "SPARK_CLASS_ARCHIVE": str(class_archive.file_of(java, context.settings)),
-        "JAVA_HOME": str(home_of(java)),
+        "SPARK_AOT_CACHE": str(aot_cache.file_of(context.settings)),
     }
 
 

@@ -1,4 +1,8 @@
-"""Processes of a stack without a supervisor: found by their mark, ended by their ids."""
+"""Processes of a stack without a supervisor: found by their mark, ended by their ids.
+
+They are not adopted: their output goes into pipes of the supervisor that is gone, so that what
+they log would be lost from then on.
+"""
 
 import contextlib
 from collections.abc import Iterator

@@ -13,6 +13,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import quote
 
 import asyncpg
 
@@ -94,13 +95,26 @@ def command(context: StackContext) -> Sequence[str]:
 
 def dsn(context: StackContext, role: str, database: str | None = None) -> str:
     """See `url`."""
-    return url(context.address("postgres"), context.passwords, role, database)
+    return url(
+        context.address("postgres"), context.passwords, role, database, ca_file=context.ca_file
+    )
 
 
-def url(address: str, passwords: Mapping[str, str], role: str, database: str | None = None) -> str:
-    """postgresql://role:password@host:port/database; the role's own database by default."""
+def url(
+    address: str,
+    passwords: Mapping[str, str],
+    role: str,
+    database: str | None = None,
+    *,
+    ca_file: Path | None = None,
+) -> str:
+    """postgresql://role:password@host:port/database; the role's own database by default.
+
+    With a `ca_file`, the client uses TLS and verifies the server and its name.
+    """
     own = role.removesuffix(OWNER_SUFFIX)
-    return f"postgresql://{role}:{passwords[role]}@{address}/{database or own}"
+    tls = f"?sslmode=verify-full&sslrootcert={quote(str(ca_file))}" if ca_file else ""
+    return f"postgresql://{role}:{passwords[role]}@{address}/{database or own}{tls}"
 
 
 def prepare(context: StackContext) -> None:
@@ -180,10 +194,12 @@ def reason(output: str) -> str:
     return next((line for line in lines if re.search("error|fatal|could not", line, re.I)), "")
 
 
-async def connect(address: str, passwords: Mapping[str, str]) -> asyncpg.Connection:
+async def connect(
+    address: str, passwords: Mapping[str, str], ca_file: Path | None = None
+) -> asyncpg.Connection:
     """A connection of the superuser to a server at host:port."""
     return await asyncpg.connect(
-        url(address, passwords, SUPERUSER),
+        url(address, passwords, SUPERUSER, ca_file=ca_file),
         timeout=CONNECT_SECONDS_MAX,
         command_timeout=COMMAND_SECONDS_MAX,
     )
@@ -203,9 +219,11 @@ async def create_databases(context: StackContext) -> None:
     await establish(context.address("postgres"), context.passwords)
 
 
-async def establish(address: str, passwords: Mapping[str, str]) -> None:
+async def establish(
+    address: str, passwords: Mapping[str, str], ca_file: Path | None = None
+) -> None:
     """A database per service with its two roles; no other role can connect. Safe to repeat."""
-    connection = await connect(address, passwords)
+    connection = await connect(address, passwords, ca_file)
     try:
         for name in DATABASES:
             await create_database(connection, name, passwords)

@@ -44,6 +44,10 @@ BROWSER_ARGUMENTS = (
 SHARED_BY = ("e2e-tests", "analytics-spark/tests/integration")
 """Folders whose tests share what is too large to have twice. They take longest and come first."""
 
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
+# Java compiles for a short life: a test's Spark is gone before optimized code has paid for itself.
+# The stack in containers runs with the options of the product.
+
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
 # No test fails because the machine was busy.

@@ -42,7 +42,9 @@ def http_probe(port_name: str, path: str) -> Probe:
         url = f"http://{context.address(port_name)}{path}"
         # It is plain HTTP, and loading the certificate authorities costs more than the answer.
         async with httpx.AsyncClient(
-            timeout=PROBE_SECONDS_MAX, trust_env=False, verify=False
+            timeout=PROBE_SECONDS_MAX,
+            trust_env=False,
+            verify=False,  # noqa: S501
         ) as client:
             answer = await client.get(url)
         if answer.status_code != httpx.codes.OK:
@@ -92,7 +94,7 @@ async def wait_until_ready(context: StackContext, process: Process, seconds_max:
         waited = time.monotonic() - began
         if seen is None:
             return waited
-        given_up = program is None or program.is_at_rest or len(pids_seen) >= STARTS_MAX
+        given_up = program is None or not program.restarts(process) or len(pids_seen) >= STARTS_MAX
         if given_up or waited > seconds_max:
             raise not_ready(context, process, waited, seen)
         await asyncio.sleep(POLL_SECONDS)

@@ -42,6 +42,23 @@ class RunFolder:
         return self.path / "secrets.json"
 
     @property
+    def authority(self) -> Path:
+        """The certificate, in PEM, by which the servers of a stack with TLS are verified."""
+        return self.path / "authority.pem"
+
+    @property
+    def way_file(self) -> Path:
+        return self.path / "way"
+
+    @property
+    def way(self) -> str | None:
+        """How the stack runs that has its files here; None if there is none."""
+        if self.way_file.exists():
+            return self.way_file.read_text().strip()
+        # Folders of before this file; in containers, the data are not in the folder.
+        return "processes" if (self / "postgres").exists() else None
+
+    @property
     def supervisor_config(self) -> Path:
         return self.path / "supervisord.conf"
 
@@ -71,8 +88,28 @@ class RunFolder:
         except OSError as error:
             raise unwritable(self.path, error) from error
 
+    def claim(self, way: str) -> None:
+        """Make the folder the one of the stack that runs this way; it must exist.
+
+        Raises:
+            Failure: it is the folder of a stack that runs another way.
+        """
+        self.demand(way)
+        write_atomically(self.way_file, f"{way}\n")
+
+    def demand(self, way: str) -> None:
+        """Raises Failure if this is the folder of a stack that runs another way.
+
+        Its passwords and keys open that stack's data, and nothing else does.
+        """
+        if self.way not in (None, way):
+            raise Failure(
+                f"{self.path} has the files of a stack in={self.way}: "
+                f"set HOMETOWN_RUN_DIR to another folder, or `make clean in={self.way}`"
+            )
+
     def remove(self) -> None:
-        """Remove all of it.
+        """Remove all of it, except the run folders of other stacks in it.
 
         Raises:
             Failure: something in it cannot be removed.
@@ -80,7 +117,15 @@ class RunFolder:
         if self.supervisor_socket.parent != self.path:
             shutil.rmtree(self.supervisor_socket.parent, ignore_errors=True)
         try:
-            shutil.rmtree(self.path)
+            for entry in self.path.iterdir():
+                if RunFolder(entry).way_file.exists():
+                    continue
+                if entry.is_dir() and not entry.is_symlink():
+                    shutil.rmtree(entry)
+                else:
+                    entry.unlink()
+            if not any(self.path.iterdir()):
+                self.path.rmdir()
         except FileNotFoundError:
             return
         except OSError as error:

@@ -12,6 +12,9 @@ CHECKOUT = INFRA.parent
 
 PORT_PREFIX = "HOMETOWN_PORT_"
 
+Way = Literal["processes", "containers", "cluster"]
+"""How a stack runs: as processes of this machine, in containers, or in a cluster of them."""
+
 
 def ports_given() -> dict[str, int]:
     """Ports requested by name: `HOMETOWN_PORT_USERS_API=9001` becomes `{"users-api": 9001}`.
@@ -26,14 +29,33 @@ def ports_given() -> dict[str, int]:
     }
 
 
+def usual_run_dir(way: Way, root: Path = CHECKOUT / ".run") -> Path:
+    """The folder of the stack that runs this way.
+
+    The root itself was the only folder once: processes use it as long as their data are there.
+    """
+    if way == "processes" and (root / "postgres").exists():
+        return root
+    return root / way
+
+
 class Settings(FetchSettings):
     """Every value has a default, so a bare checkout runs."""
 
-    run_dir: Path = CHECKOUT / ".run"
+    way: Way = Field(default="processes", validation_alias="HOMETOWN_IN")
+    run_dir: Path = Field(default_factory=lambda values: usual_run_dir(values["way"]))
     compose_file: str | None = Field(default=None, validation_alias="COMPOSE_FILE")
     """The Compose file of a stack in containers; None: docker-compose.yml."""
+    compose_project: str | None = Field(default=None, validation_alias="COMPOSE_PROJECT_NAME")
+    """The project of the checkout's own stack in Compose; None: one that follows from its path."""
     ports: Literal["default", "free"] = "default"
     ports_given: dict[str, int] = Field(default_factory=ports_given)
     jaeger_wait_seconds: float = Field(default=0, ge=0)
+    tls: Literal["on", ""] = ""
+    """Whether the APIs and PostgreSQL of containers use TLS; processes serve this machine only."""
 
     absolute_run_dir = field_validator("run_dir")(absolute)
+
+    @property
+    def has_tls(self) -> bool:
+        return self.tls == "on" and self.way != "processes"

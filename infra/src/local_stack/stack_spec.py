@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 
 from local_stack.run_folder import RunFolder
 from local_stack.settings import Settings
@@ -26,6 +27,12 @@ class StackContext:
     def address(self, name: str) -> str:
         """host:port"""
         return f"{HOST}:{self.ports[name]}"
+
+    @property
+    def ca_file(self) -> Path | None:
+        """The certificate of the stack's authority, by which its servers are verified; None
+        without TLS."""
+        return self.folder.authority if self.settings.has_tls else None
 
 
 class Tier(Enum):
@@ -78,7 +85,8 @@ class Process:
 
     `prepare` writes what the program needs on disk, and `once_ready` what it needs inside; both
     run at each `up` and must be safe to repeat. An optional process is not waited for, and its
-    `note` reports why it is not ready. One on request starts when `up` names it.
+    `note` reports why it is not ready. One on request starts when `up` names it. `replaced_on` is
+    the signal on which a process executes its command again, and passes its socket on.
     """
 
     name: str
@@ -94,6 +102,7 @@ class Process:
     stop_signal: str = "TERM"
     stop_seconds_max: int = STOP_SECONDS_MAX
     stop_as_group: bool = False
+    replaced_on: str | None = None
     required: bool = True
     on_request: bool = False
     note: Callable[[RunFolder], str] = no_note

@@ -21,7 +21,7 @@ from local_stack.stack_spec import Process, StackContext
 MARK = "HOMETOWN_STACK"
 """Every process of a stack carries its run folder in this variable, also when it is orphaned."""
 
-START_SECONDS_MAX = 20
+START_SECONDS_MAX = 60
 STEADY_SECONDS = 1
 """A process that ends sooner has failed to start, and the next attempt waits longer."""
 
@@ -39,6 +39,7 @@ class Program:
     state: str
     pid: int
     started_at_seconds: int
+    exit_status: int
     error: str
 
     @property
@@ -47,8 +48,14 @@ class Program:
 
     @property
     def is_at_rest(self) -> bool:
-        """It does not run, and the supervisor will not start it again by itself."""
+        """It does not run, and the supervisor is not about to stop or to start it."""
         return self.state in ("STOPPED", "EXITED", "FATAL")
+
+    def restarts(self, process: Process) -> bool:
+        """Whether the supervisor will start the program again by itself: see `autorestart`."""
+        if self.state == "EXITED":
+            return process.required or self.exit_status != 0
+        return not self.is_at_rest
 
 
 def config(context: StackContext, processes: Sequence[Process]) -> str:
@@ -128,6 +135,7 @@ def programs(folder: RunFolder) -> dict[str, Program] | None:
             state=answer["statename"],
             pid=answer["pid"],
             started_at_seconds=answer["start"],
+            exit_status=answer["exitstatus"],
             error=answer["spawnerr"],
         )
         for answer in answers
@@ -199,6 +207,12 @@ def stop(folder: RunFolder, name: str) -> None:
     except Fault as fault:
         if fault.faultCode not in (Faults.NOT_RUNNING, Faults.BAD_NAME):
             raise
+
+
+def send_signal(folder: RunFolder, name: str, signal_name: str) -> None:
+    """Send a signal, such as HUP, to a program that runs."""
+    with calls(folder) as supervisor:
+        supervisor.signalProcess(name, signal_name)
 
 
 def supervisor_pid(folder: RunFolder) -> int:

@@ -6,6 +6,7 @@ with throwaway_stack(StackSpec(processes=(POSTGRES, KAFKA))) as context:
 
 import asyncio
 import os
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -19,6 +20,7 @@ import psutil
 from local_stack import issuer, orphans
 from local_stack.down import down
 from local_stack.kafka import KAFKA
+from local_stack.logs import choose_files, last
 from local_stack.postgres import POSTGRES, ROLES, dsn
 from local_stack.run_folder import RunFolder
 from local_stack.settings import Settings
@@ -28,6 +30,8 @@ from shared.runtime import postgres
 
 FOLDER_PREFIX = "hometown-test-"
 DROPS_MAX = 6
+LOG_LINES_SHOWN = 5
+"""Of each process, when its stack is gone; pytest prints them where a test has failed."""
 
 NOT_DURABLE = ("-c", "fsync=off")
 """The data of a test does not have to survive a power cut; creating a database is five times as
@@ -48,6 +52,8 @@ def throwaway_stack(spec: StackSpec) -> Iterator[StackContext]:
         yield up(spec, settings)
     finally:
         down(spec, folder)
+        lines = last(choose_files(folder, None), LOG_LINES_SHOWN)
+        sys.stdout.writelines(f"{line}\n" for line in lines)
         folder.remove()
 
 

@@ -45,6 +45,12 @@ def call(tool: Tool, context: StackContext, arguments: Sequence[str]) -> int:
     return subprocess.run([*tool.command, *arguments], env=environment, check=False).returncode
 
 
+def call_or_fail(spec: StackSpec, context: StackContext, name: str, *arguments: str) -> None:
+    """Run a tool to its end. Raises Failure: it failed."""
+    if call(tool_called(spec, name), context, arguments) != 0:
+        raise Failure(f"{name} {' '.join(arguments)} failed: correct what it reports, then again")
+
+
 @contextmanager
 def stopped(context: StackContext, process: Process) -> Iterator[None]:
     """The process does not run inside, and is ready again afterwards if it ran before."""

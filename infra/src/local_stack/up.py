@@ -11,8 +11,10 @@ from local_stack.postgres import ROLES
 from local_stack.progress import Tone, table, tell
 from local_stack.readiness import LOG_LINES_SHOWN, wait_until_ready
 from local_stack.run_folder import RunFolder, load_passwords
-from local_stack.settings import Settings
+from local_stack.settings import Settings, Way
 from local_stack.stack_spec import Preparation, Process, StackContext, StackSpec, Tier
+
+WAY: Way = "processes"
 
 
 def up(spec: StackSpec, settings: Settings, asked: Collection[str] = ()) -> StackContext:
@@ -26,12 +28,30 @@ def up(spec: StackSpec, settings: Settings, asked: Collection[str] = ()) -> Stac
     folder = RunFolder(settings.run_dir)
     folder.create()
     with folder.locked():
+        folder.claim(WAY)
         context = resolve_context(spec, settings, folder)
         for process in spec.processes:
             process.prepare(context)
         supervision.launch(context, spec.processes)
         seconds = asyncio.run(start_all(spec, context, asked))
     figures.write(folder, "up", as_figures(seconds, time.monotonic() - began))
+    return context
+
+
+def up_foundations(spec: StackSpec, settings: Settings) -> StackContext:
+    """Start the foundations alone, with nothing prepared in them.
+
+    Raises:
+        Failure: something is in the way; what has started is left for inspection.
+    """
+    folder = RunFolder(settings.run_dir)
+    folder.create()
+    with folder.locked():
+        context = resolve_context(spec, settings, folder)
+        for process in spec.processes:
+            process.prepare(context)
+        supervision.launch(context, spec.processes)
+        asyncio.run(start_tier(context, spec.of(Tier.FOUNDATION)))
     return context
 
 

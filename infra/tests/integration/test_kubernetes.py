@@ -2,7 +2,7 @@
 
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,10 @@ import yaml
 
 from containers import secrets
 from fetching.settings import INFRA
+from local_stack import issuer
 from local_stack.hometown import HOMETOWN
+from local_stack.run_folder import RunFolder
+from shared.runtime.declarations import load_declarations
 
 KUBERNETES = "1.34"
 KUSTOMIZE = "sigs.k8s.io/kustomize/kustomize/v5@v5.7.1"
@@ -21,6 +24,8 @@ RENDER_SECONDS_MAX = 300
 
 NOT_THERE = {"analytics-faust"}
 """Processes that exist only for comparison."""
+
+PART_OF = {"app.kubernetes.io/part-of": "hometown"}
 
 Resource = dict[str, Any]
 
@@ -34,20 +39,40 @@ def renderer() -> Sequence[str]:
 
 
 @pytest.fixture(scope="module")
-def resources(tmp_path_factory: pytest.TempPathFactory) -> list[Resource]:
-    """All resources, rendered with secrets made as described in docs/kubernetes.md."""
+def infra(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folders with secrets made as described in docs/kubernetes.md."""
     infra = tmp_path_factory.mktemp("kubernetes") / "infra"
-    for name in ("k8s", "kafka", "jaeger"):
+    for name in ("k8s", "k8s-trial", "kafka", "jaeger"):
         shutil.copytree(INFRA / name, infra / name)
     secrets.write(infra / "k8s" / "secrets")
+    return infra
+
+
+def render(folder: Path) -> list[Resource]:
     rendered = subprocess.run(
-        [*renderer(), infra / "k8s"],
+        [*renderer(), folder],
         capture_output=True,
         text=True,
         check=True,
         timeout=RENDER_SECONDS_MAX,
     ).stdout
     return list(yaml.safe_load_all(rendered))
+
+
+@pytest.fixture(scope="module")
+def resources(infra: Path) -> list[Resource]:
+    """All resources of the base."""
+    return render(infra / "k8s")
+
+
+def get_settings(resources: Sequence[Resource]) -> Mapping[str, str]:
+    """The environment of all processes."""
+    [settings] = [
+        each["data"]
+        for each in resources
+        if each["kind"] == "ConfigMap" and each["metadata"]["name"].startswith("settings-")
+    ]
+    return dict(settings)
 
 
 def templates(resources: Sequence[Resource]) -> Iterator[tuple[str, Resource]]:
@@ -98,6 +123,51 @@ def test_every_container_has_limits_and_every_long_running_one_has_probes(
         assert container["resources"]["limits"]["memory"], name
         assert container["resources"]["requests"]["cpu"], name
         assert name in once or container["readinessProbe"], name
+
+
+def test_the_base_runs_in_production_and_trusts_no_issuer_yet(
+    resources: Sequence[Resource],
+) -> None:
+    settings = get_settings(resources)
+
+    assert settings["ENVIRONMENT"] == "production"
+    assert settings.keys().isdisjoint({"AUTH_ISSUER", "AUTH_JWKS_URL"})
+
+
+def test_the_trial_adds_an_issuer_for_development_and_nothing_else(
+    infra: Path, resources: Sequence[Resource]
+) -> None:
+    trial = render(infra / "k8s-trial")
+
+    assert get_settings(trial) == {
+        **get_settings(resources),
+        "ENVIRONMENT": "development",
+        **issuer.variables(RunFolder(Path("/run/secrets/hometown"))),
+        "AUTH_JWKS_URL": "file:///run/secrets/hometown/jwks.json",
+    }
+    assert [each["kind"] for each in trial] == [each["kind"] for each in resources]
+
+
+def test_only_apis_can_be_reached_from_outside_of_the_namespace(
+    resources: Sequence[Resource],
+) -> None:
+    rules = {
+        each["metadata"]["name"]: each["spec"]
+        for each in resources
+        if each["kind"] == "NetworkPolicy"
+    }
+    others = rules.pop("only-each-other")
+    apis = {each.name for each in load_declarations().processes if each.public} - NOT_THERE
+
+    assert others["podSelector"] == {}
+    [inside] = [peer for rule in others["ingress"] for peer in rule["from"]]
+    assert inside == {"podSelector": {"matchLabels": PART_OF}}
+    assert rules.keys() == apis
+    for name, rule in rules.items():
+        assert rule["podSelector"]["matchLabels"] == {"app": name}
+        assert rule["ingress"] == [{"ports": [{"port": "http"}]}]
+    pods = [each["spec"]["template"] for each in resources if "template" in each.get("spec", {})]
+    assert all(pod["metadata"]["labels"].items() >= PART_OF.items() for pod in pods)
 
 
 def test_a_secret_is_in_secrets_alone(resources: Sequence[Resource], tmp_path: Path) -> None:

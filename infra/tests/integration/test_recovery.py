@@ -14,6 +14,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from local_stack import orphans, ports, supervision
 from local_stack.down import down
 from local_stack.postgres import dsn, owner
+from local_stack.settings import usual_run_dir
 from local_stack.stack_spec import StackContext, StackSpec
 from local_stack.status import status
 from local_stack.up import up
@@ -66,6 +67,8 @@ def kill(*processes: psutil.Process) -> None:
 
 
 def test_after_killing_everything_up_loses_nothing(small: StackSpec, context: StackContext) -> None:
+    # The supervisor first: it could restart a process between the look and the kill.
+    kill(psutil.Process(supervision.supervisor_pid(context.folder)))
     kill(*orphans.find(context.folder))
     assert set(states(small, context).values()) == {"stopped"}
     again = up(small, context.settings)
@@ -73,7 +76,7 @@ def test_after_killing_everything_up_loses_nothing(small: StackSpec, context: St
     assert asyncio.run(read_row_and_record(again)) == (42, RECORD)
 
 
-def test_after_killing_the_supervisor_alone_up_adopts_its_orphans(
+def test_after_killing_the_supervisor_alone_up_replaces_its_orphans(
     small: StackSpec, context: StackContext, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kill(psutil.Process(supervision.supervisor_pid(context.folder)))
@@ -112,5 +115,7 @@ def test_down_leaves_no_process_and_up_finds_its_data(
     down(small, context.folder)
     assert orphans.find(context.folder) == []
     assert all(ports.is_free(port) for port in context.ports.values())
-    again = up(small, context.settings)
+    context.folder.way_file.unlink()  # as in a folder of before each way had one
+    folder = usual_run_dir("processes", context.folder.path)
+    again = up(small, context.settings.model_copy(update={"run_dir": folder}))
     assert asyncio.run(read_row_and_record(again)) == (42, RECORD)

@@ -3,7 +3,11 @@
 import json
 from pathlib import Path
 
-from containers import access, secrets
+import pytest
+from cryptography import x509
+from cryptography.x509.oid import ExtendedKeyUsageOID
+
+from containers import access, once, secrets
 from local_stack import issuer
 from local_stack.postgres import ROLES
 from test_support.first_services import is_added, leave_out_added
@@ -55,6 +59,7 @@ def test_each_process_has_the_files_that_follow_from_its_declaration(tmp_path: P
         "analytics-faust": KEYS | KAFKA,
         "postgres": {"password"},
         "load": {"addresses.json", "issuer-key.pem"},
+        "proxy": set(),
         "topics": KAFKA,
         "visitor": KAFKA,
         "kafka": {"authority.pem", "broker.pem"},
@@ -64,6 +69,79 @@ def test_each_process_has_the_files_that_follow_from_its_declaration(tmp_path: P
     assert {name: addresses[name] for name in leave_out_added(addresses)} == {
         name: f"http://{name}:8000" for name in ("users-api", "orders-api", "analytics-api")
     }
+
+
+SERVERS = {"users-api", "orders-api", "analytics-api", "analytics-faust", "postgres", "proxy"}
+API = {"certificate.pem", "http_certificate_file", "http_ca_file"}
+
+
+def test_with_tls_servers_have_a_certificate_and_clients_the_authority(tmp_path: Path) -> None:
+    secrets.write(tmp_path)
+    plain = contents(tmp_path)
+    secrets.write(tmp_path, tls=True)
+    folders = contents(tmp_path)
+    del plain["keys"], folders["keys"]
+
+    added = {name: files.keys() - plain[name].keys() for name, files in folders.items()}
+    assert all("authority.pem" in files for files in folders.values())
+    assert {
+        name: leave_out_added(files - {"authority.pem"})
+        for name, files in added.items()
+        if files - {"authority.pem"} and not is_added(name)
+    } == {
+        **{name: API for name in SERVERS - {"postgres", "proxy"}},
+        **{name: {"certificate.pem"} for name in ("postgres", "proxy")},
+    }
+    texts = {**folders["users-api"], **folders["analytics-tool"]}
+    assert all(
+        texts[name].endswith("?sslmode=verify-full&sslrootcert=/run/secrets/authority.pem")
+        for name in ("database_url", *STORES)
+    )
+    assert json.loads(folders["load"]["addresses.json"])["users-api"] == "https://users-api:8000"
+
+
+def test_without_tls_again_nothing_of_it_is_left(tmp_path: Path) -> None:
+    secrets.write(tmp_path)
+    plain = contents(tmp_path)
+    del plain["keys"]
+    secrets.write(tmp_path, tls=True)
+
+    secrets.write(tmp_path)
+
+    after = contents(tmp_path)
+    del after["keys"]
+    assert after == plain
+
+
+def test_files_that_a_process_wrote_into_its_folder_stay(tmp_path: Path) -> None:
+    secrets.write(tmp_path, tls=True)
+    figures = tmp_path / "load" / "bench" / "load.json"
+    figures.parent.mkdir()
+    figures.touch()
+
+    secrets.write(tmp_path)
+
+    assert figures.exists()
+
+
+def test_a_server_of_tls_cannot_connect_to_brokers_as_a_client(tmp_path: Path) -> None:
+    secrets.write(tmp_path, tls=True)
+    file = tmp_path / "users-api" / "certificate.pem"
+    [certificate] = x509.load_pem_x509_certificates(file.read_bytes())
+
+    uses = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    assert list(uses) == [ExtendedKeyUsageOID.SERVER_AUTH]
+
+
+@pytest.mark.parametrize("setting", ["off", "yes"])
+def test_a_setting_that_is_not_on_is_refused(
+    setting: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOMETOWN_TLS", setting)
+    monkeypatch.setattr("sys.argv", ["once", "secrets"])
+
+    assert once.main() == 1
+    assert f"HOMETOWN_TLS={setting}: set it to on, or remove it" in capsys.readouterr().err
 
 
 def test_no_process_has_a_password_of_another_role(tmp_path: Path) -> None:

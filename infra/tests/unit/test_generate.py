@@ -111,7 +111,7 @@ def test_a_new_service_has_its_containers(with_notes: Declarations) -> None:
     }
     assert containers["notes-api"]["environment"] == {
         "RELAY_ADDRESS": "notes-relay:8000",
-        "USERS_URL": "http://users-api:8000",
+        "USERS_URL": "http${HOMETOWN_TLS:+s}://users-api:8000",
     }
     assert containers["notes-api"]["ports"] == ["127.0.0.1:${HOMETOWN_PORT_NOTES_API:-8905}:8000"]
     assert "environment" not in containers["notes-relay"]
@@ -127,7 +127,11 @@ def test_a_new_service_has_its_place_in_a_cluster(with_notes: Declarations) -> N
     proxy = parse(files["infra/compose.proxy.yml"])["services"]["proxy"]
     included = parse(files["docker-compose.cluster.yml"])["include"]
 
-    assert replicas["notes-api"] == {"deploy": {"replicas": 2}, "ports": "reset"}
+    assert replicas["notes-api"] == {
+        "deploy": {"replicas": 2},
+        "ports": "reset",
+        "environment": {"HTTP_DRAIN_SECONDS_MIN": "3"},
+    }
     assert replicas["notes-worker"]["environment"]["KAFKA_USERNAME"] == "notes-worker"
     assert replicas["notes-tool"]["environment"]["KAFKA_USERNAME"] == "notes-tool"
     assert proxy["ports"][-1] == "127.0.0.1:${HOMETOWN_PORT_NOTES_API:-8905}:8905"
@@ -136,7 +140,12 @@ def test_a_new_service_has_its_place_in_a_cluster(with_notes: Declarations) -> N
     assert files["infra/proxy/apis.cfg"].endswith(
         """
 listen notes-api
+.if streq("$HOMETOWN_TLS",on)
+    bind :8905 ssl crt /run/secrets/certificate.pem
+    default-server ssl verify required verifyhost notes-api ca-file /run/secrets/authority.pem
+.else
     bind :8905
+.endif
     timeout server 2m
     server-template notes-api 4 notes-api:8000
 """
@@ -152,6 +161,7 @@ def test_a_new_service_has_its_manifests(with_notes: Declarations) -> None:
         ("Job", "notes-migrate"),
         ("Deployment", "notes-api"),
         ("Service", "notes-api"),
+        ("NetworkPolicy", "notes-api"),
         ("Deployment", "notes-relay"),
         ("Service", "notes-relay"),
         ("Deployment", "notes-worker"),

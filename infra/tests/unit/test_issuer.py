@@ -3,6 +3,8 @@
 import json
 import stat
 import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from uuid import UUID
 
 import jwt
@@ -44,8 +46,74 @@ def test_the_key_is_made_once_and_only_its_owner_can_read_it(established: RunFol
 
     assert key.read_bytes() == before
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
-    [public] = json.loads(issuer.public_keys(established).read_text())["keys"]
-    assert "d" not in public
+    signs, follows = json.loads(issuer.public_keys(established).read_text())["keys"]
+    assert "d" not in signs
+    assert "d" not in follows
+
+
+def key_ids(folder: RunFolder) -> list[str]:
+    return [jwk["kid"] for jwk in json.loads(issuer.public_keys(folder).read_text())["keys"]]
+
+
+def test_a_rotation_signs_with_the_key_that_was_published_before(established: RunFolder) -> None:
+    signs, follows = key_ids(established)
+
+    issuer.rotate(established)
+
+    assert jwt.get_unverified_header(issuer.token(established, "clerk"))["kid"] == follows
+    assert key_ids(established)[::2] == [follows, signs]
+    assert stat.S_IMODE(issuer.private_key(established).stat().st_mode) == 0o600
+
+
+def test_a_former_key_is_withdrawn_when_its_tokens_have_expired(established: RunFolder) -> None:
+    [former, _] = key_ids(established)
+    now = datetime.now(UTC)
+
+    issuer.rotate(established, hours=12)
+
+    published = [
+        [jwk["kid"] for jwk in issuer.find_retired(established, now + timedelta(hours=hours))]
+        for hours in (11, 13)
+    ]
+    assert published == [[former], []]
+
+
+def test_two_rotations_keep_both_former_keys(established: RunFolder) -> None:
+    first, second = key_ids(established)
+
+    issuer.rotate(established)
+    issuer.rotate(established)
+
+    assert set(key_ids(established)[2:]) == {first, second}
+
+
+def test_an_interrupted_rotation_can_be_repeated(
+    established: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", fail)
+        with pytest.raises(OSError, match="no space left"):
+            issuer.rotate(established)
+    token = issuer.token(established, "clerk")
+    assert jwt.get_unverified_header(token)["kid"] in key_ids(established)
+
+    issuer.rotate(established)
+
+    assert jwt.get_unverified_header(token)["kid"] in key_ids(established)
+    assert len(set(key_ids(established))) == len(key_ids(established)) == 3
+
+
+def test_processes_have_no_certificates(
+    established: RunFolder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOMETOWN_RUN_DIR", str(established.path))
+    monkeypatch.setattr(sys, "argv", ["local_stack", "rotate", "certificates"])
+
+    assert main(NOTHING) == 1
+    assert "processes have no certificates: add in=containers" in capsys.readouterr().err
 
 
 def test_two_checkouts_have_two_keys(established: RunFolder, issuing: RunFolder) -> None:

@@ -57,5 +57,29 @@ def test_the_socket_of_a_long_path_lies_elsewhere_and_is_removed_too(tmp_path: P
     assert not long.supervisor_socket.parent.exists()
 
 
+def test_a_folder_with_data_of_before_is_one_of_processes(tmp_path: Path) -> None:
+    (tmp_path / "postgres").mkdir()
+
+    RunFolder(tmp_path).claim("processes")
+
+    with pytest.raises(Failure, match="has the files of a stack in=processes"):
+        RunFolder(tmp_path).demand("containers")
+
+
+def test_a_run_folder_inside_of_a_removed_one_is_kept(tmp_path: Path) -> None:
+    outer, inner = RunFolder(tmp_path / "run"), RunFolder(tmp_path / "run" / "containers")
+    for folder, way in ((outer, "processes"), (inner, "containers")):
+        folder.create()
+        folder.claim(way)
+
+    outer.remove()
+
+    assert [path.name for path in outer.path.iterdir()] == ["containers"]
+    assert inner.way == "containers"
+    inner.remove()
+    outer.remove()
+    assert not outer.path.exists()
+
+
 def test_removing_what_is_not_there_is_harmless(tmp_path: Path) -> None:
     RunFolder(tmp_path / "never").remove()

@@ -1,0 +1,123 @@
+"""The snapshots of a backup are of one moment; what is not a backup, or would be lost, is refused.
+
+The whole way, from a backup under load to equal hours in another stack, takes minutes:
+docs/backup.md has its commands.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from fetching.errors import Failure
+from local_stack import backup
+from local_stack.hometown import HOMETOWN
+from local_stack.postgres import SUPERUSER, dsn, owner
+from local_stack.run_folder import RunFolder
+from local_stack.settings import Settings
+from local_stack.stack_spec import StackContext, StackSpec
+from local_stack.testing import TEST_POSTGRES, throwaway_stack
+from shared.runtime import postgres
+from shared.runtime.identifiers import new_id
+from test_support.counter.counter import counted, some_metadata, store_of
+
+DEADLINE_SECONDS = 60
+BACKUPS = 10
+CAUSES, EFFECTS = "users", "orders"
+COUNT = "SELECT count(*) FROM events"
+
+
+@pytest.fixture(scope="module")
+def context() -> Iterator[StackContext]:
+    """A server with the event stores of the services."""
+    with throwaway_stack(StackSpec(processes=(TEST_POSTGRES,))) as context:
+        for database in (CAUSES, EFFECTS):
+            asyncio.run(postgres.migrate(dsn(context, owner(database), database), "shared"))
+        yield context
+
+
+@asynccontextmanager
+async def writing(context: StackContext) -> AsyncIterator[None]:
+    """Inside, each event of one store is followed by its effect in the other one."""
+    async with (
+        asyncpg.create_pool(dsn(context, SUPERUSER, CAUSES), min_size=1) as causes,
+        asyncpg.create_pool(dsn(context, SUPERUSER, EFFECTS), min_size=1) as effects,
+    ):
+
+        async def write() -> None:
+            while True:
+                for pool in (causes, effects):
+                    event = new_id()
+                    await store_of(pool).append(
+                        event, 0, counted(event, 1), metadata=some_metadata()
+                    )
+
+        writers = [asyncio.create_task(write()) for _ in range(2)]
+        yield
+        for writer in writers:
+            writer.cancel()
+        await asyncio.gather(*writers, return_exceptions=True)
+
+
+async def count_in(context: StackContext, database: str, snapshot: str) -> int:
+    connection = await asyncpg.connect(dsn(context, SUPERUSER, database))
+    try:
+        async with connection.transaction(isolation="repeatable_read", readonly=True):
+            await connection.execute(f"SET TRANSACTION SNAPSHOT '{snapshot}'")
+            count: int = await connection.fetchval(COUNT)
+            return count
+    finally:
+        await connection.close()
+
+
+async def effects_without_cause(context: StackContext) -> int:
+    """How many a backup has that is taken now."""
+    async with backup.snapshots(context) as (_, names):
+        causes = await count_in(context, CAUSES, names[CAUSES])
+        return await count_in(context, EFFECTS, names[EFFECTS]) - causes
+
+
+async def test_no_effect_is_in_a_backup_without_its_cause(context: StackContext) -> None:
+    async with asyncio.timeout(DEADLINE_SECONDS), writing(context):
+        for _ in range(BACKUPS):
+            assert await effects_without_cause(context) <= 0
+
+
+async def test_without_the_lock_an_effect_is_in_a_backup_without_its_cause(
+    context: StackContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The negative control."""
+    monkeypatch.setattr(backup, "LOCK", "SELECT")
+    monkeypatch.setattr(backup, "EVENT_STORES", (CAUSES, EFFECTS))
+    async with asyncio.timeout(DEADLINE_SECONDS), writing(context):
+        while await effects_without_cause(context) <= 0:
+            pass
+
+
+def settings_in(folder: Path) -> Settings:
+    return Settings(run_dir=folder, ports="free", ports_given={})
+
+
+def test_a_folder_without_a_manifest_is_no_backup(tmp_path: Path) -> None:
+    with pytest.raises(Failure, match="no complete backup"):
+        backup.restore(HOMETOWN, settings_in(tmp_path / "run"), tmp_path)
+
+
+def test_a_restore_overwrites_no_data(tmp_path: Path) -> None:
+    run_folder = RunFolder(tmp_path / "run")
+    run_folder.create()
+    run_folder.secrets.write_text("{}")
+    (tmp_path / backup.MANIFEST).write_text('{"format": 1, "databases": []}')
+
+    with pytest.raises(Failure, match="has data"):
+        backup.restore(HOMETOWN, settings_in(run_folder.path), tmp_path)
+
+    assert run_folder.secrets.read_text() == "{}"
+
+
+def test_a_backup_overwrites_nothing(context: StackContext, tmp_path: Path) -> None:
+    with pytest.raises(Failure, match="exists"):
+        backup.backup(context.settings, tmp_path)
