@@ -1,6 +1,6 @@
 """Measure Hometown against its limits and against simpler designs, in parts.
 
-The figures are printed as tables and written to .run/bench/<benchmark>.json.
+The figures are printed as tables and written to .run/processes/bench/<benchmark>.json.
 """
 
 import argparse

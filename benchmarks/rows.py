@@ -79,7 +79,7 @@ STORED_ANSWER = f"""
 def append(topic: str, *, value: str = VALUE_CONSTANT, answer: str = NO_ANSWER) -> str:
     """SQL that appends one event to a stream of its own, as the event store does."""
     return f"""
-        SELECT append(
+        SELECT try_append(
             uuidv7(), 'bench', 0,
             ARRAY[ROW(
                 uuidv7(), {literal(EVENT_TYPE)}, 1::smallint, {literal(VALUE)}::json,

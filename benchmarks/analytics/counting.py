@@ -15,7 +15,7 @@ from benchmarks import servers
 from benchmarks.analytics import process_tree
 from benchmarks.analytics.shop_history import Totals
 from benchmarks.servers import Running
-from fetching import class_archive
+from fetching import aot_cache
 from fetching.errors import Failure
 from fetching.jars import SPARK_JARS, fetch
 from local_stack.needs import spark_variables
@@ -155,7 +155,7 @@ async def folder(context: StackContext) -> AsyncIterator[Path]:
 def job_variables(context: StackContext, dsn: str, own: Path) -> dict[str, str]:
     """The job's environment variables in the stack, with tables and a folder for one run."""
     fetch(SPARK_JARS, context.settings, tell_in_place)
-    class_archive.make(context.settings, tell_in_place)
+    aot_cache.make(context.settings, tell_in_place)
     return {
         "ENVIRONMENT": "development",
         **servers.settings_of_process(context, dsn),

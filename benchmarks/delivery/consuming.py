@@ -125,7 +125,10 @@ class Bench:
         for begin in range(0, len(user_ids), APPENDS_AT_A_TIME):
             page = user_ids[begin : begin + APPENDS_AT_A_TIME]
             await asyncio.gather(*(self.register(user_id) for user_id in page))
-        return [create_order_record(user_ids[number % len(user_ids)]) for number in range(count)]
+        return [
+            create_order_record(user_ids[number % len(user_ids)], new_id())
+            for number in range(count)
+        ]
 
     async def register(self, user_id: UUID) -> None:
         registered = UserRegistered(
@@ -196,8 +199,7 @@ async def measure_read_rate(
     return done / (time.perf_counter() - began_at)
 
 
-def create_order_record(user_id: UUID) -> OutgoingRecord:
-    order_id = new_id()
+def create_order_record(user_id: UUID, order_id: UUID) -> OutgoingRecord:
     line = OrderLine(item_id=new_id(), quantity=1, unit_price=PRICE)
     placed = OrderPlaced(
         order_id=order_id, user_id=user_id, lines=(line,), amount=PRICE, ordered_at=NOON

@@ -100,16 +100,24 @@ async def prepare_state(pool: asyncpg.Pool) -> Load:
 
 
 async def prepare_users(store: EventStore[UserEvent], lengths: Sequence[int]) -> dict[str, Load]:
-    """Users with that many events; their orders are all closed, or all open."""
+    """Users with that many events; their orders are all closed, or all open.
+
+    Without their cached states, and with the one of the last.
+    """
     loads: dict[str, Load] = {}
     for length in lengths:
         for what, is_open in (("closed", False), ("open", True)):
             user_id = new_id()
             await append_all(store, user_id, create_user_events(user_id, length, is_open=is_open))
-            loads[f"user of {length:,} events, all orders {what}"] = partial(
-                load, store, USER, user_id
-            )
+            name = f"user of {length:,} events, all orders {what}"
+            loads[name] = partial(load_whole, store, user_id)
+    loads[f"{name}, by its cached state"] = partial(load, store, USER, user_id)
     return loads
+
+
+async def load_whole(store: EventStore[UserEvent], user_id: UUID) -> object:
+    store.states.forget(user_id)
+    return await load(store, USER, user_id)
 
 
 def create_user_events(user_id: UUID, length: int, *, is_open: bool) -> list[UserEvent]:

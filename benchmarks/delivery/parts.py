@@ -8,6 +8,7 @@ from benchmarks.delivery import (
     draining,
     failing_over,
     folding,
+    hot_user,
     placing,
 )
 from benchmarks.delivery.sizes import FULL, QUICK, TINY, Size
@@ -21,6 +22,7 @@ DELIVERY: Benchmark[Size] = Benchmark(
         delivery_times.PART,
         failing_over.PART,
         consuming.PART,
+        hot_user.PART,
         folding.PART,
         placing.PART,
         confirming.PART,

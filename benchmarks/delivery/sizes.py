@@ -25,6 +25,9 @@ class Size:
     writer_seconds: int
     """How long one transaction stays open while others commit."""
     messages: int
+    hot_orders: int
+    """Of the user with very many; one of ten is closed."""
+    hot_seconds: int
     lengths: tuple[int, ...]
     """Events in a stream."""
     loads: int
@@ -52,6 +55,8 @@ FULL = Size(
     latency_seconds=20,
     writer_seconds=30,
     messages=20_000,
+    hot_orders=10_000,
+    hot_seconds=20,
     lengths=(10, 100, 1_000, 10_000),
     loads=30,
     placing_warm_up_seconds=2,
@@ -75,6 +80,8 @@ QUICK = Size(
     latency_seconds=6,
     writer_seconds=8,
     messages=3_000,
+    hot_orders=10_000,
+    hot_seconds=8,
     lengths=(10, 100, 1_000, 10_000),
     loads=10,
     placing_warm_up_seconds=1,
@@ -98,6 +105,8 @@ TINY = Size(
     latency_seconds=1,
     writer_seconds=1,
     messages=300,
+    hot_orders=200,
+    hot_seconds=1,
     lengths=(10, 100),
     loads=2,
     placing_warm_up_seconds=0,

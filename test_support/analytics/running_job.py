@@ -85,12 +85,10 @@ class RunningJob:
         """All that is read inside, one and the same query reads: a start takes seconds."""
         dsn, checkpoint = self._settings.database_dsn, self._checkpoint
         buckets, generation = self._settings.buckets, self._generation
-        with writer.open_writer(dsn, checkpoint, buckets, generation) as connection:
+        with writer.open_lasting_writer(dsn, checkpoint, buckets, generation) as opened:
             frame = query.outcomes(self._spark, self._settings)
             write_dead_letter = partial(dead_letters.write_dead_letter, self._settings.brokers)
-            write = wrap(
-                sink.make_sink(connection, checkpoint, buckets, write_dead_letter, generation)
-            )
+            write = wrap(sink.make_sink(opened, checkpoint, buckets, write_dead_letter, generation))
             self._running = query.start(frame, write, self._settings)
             try:
                 yield self._running

@@ -1,6 +1,6 @@
 """Records of counters as read from Kafka, and a reaction whose effects can be counted."""
 
-from uuid import UUID
+from uuid import UUID, uuid5
 
 import asyncpg
 
@@ -31,9 +31,10 @@ def record(
     schema_version: int = 1,
     value: bytes | None = None,
 ) -> IncomingRecord:
-    """Number `version` of a counter; the one before is `previous`, else `version` - 1."""
+    """Number `version` of a counter, each time the same event; the one before is `previous`, else
+    `version` - 1."""
     headers = {
-        "ce_id": str(new_id()),
+        "ce_id": str(uuid5(counter, str(version))),
         "ce_type": type_,
         "ce_schemaversion": str(schema_version),
         "ce_streamid": str(counter),

@@ -306,6 +306,7 @@ MALFORMED = [
     unknown("an item is no order", "/v1/orders/{item}", ORDERS),
     unknown("an item has no order's history", "/v1/orders/{item}/events", ORDERS),
     unknown("an order is no item", "/v1/items/{order}", ORDERS),
+    unknown("an order has no item's history", "/v1/items/{order}/events", ORDERS),
     unknown("two slashes", "//v1/users/{victim}"),
     unknown("a slash behind", "/v1/users/{victim}/"),
     unknown("another version", "/v2/users/{victim}"),

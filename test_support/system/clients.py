@@ -1,6 +1,7 @@
 """Thin clients of Hometown's HTTP APIs: one method per call, JSON in and out."""
 
 import json
+import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ import httpx
 
 from local_stack import issuer
 from local_stack.run_folder import RunFolder
+from shared.web.tls import create_client_context
 
 TIMEOUT_SECONDS = 40
 """Longer than the longest wait that an API offers."""
@@ -32,13 +34,17 @@ class Hometown:
     addresses: Mapping[str, str]
     tokens: Mapping[str, str]
     http: httpx.Client
+    verify: ssl.SSLContext
+    """Trusts the authority of the system, if it has one."""
 
     @classmethod
     def of_run_folder(cls, folder: Path) -> "Hometown":
         """The system that `make up` started in this folder. Raises Failure if there is none."""
         addresses = json.loads((folder / "addresses.json").read_text())
         tokens = {name: issuer.token(RunFolder(folder), role) for name, role in CALLERS.items()}
-        return cls(addresses, tokens, httpx.Client(timeout=TIMEOUT_SECONDS))
+        authority = RunFolder(folder).authority
+        verify = create_client_context(authority if authority.exists() else None)
+        return cls(addresses, tokens, httpx.Client(timeout=TIMEOUT_SECONDS, verify=verify), verify)
 
     def headers(self, process: str) -> dict[str, str]:
         """The bearer token for a service; Jaeger requires none."""

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from containers.access import VISITOR
 from local_stack.run_folder import read_json
-from local_stack.settings import Settings
+from local_stack.settings import Way
 from shared.runtime.brokers import Brokers, Login
 from test_support.system.container_stack import ContainerStack
 
@@ -15,16 +15,7 @@ BROKERS = {1: "kafka", 2: "kafka-2", 3: "kafka-3"}
 
 @dataclass(frozen=True, slots=True)
 class ClusterStack(ContainerStack):
-    way: ClassVar[str] = "cluster"
-
-    @property
-    def settings(self) -> Settings:
-        return Settings(
-            run_dir=self.folder.path,
-            ports="free",
-            ports_given={},
-            COMPOSE_FILE="docker-compose.cluster.yml",
-        )
+    way: ClassVar[Way] = "cluster"
 
     def brokers_of(self, username: str) -> Brokers:
         """All brokers, by their addresses outside of the stack, with the login of the user."""

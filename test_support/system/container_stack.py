@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from containers.compose import Project
 from containers.footprint import footprint
 from containers.up import find_project
+from local_stack.settings import Way
 from test_support.system.bytes_on_disk import files_with
 from test_support.system.stack import CHECKOUT, Stack
 
@@ -23,7 +24,7 @@ requested stop, so that the container would not be restarted."""
 
 @dataclass(frozen=True, slots=True)
 class ContainerStack(Stack):
-    way: ClassVar[str] = "containers"
+    way: ClassVar[Way] = "containers"
 
     @property
     def project(self) -> Project:

@@ -25,7 +25,7 @@ OWN_KEY = Ed25519PrivateKey.generate()
 
 
 def public_jwk(folder: RunFolder) -> Json:
-    [jwk] = json.loads(issuer.public_keys(folder).read_text())["keys"]
+    [jwk, *_] = json.loads(issuer.public_keys(folder).read_text())["keys"]
     return dict(jwk)
 
 

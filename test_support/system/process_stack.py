@@ -13,6 +13,7 @@ from local_stack import orphans, supervision
 from local_stack.hometown import HOMETOWN
 from local_stack.jaeger import read_note
 from local_stack.readiness import wait_until_ready
+from local_stack.settings import Way
 from local_stack.status import as_found
 from test_support.system.bytes_on_disk import files_with
 from test_support.system.eventually import eventually
@@ -21,7 +22,7 @@ from test_support.system.stack import Stack
 
 @dataclass(frozen=True, slots=True)
 class ProcessStack(Stack):
-    way: ClassVar[str] = "processes"
+    way: ClassVar[Way] = "processes"
 
     def stop(self, names: Sequence[str]) -> None:
         for name in names:

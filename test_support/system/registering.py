@@ -39,6 +39,7 @@ async def register_until(
     async with httpx.AsyncClient(
         base_url=stack.hometown.addresses["users-api"],
         timeout=REQUEST_SECONDS_MAX,
+        verify=stack.hometown.verify,
         headers=bearer(stack.folder, "clerk"),
     ) as client:
         while not stopping.is_set():

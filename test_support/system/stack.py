@@ -14,7 +14,7 @@ import asyncpg
 
 from local_stack.postgres import dsn
 from local_stack.run_folder import RunFolder
-from local_stack.settings import Settings
+from local_stack.settings import Settings, Way
 from local_stack.status import as_found
 from shared.runtime.brokers import Brokers
 from test_support.system.clients import Hometown
@@ -34,7 +34,7 @@ class Stack(ABC):
 
     folder: RunFolder
 
-    way: ClassVar[str]
+    way: ClassVar[Way]
     """As in `make up in=containers`."""
 
     @property
@@ -72,7 +72,9 @@ class Stack(ABC):
 
     @property
     def settings(self) -> Settings:
-        return Settings(run_dir=self.folder.path, ports="free", ports_given={})
+        return Settings(
+            HOMETOWN_IN=self.way, run_dir=self.folder.path, ports="free", ports_given={}
+        )
 
     @property
     def brokers(self) -> Brokers:

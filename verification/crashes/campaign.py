@@ -23,7 +23,7 @@ import psycopg
 import pyarrow as pa
 
 from analytics_spark.job.failpoints import JobFailpoint
-from fetching import class_archive, jars
+from fetching import aot_cache, jars
 from fetching.errors import Failure
 from local_stack import figures, ports, supervision
 from local_stack.figures import Figure
@@ -88,7 +88,7 @@ class Trial:
             "KAFKA_BOOTSTRAP_SERVERS": self.context.address("kafka"),
             "CHECKPOINT_DIR": str(self.folder / "checkpoint"),
             "SPARK_JARS_DIR": str(jars.fetch(jars.SPARK_JARS, Settings(), tell_in_place)),
-            "SPARK_CLASS_ARCHIVE": str(class_archive.make(Settings(), tell_in_place)),
+            "SPARK_AOT_CACHE": str(aot_cache.make(Settings(), tell_in_place)),
             "SPARK_LOCAL_DIRS": str(self.folder),
             "TMPDIR": str(self.folder),
             "RECORDS_PER_TRIGGER_MAX": str(self.records_per_trigger),
@@ -98,7 +98,7 @@ class Trial:
 
     @contextmanager
     def job(self, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-        """The job as a process; killed afterwards, with all its children."""
+        """The job as a process, killed afterwards. Raises Failure if a process of it stays."""
         command = [sys.executable, str(Path(__file__).with_name("mortal_job.py")), *arguments]
         if self.without_epoch:
             command.append("--without-epoch")
@@ -112,7 +112,12 @@ class Trial:
             finally:
                 children = [] if process.poll() is not None else get_children(process.pid)
                 process.kill()
-                psutil.wait_procs(children, timeout=END_SECONDS_MAX)
+                _, alive = psutil.wait_procs(children, timeout=END_SECONDS_MAX)
+        if alive:
+            raise Failure(
+                f"{len(alive)} processes of a killed job go on",
+                details=[str(each) for each in alive],
+            )
 
     @property
     def log(self) -> Path:
@@ -130,8 +135,12 @@ class Trial:
                 self.wait(process, until=lambda: self.batches > before or self.is_done)
                 time.sleep(chance.uniform(0, 1))
                 programs = supervision.programs(self.context.folder) or {}
+                struck_at = self.batches
                 os.kill(programs[blow.value].pid, signal.SIGKILL)
                 self.wait(process, until=lambda: self.is_back)
+                self.wait(process, until=lambda: self.batches > struck_at or self.is_done)
+                if process.poll() is not None:
+                    raise Failure(f"the job ended when {blow.value} was killed")
 
     def finish(self) -> None:
         """Run the job until everything is read."""

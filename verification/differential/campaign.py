@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from analytics_spark.job.session import open_session
 from analytics_spark.settings import JobSettings
-from fetching import class_archive, jars
+from fetching import aot_cache, jars
 from fetching.errors import Failure
 from local_stack import figures
 from local_stack.figures import Figure
@@ -101,7 +101,7 @@ def servers() -> Iterator[tuple[SparkSession, JobSettings, str]]:
             kafka_bootstrap_servers=kafka_servers,
             checkpoint_dir=Path(folder),
             spark_jars_dir=jars.fetch(jars.SPARK_JARS, Settings(), tell_in_place),
-            spark_class_archive=class_archive.make(Settings(), tell_in_place),
+            spark_aot_cache=aot_cache.make(Settings(), tell_in_place),
         )
         spark = open_session(settings)
         try:

@@ -91,9 +91,9 @@ def count_all(spark: SparkSession, settings: JobSettings) -> None:
     """Run the job over all current records of the topics. Raises the query's error."""
     dsn, buckets = settings.database_dsn, settings.buckets
     checkpoint = Checkpoint(settings.checkpoint_dir)
-    with writer.open_writer(dsn, checkpoint, buckets) as connection:
+    with writer.open_lasting_writer(dsn, checkpoint, buckets) as opened:
         write_dead_letter = partial(dead_letters.write_dead_letter, settings.brokers)
-        write = sink.make_sink(connection, checkpoint, buckets, write_dead_letter)
+        write = sink.make_sink(opened, checkpoint, buckets, write_dead_letter)
         running = query.start(query.outcomes(spark, settings), write, settings, available_now=True)
         try:
             if not running.awaitTermination(READ_SECONDS_MAX):

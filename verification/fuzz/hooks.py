@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from schemathesis import Case, CheckContext, Response
 from schemathesis.openapi.checks import RejectedPositiveData
 
+from shared.web.field_types import PLACE_CHARACTERS_MAX, to_place_name
+
 MALFORMED = frozenset(
     {"bad-request", "invalid-request", "malformed-idempotency-key", "malformed-if-match"}
 )
@@ -26,6 +28,12 @@ past_hours = past_instants.map(lambda instant: instant.replace(minute=0, second=
 
 # JSON Schema has no word for "not in the future", and `date-time` has years of 0001 to 9999.
 schemathesis.openapi.format("date-time", (past_instants | past_hours).map(datetime.isoformat))
+
+# JSON Schema has no word for the length of the capital letters of a text.
+short_places = st.text(min_size=1, max_size=PLACE_CHARACTERS_MAX).filter(
+    lambda place: len(to_place_name(place)) <= PLACE_CHARACTERS_MAX
+)
+schemathesis.openapi.format("place", short_places)
 
 
 @schemathesis.check

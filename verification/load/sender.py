@@ -103,6 +103,6 @@ async def open_sender(hometown: Hometown) -> AsyncIterator[Sender]:
     timeout = aiohttp.ClientTimeout(
         total=None, sock_connect=ATTEMPT_SECONDS_MAX, sock_read=ATTEMPT_SECONDS_MAX
     )
-    connector = aiohttp.TCPConnector(limit=CONNECTIONS_MAX)
+    connector = aiohttp.TCPConnector(limit=CONNECTIONS_MAX, ssl=hometown.verify)
     async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
         yield Sender(session, hometown)
