@@ -9,7 +9,7 @@ from shared.inbox.consumer import Consumer
 from shared.messaging import wire
 from shared.messaging.records import IncomingRecord
 from shared.messaging.wire import OutgoingRecord
-from shared.runtime.identifiers import new_id
+from shared.runtime.identifiers import derive_id, new_id
 from things_svc import worker
 from things_svc.bootstrap import Resources
 from things_svc.thing import THING, Added
@@ -54,9 +54,10 @@ async def test_a_confirmed_order_adds_a_thing_once(
     await consumer.take([record, record])
     await consumer.take([record])
 
-    found = await load(resources.things, THING, order_id)
+    thing_id = derive_id(order_id, "thing")
+    found = await load(resources.things, THING, thing_id)
     assert found.version == 1
-    assert found.state == Added(thing_id=order_id, name=f"order {order_id}")
+    assert found.state == Added(thing_id=thing_id, name=f"order {order_id}")
 
 
 async def test_the_same_confirmation_in_another_message_changes_nothing(
@@ -69,4 +70,5 @@ async def test_the_same_confirmation_in_another_message_changes_nothing(
 
     await consumer.take([confirmed(order_id)])
 
-    assert (await load(resources.things, THING, order_id)).version == 1
+    thing_id = derive_id(order_id, "thing")
+    assert (await load(resources.things, THING, thing_id)).version == 1
