@@ -61,7 +61,7 @@ def test_the_footprint_is_written_as_figures(stack: Stack) -> None:
 
 
 def test_the_logs_of_one_process_are_shown(stack: Stack) -> None:
-    assert "Uvicorn running" in stack.make_output("logs", "name=users-api")
+    assert "listening on http://" in stack.make_output("logs", "name=users-api")
 
 
 def test_fetched_files_exist(stack: Stack) -> None:

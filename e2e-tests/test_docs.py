@@ -31,6 +31,7 @@ RUN_BY_TESTS = {"demo", "up", "down", "status", "logs", "clean", "footprint", "h
     "load",
     "rebuild-check",
     "rebuild",
+    "replace",
     "replay",
     "token",
     "contracts",
@@ -44,8 +45,12 @@ RUN_BY_TESTS = {"demo", "up", "down", "status", "logs", "clean", "footprint", "h
     "export",
     "compare",
     "fetch",
+    "backup",
+    "restore",
+    "republish",
+    "rotate",
 }
-"""Verbs that tests call: test_demo.py, test_load.py, test_two_answers.py and below."""
+"""Verbs that tests call: test_demo.py, test_load.py, test_backup.py and below."""
 RUN_BY_CI = {
     "generate",
     "check",
@@ -55,10 +60,14 @@ RUN_BY_CI = {
     "e2e-cluster",
     "imports",
     "contracts-check",
+    "scan",
 }
 """Verbs that are parts of `make test`, or that `.github/workflows/ci.yml` calls; test_generate.py
 checks that `make generate` would change nothing."""
-RUN_SHORTLY = {"stress", "saga", "fuzz", "differential", "crashes", "bench", "bench-analytics"}
+RUN_SHORTLY = {"stress", "saga", "fuzz", "differential", "crashes", "drill"} | {
+    "bench",
+    "bench-analytics",
+}
 """Campaigns of which test_stress.py, test_fuzz.py, test_random_histories.py and others run a few
 rounds."""
 
@@ -69,6 +78,9 @@ SET_BY_THE_STACK = {
     "users_store_url",
     "orders_store_url",
     "kafka_bootstrap_servers",
+    "way",
+    "spark_local_dirs",
+    "tmpdir",
     "http_host",
     "http_port",
     "otel_exporter_otlp_endpoint",
@@ -81,7 +93,7 @@ SET_BY_THE_STACK = {
     "checkpoint_dir",
     "faust_dir",
     "spark_jars_dir",
-    "spark_class_archive",
+    "spark_aot_cache",
 }
 """Addresses and folders: `make up` chooses them and passes them to each process."""
 

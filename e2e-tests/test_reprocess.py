@@ -29,7 +29,7 @@ def demand_purchases(hometown: Hometown, sample: Sample, number: int) -> None:
     )
 
 
-def test_hours_are_recomputed_and_rolled_back_while_orders_come(
+def test_hours_are_recomputed_rolled_back_and_repartitioned_while_orders_come(
     stack: Stack, hometown: Hometown, sample: Sample
 ) -> None:
     def counted(number: int) -> None:
@@ -49,16 +49,9 @@ def test_hours_are_recomputed_and_rolled_back_while_orders_come(
     stack.make_output("reprocess", "args=--roll-back")
     buy(hometown, sample)
     demand_another_job(stack, second)
-    counted(6)
-
-    assert "is removed" in stack.make_output("reprocess", "args=--drop")
-    counted(6)
-
-
-def test_the_state_is_repartitioned_while_orders_come(
-    stack: Stack, hometown: Hometown, sample: Sample
-) -> None:
-    demand_purchases(hometown, sample, 4)
     assert "the state has 4 partitions instead of 2" in stack.make_output("rescale", "partitions=4")
     buy(hometown, sample)
-    demand_purchases(hometown, sample, 5)
+    counted(7)
+
+    assert "is removed" in stack.make_output("reprocess", "args=--drop")
+    counted(7)

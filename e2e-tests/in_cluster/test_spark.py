@@ -72,7 +72,7 @@ def test_one_machine_counts_the_same(cluster: ClusterStack, gap: datetime) -> No
     report = cluster.make_output("reprocess")
     cluster.make_output("reprocess", "args=--drop")
 
-    assert "begins with the topics' first records" in report
+    assert "starts at the first records of the topics" in report
     hours = [f"{gap + timedelta(hours=number):%Y-%m-%dT%H} " for number in range(1, 6)]
     assert not [hour for hour in hours if hour in report], report
 

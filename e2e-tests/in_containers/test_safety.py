@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from containers.compose import OUTSIDE, Project
+from containers.settings import ContainerSettings
 from containers.up import down
 from local_stack import issuer
 from local_stack.run_folder import read_json
-from local_stack.settings import Settings
 from test_support.system.bytes_on_disk import found_in
 from test_support.system.clients import rfc3339
 from test_support.system.container_stack import ContainerStack
@@ -183,7 +183,9 @@ def test_a_process_that_starts_again_starts_nothing_else(stack: Stack, project: 
 
 def test_clean_removes_everything(tmp_path: Path) -> None:
     """`make clean` leaves nothing of a stack that has created its secrets."""
-    project = Project(settings=Settings(run_dir=tmp_path / "run", ports_given={}), ports={})
+    project = Project(
+        settings=ContainerSettings(run_dir=tmp_path / "run", ports_given={}), ports={}
+    )
 
     def left() -> list[str]:
         label = f"label=com.docker.compose.project={project.name}"
@@ -202,6 +204,17 @@ def test_clean_removes_everything(tmp_path: Path) -> None:
 
     assert f"{project.name}_secrets" in kept
     assert left() == []
+
+
+@pytest.mark.parametrize("verb", ["up", "clean"])
+def test_processes_leave_the_secrets_of_containers_alone(stack: Stack, verb: str) -> None:
+    before = read_json(stack.folder.secrets)
+
+    ended = stack.make(verb, "in=processes")
+
+    assert ended.returncode != 0
+    assert "has the files of a stack in=containers" in ended.stderr
+    assert read_json(stack.folder.secrets) == before
 
 
 @pytest.mark.parametrize("load", [[], ["rate=20", "seconds=10"]], ids=["rest", "load"])
