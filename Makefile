@@ -10,22 +10,24 @@ LOCAL_STACK := $(VENV_PYTHON) -m local_stack
 # of them.
 in ?= processes
 STACK := $(VENV_PYTHON) -m $(patsubst processes,local_stack,$(in:cluster=containers))
-ifeq ($(in),cluster)
-export COMPOSE_FILE := docker-compose.cluster.yml
+ifeq ($(in),processes)
+unexport HOMETOWN_IN
+else
+export HOMETOWN_IN := $(in)
 endif
 # Folders with a package of their own, and the packages at the top.
 PARTS := $(patsubst %/pyproject.toml,%,$(wildcard */pyproject.toml)) \
 	$(patsubst %/__init__.py,%,$(wildcard */__init__.py)) e2e-tests
 DEMO_JAEGER_WAIT_SECONDS ?= 60
-TEST_WORKERS ?= 3
+TEST_WORKERS ?= 4
 CHECK_WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fetch up compare down status logs token clean footprint demo load \
-	rebuild-check rebuild replay reprocess rescale reconcile export audit check-cells \
+.PHONY: help setup fetch up compare down status logs token rotate clean footprint demo load \
+	rebuild-check rebuild replace replay republish backup restore reprocess rescale reconcile export audit check-cells \
 	stress saga fuzz differential crashes bench bench-analytics \
 	generate new-service contracts contracts-check contracts-release \
-	test check fmt lint types imports unit integration e2e e2e-compose e2e-cluster
+	test check fmt lint types scan imports unit integration e2e e2e-compose e2e-cluster
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -56,6 +58,9 @@ token: ## a bearer token: as=clerk, as=analyst, or as=user user=ID
 	@$(PYTHON) scripts/setup.py >&2
 	@$(STACK) token '$(as)' $(if $(user),--subject '$(user)')
 
+rotate: setup ## replace the key that signs tokens, or certificates: what=issuer [hours=12], what=certificates
+	@$(STACK) rotate $(or $(what),$(error what=issuer or what=certificates)) $(if $(hours),--hours $(hours))
+
 clean: setup ## stop everything and remove its data
 	@$(STACK) clean
 
@@ -77,8 +82,20 @@ rebuild-check: setup ## compare the read models with the events
 rebuild: setup ## rebuild the read models of a service from its events: name=users
 	@$(STACK) run $(or $(name),$(error name=SERVICE is missing, such as name=users)) rebuild
 
+replace: setup ## replace a running process: name=users-api; no request fails, but those to an API in=containers
+	@$(STACK) replace $(or $(name),$(error name=PROCESS is missing, such as name=users-api))
+
 replay: setup ## publish a service's events again after its topics were lost: name=users
 	@$(STACK) run --without $(or $(name),$(error name=SERVICE is missing, such as name=users))-relay $(name) replay
+
+republish: setup ## after lost topics: publish all events again, and count the hours again
+	@$(STACK) republish
+
+backup: setup ## write the event stores and the secrets to a new folder: to=FOLDER
+	@$(LOCAL_STACK) backup $(or $(to),$(error to=FOLDER is missing))
+
+restore: setup ## start a new stack with the data of a backup: from=FOLDER
+	@$(LOCAL_STACK) restore $(or $(from),$(error from=FOLDER is missing))
 
 reprocess: setup ## recompute all cells and compare with the live ones; args=--switch, --roll-back, --drop
 	@$(STACK) run analytics reprocess $(args)
@@ -107,6 +124,9 @@ differential: setup ## random histories through Spark, compared with a plain que
 crashes: setup ## kill -9 around the commits of Spark, then verify the cells; args="--seeds 3"
 	@$(VENV_PYTHON) -m verification.crashes $(args)
 
+drill: setup ## faults, replacements, backup and restore under load, one table; args=--quick
+	@$(VENV_PYTHON) -m verification.drill $(args)
+
 stress: setup ## try to make the relay lose or reorder events; args="--seeds 3"
 	@$(VENV_PYTHON) -m verification.stress $(args)
 
@@ -129,6 +149,9 @@ lint: setup ## check format and lint without changing anything
 
 types: setup ## mypy, strict
 	@for part in $(PARTS); do $(VENV_PYTHON) -m mypy $$part || exit 1; done
+
+scan: lint ## look for known vulnerabilities of the locked packages; asks api.osv.dev
+	@.tools/bin/uv audit --frozen
 
 imports: setup ## check the direction of imports
 	@$(VENV_PYTHON) -m scripts.check_imports
