@@ -30,7 +30,11 @@ def test_an_api_is_replaced_without_a_failed_request(stack: Stack, hometown: Hom
 
 
 def test_what_does_not_run_is_not_replaced(stack: Stack) -> None:
-    ended = stack.make("replace", "name=analytics-faust")
+    stack.stop(["orders-relay"])
+    try:
+        ended = stack.make("replace", "name=orders-relay")
+    finally:
+        stack.start(["orders-relay"])
 
     assert ended.returncode != 0
     assert "does not run here" in ended.stderr

@@ -131,11 +131,12 @@ def test_a_generation_that_was_dropped_is_gone_and_its_number_is_not_used_again(
 def test_a_second_writer_of_the_same_generation_is_refused_and_one_of_another_is_not(
     tables: str, second: Generation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "LOCK_WAIT_SECONDS", 0)
     with psycopg.connect(tables, autocommit=True) as connection:
         writer.take_lock(connection, second)
         with psycopg.connect(tables, autocommit=True) as other:
             writer.take_lock(other, FIRST)
+            # Only now: a server frees the lock of an earlier writer a moment after that has ended.
+            monkeypatch.setattr(writer, "LOCK_WAIT_SECONDS", 0)
             with pytest.raises(writer.NotTheWriter, match="another job writes generation 2"):
                 writer.take_lock(other, second)
 

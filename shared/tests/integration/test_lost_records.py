@@ -11,6 +11,7 @@ from uuid import UUID
 
 import asyncpg
 import pytest
+from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
 from local_stack.kafka import KAFKA
@@ -20,6 +21,7 @@ from shared.eventsourcing.event_store import EventStore, get_partition
 from shared.eventsourcing.history import History
 from shared.inbox import parked
 from shared.messaging import topics
+from shared.messaging.topics import TOPICS
 from shared.outbox import replay
 from shared.runtime.brokers import Brokers
 from shared.runtime.identifiers import new_id
@@ -92,6 +94,17 @@ class Shop:
                 await asyncio.sleep(0.02)
 
 
+async def until_committed(broker: StackContext, offset: int) -> None:
+    """The worker has committed this offset, in the one partition that it has read."""
+    client = AIOKafkaConsumer(
+        bootstrap_servers=broker.address("kafka"), group_id=NAME, enable_auto_commit=False
+    )
+    partitions = [TopicPartition(TOPIC, number) for number in range(TOPICS[TOPIC].partitions)]
+    async with client, asyncio.timeout(DEADLINE_SECONDS):
+        while max([await client.committed(each) or 0 for each in partitions]) < offset:
+            await asyncio.sleep(0.1)
+
+
 @pytest.fixture
 async def shop(store: EventStore[Counted], pool: asyncpg.Pool) -> Shop:
     await pool.execute(CREATE_EFFECTS)
@@ -129,6 +142,7 @@ async def lose_applied_records(
         for _ in range(3):
             await shop.count_on()
             await shop.until_applied()
+        await until_committed(broker, shop.count)
     relay.terminate()
     assert await until_ended(relay) == 0
     await cut(broker)
