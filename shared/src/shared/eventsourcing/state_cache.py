@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-STREAM_EVENTS_MIN = 100
-"""Shorter streams are not cached: folding them takes a millisecond."""
-EVENTS_MAX = 100_000
+STREAM_EVENTS_MIN = 8
+"""Shorter streams are not cached: most of them are never used again."""
+EVENTS_MAX = 300_000
 """Of all cached streams together; a state is not larger than its events."""
 
 
