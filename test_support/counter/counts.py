@@ -1,5 +1,8 @@
 """Two read models of counters, to test what keeps read models right."""
 
+from collections.abc import Sequence
+from uuid import UUID
+
 from shared.messaging.messages import Message
 from shared.projections.read_models import ReadModel
 from shared.runtime.postgres import Connection
@@ -36,15 +39,18 @@ ADD = """
 """
 
 
-async def count(connection: Connection, message: Message) -> None:
-    event = CODEC.read(message)
-    await connection.execute(COUNT, event.counter_id, event.number, message.stream_version)
+async def count(connection: Connection, messages: Sequence[Message]) -> None:
+    await connection.executemany(COUNT, [to_row(each) for each in messages])
 
 
-async def add(connection: Connection, message: Message) -> None:
+async def add(connection: Connection, messages: Sequence[Message]) -> None:
     """An event that is missing, repeated or out of its order makes the total wrong permanently."""
+    await connection.executemany(ADD, [to_row(each) for each in messages])
+
+
+def to_row(message: Message) -> tuple[UUID, int, int]:
     event = CODEC.read(message)
-    await connection.execute(ADD, event.counter_id, event.number, message.stream_version)
+    return event.counter_id, event.number, message.stream_version
 
 
 READ_MODELS = (

@@ -1,13 +1,13 @@
 """A consumer of counters over a database, without a broker, and its outcome."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
 import asyncpg
 
 from shared.inbox import parked
-from shared.inbox.consumer import Consumer
+from shared.inbox.consumer import Consumer, Delivery
 from shared.messaging import wire
-from shared.messaging.messages import Message
 from shared.messaging.wire import OutgoingRecord
 from shared.runtime.postgres import Connection
 from shared.runtime.relay_notifier import RelayNotifier
@@ -42,13 +42,15 @@ class Desk:
         reactions = {TOPIC: {"counted": [self.react]}}
         self.consumer = Consumer(NAME, pool, reactions, self.write_dead_letter, self.notifier)
 
-    async def react(self, connection: Connection, message: Message) -> None:
-        self.attempts += 1
-        await apply_effect(connection, message)
-        if self.errors:
-            raise self.errors.pop(0)
-        if message.stream_id in self.poison:
-            raise ValueError("cannot be")
+    async def react(self, connection: Connection, deliveries: Sequence[Delivery]) -> bool:
+        for each in deliveries:
+            self.attempts += 1
+            await apply_effect(connection, each.message)
+            if self.errors:
+                raise self.errors.pop(0)
+            if each.message.stream_id in self.poison:
+                raise ValueError("cannot be")
+        return True
 
     async def write_dead_letter(self, letter: OutgoingRecord) -> None:
         if self.letter_errors:

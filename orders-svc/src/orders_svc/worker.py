@@ -2,11 +2,10 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import assert_never
 from uuid import UUID
-
-from opentelemetry import trace
 
 from orders_svc import user_messages
 from orders_svc.bootstrap import Resources
@@ -16,15 +15,17 @@ from orders_svc.order.order import ORDER, TIMED_OUT
 from orders_svc.order.summaries import OverdueOrder
 from orders_svc.read_models import READ_MODELS
 from orders_svc.tracing import ORDER_ID
-from shared.eventsourcing.handler import handle, react
+from shared.eventsourcing.handler import CausedCommand, handle, react
 from shared.inbox.consumer import (
     Consumer,
     DeadLetterWriter,
+    Delivery,
     Reactions,
     is_transient,
     merge_reactions,
+    to_reaction,
 )
-from shared.messaging.messages import Message, Metadata
+from shared.messaging.messages import Metadata
 from shared.runtime.identifiers import new_id
 from shared.runtime.postgres import Connection
 
@@ -39,29 +40,33 @@ log = logging.getLogger(__name__)
 def create_consumer(resources: Resources, write_dead_letter: DeadLetterWriter) -> Consumer:
     """The reactions of orders-svc, by topic and message type."""
 
-    async def decide_on_credit(connection: Connection, message: Message) -> None:
-        answer = user_messages.CODEC.read(message)
-        trace.get_current_span().set_attribute(ORDER_ID, str(answer.order_id))
-        command: OrderCommand
-        match answer:
-            case user_messages.CreditReserved():
-                command = ConfirmOrder(confirmed_at=datetime.now(UTC))
-            case user_messages.CreditRefused():
-                command = RejectOrder(reason=answer.reason)
-            case _:
-                assert_never(answer)
-        orders = resources.orders.within(connection)
-        await react(orders, ORDER, answer.order_id, command, metadata=message.metadata)
+    async def decide(connection: Connection, deliveries: Sequence[Delivery]) -> bool:
+        commands = [to_command(each) for each in deliveries]
+        return await react(resources.orders, ORDER, connection, commands)
 
+    note = to_reaction(publications.note)
     domain: Reactions = {
         user_messages.TOPIC: {
-            "credit-reserved": [decide_on_credit],
-            "credit-refused": [decide_on_credit],
+            "credit-reserved": [decide],
+            "credit-refused": [decide],
         },
-        contract.TOPIC: {type_: [publications.note] for type_ in contract.CODEC.names},
+        contract.TOPIC: {type_: [note] for type_ in contract.CODEC.names},
     }
     reactions = merge_reactions(domain, READ_MODELS)
     return Consumer(NAME, resources.pool, reactions, write_dead_letter, resources.relay_notifier)
+
+
+def to_command(delivery: Delivery) -> CausedCommand[OrderCommand]:
+    """What the decision on a user's credit means for the order."""
+    decision = user_messages.CODEC.read(delivery.message)
+    delivery.span.set_attribute(ORDER_ID, str(decision.order_id))
+    match decision:
+        case user_messages.CreditReserved():
+            return delivery.cause(decision.order_id, ConfirmOrder(confirmed_at=datetime.now(UTC)))
+        case user_messages.CreditRefused():
+            return delivery.cause(decision.order_id, RejectOrder(reason=decision.reason))
+        case _:
+            assert_never(decision)
 
 
 async def reject_overdue_periodically(resources: Resources, timeout: timedelta) -> None:

@@ -78,9 +78,9 @@ def of_order(event: contract.PublicOrderEvent, version: int) -> Message:
     return message(contract.CODEC.get_name(event), contract.CODEC.encode(event), version)
 
 
-async def follow(resources: Resources, project: Projection, message: Message) -> None:
+async def follow(resources: Resources, project: Projection, *messages: Message) -> None:
     async with resources.pool.acquire() as connection:
-        await project(connection, message)
+        await project(connection, messages)
 
 
 async def orders(resources: Resources) -> Sequence[OrderSummary]:
@@ -105,6 +105,15 @@ async def test_an_old_message_does_not_undo_a_newer_one(resources: Resources) ->
 
     [order] = await orders(resources)
     assert order.status == "cancelled"
+
+
+async def test_of_the_messages_of_one_batch_the_newest_holds(resources: Resources) -> None:
+    story = [of_order(event, version) for event, version in [*STORY, *reversed(STORY)]]
+
+    await follow(resources, summaries.project, *story)
+
+    [order] = await orders(resources)
+    assert (order.status, order.reason) == ("cancelled", "changed my mind")
 
 
 def repriced(price: str, days: int) -> ItemRepriced:

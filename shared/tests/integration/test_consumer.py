@@ -10,7 +10,13 @@ import pytest
 
 from shared.eventsourcing.errors import VersionConflict
 from shared.inbox import parked
-from shared.inbox.consumer import REASON_CHARACTERS_MAX, Reaction, merge_reactions, to_reason
+from shared.inbox.consumer import (
+    REASON_CHARACTERS_MAX,
+    Consumer,
+    Delivery,
+    merge_reactions,
+    to_reason,
+)
 from shared.inbox.inbox import ConsumedElsewhere, Inbox
 from shared.messaging import wire
 from shared.messaging.messages import Message
@@ -20,6 +26,7 @@ from shared.projections.read_models import ReadModel
 from shared.runtime.identifiers import new_id
 from shared.runtime.postgres import Connection
 from test_support.counter.counted_records import record, records
+from test_support.counter.counter import TOPIC
 from test_support.counter.desk import NAME, Desk
 
 DEADLINE_SECONDS = 30
@@ -37,6 +44,20 @@ async def test_a_batch_is_applied_in_its_order(desk: Desk) -> None:
     assert await desk.version(one) == 5
     assert desk.letters == []
     assert desk.notifier.count == 1
+
+
+async def test_a_reaction_takes_all_messages_of_a_batch_at_once(desk: Desk) -> None:
+    one, other, sizes = new_id(), new_id(), []
+
+    async def react(connection: Connection, deliveries: Sequence[Delivery]) -> None:
+        sizes.append([each.message.stream_version for each in deliveries])
+
+    reactions = {TOPIC: {"counted": [react], "moved": [react]}}
+    consumer = Consumer(NAME, desk.pool, reactions, desk.write_dead_letter, desk.notifier)
+    await consumer.take([*records(one, 1, 1), record(one, 2, type_="moved"), record(other, 1)])
+
+    assert sizes == [[1, 2, 1]]
+    assert desk.notifier.count == 0, "nothing was recorded: the relay has nothing to publish"
 
 
 async def test_a_repeated_message_has_one_effect(desk: Desk) -> None:
@@ -456,17 +477,16 @@ def test_a_reason_is_a_line_that_postgresql_and_kafka_take() -> None:
     assert len(reason.encode()) == REASON_CHARACTERS_MAX
 
 
-async def nothing(connection: Connection, message: Message) -> None:
-    """Has no effect."""
-
-
 async def test_read_models_follow_after_the_domain_has_decided() -> None:
-    async def project(connection: Connection, message: Message) -> None:
+    async def decide(connection: Connection, deliveries: Sequence[Delivery]) -> None:
+        """Has no effect."""
+
+    async def project(connection: Connection, messages: Sequence[Message]) -> None:
         """Another one."""
 
-    decide: Reaction = nothing
     model = ReadModel(table="t", topic="users.v1", types=("counted", "moved"), project=project)
 
-    reactions = merge_reactions({"users.v1": {"counted": [decide]}}, [model])
+    reactions = merge_reactions({"users.v1": {"counted": [decide]}}, [model])["users.v1"]
 
-    assert reactions == {"users.v1": {"counted": [decide, project], "moved": [project]}}
+    [first, second] = reactions["counted"]
+    assert (first, [second]) == (decide, reactions["moved"])

@@ -12,7 +12,7 @@ import pytest
 
 from shared.eventsourcing.event_store import EventStore
 from shared.eventsourcing.history import EVENTS_PER_PAGE, History, to_message
-from shared.inbox.consumer import Consumer
+from shared.inbox.consumer import Consumer, merge_reactions
 from shared.messaging.records import IncomingRecord, parse_message
 from shared.messaging.wire import OutgoingRecord
 from shared.outbox import outbox
@@ -21,7 +21,7 @@ from shared.projections import rebuild
 from shared.runtime.identifiers import new_id
 from shared.runtime.relay_notifier import RelayNotifier
 from test_support.counter.counted_records import as_read
-from test_support.counter.counter import TOPIC, Counted, counted, some_metadata
+from test_support.counter.counter import Counted, counted, some_metadata
 from test_support.counter.counts import CREATE, READ_MODELS
 
 DEADLINE_SECONDS = 60
@@ -55,10 +55,8 @@ class Worker:
     def __init__(self, pool: asyncpg.Pool) -> None:
         self.published = Snapshot()
         self.pool = pool
-        reactions = [model.project for model in READ_MODELS]
-        self.consumer = Consumer(
-            "users-worker", pool, {TOPIC: {"counted": reactions}}, self.refuse, RelayNotifier(None)
-        )
+        reactions = merge_reactions({}, READ_MODELS)
+        self.consumer = Consumer("users-worker", pool, reactions, self.refuse, RelayNotifier(None))
 
     async def refuse(self, letter: OutgoingRecord) -> None:
         raise AssertionError(letter)

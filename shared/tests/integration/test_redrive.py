@@ -1,7 +1,7 @@
 """A redrive continues a parked stream in exact order: repaired, passed over, or up to a failure."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from uuid import UUID
 
@@ -10,10 +10,9 @@ import pytest
 from shared.eventsourcing.errors import VersionConflict
 from shared.inbox import parked
 from shared.inbox import redrive as redrive_module
-from shared.inbox.consumer import Consumer
+from shared.inbox.consumer import Consumer, Delivery
 from shared.inbox.parked import NotParked, OperatorAction
 from shared.inbox.redrive import Redriven, redrive
-from shared.messaging.messages import Message
 from shared.runtime.identifiers import new_id
 from shared.runtime.postgres import Connection
 from test_support.counter.counted_records import record, records
@@ -245,10 +244,10 @@ async def held_redrive(desk: Desk, counter: UUID) -> AsyncIterator[None]:
     """A redrive is in the middle of its first message inside, and at its end afterwards."""
     begun, may_end = asyncio.Event(), asyncio.Event()
 
-    async def slow(connection: Connection, message: Message) -> None:
+    async def slow(connection: Connection, deliveries: Sequence[Delivery]) -> None:
         begun.set()
         await may_end.wait()
-        await desk.react(connection, message)
+        await desk.react(connection, deliveries)
 
     reactions = {"users.v1": {"counted": [slow]}}
     slowly = Consumer(NAME, desk.pool, reactions, desk.write_dead_letter, desk.notifier)

@@ -20,9 +20,9 @@ from local_stack import ports
 from local_stack.testing import throwaway_kafka
 from shared.eventsourcing.event_store import EventStore
 from shared.eventsourcing.history import History
-from shared.inbox.consumer import Consumer
+from shared.inbox.consumer import Consumer, Delivery
 from shared.messaging import topics, wire
-from shared.messaging.messages import Message, PublicEvent
+from shared.messaging.messages import PublicEvent
 from shared.messaging.records import IncomingRecord
 from shared.messaging.topics import TOPICS
 from shared.messaging.wire import OutgoingRecord
@@ -154,8 +154,9 @@ class Effects:
         reactions = {TOPIC: {"counted": [self.react]}}
         self._consumer = Consumer(name, pool, reactions, self.refuse, RelayNotifier(None))
 
-    async def react(self, connection: Connection, message: Message) -> None:
-        self.versions[message.stream_id].append(message.stream_version)
+    async def react(self, connection: Connection, deliveries: Sequence[Delivery]) -> None:
+        for each in deliveries:
+            self.versions[each.message.stream_id].append(each.message.stream_version)
 
     async def refuse(self, letter: OutgoingRecord) -> None:
         raise AssertionError(letter)

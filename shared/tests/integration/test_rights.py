@@ -1,7 +1,7 @@
 """A service's role reads and writes rows; what happened it can neither change nor remove."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -11,7 +11,7 @@ import asyncpg
 import pytest
 
 from local_stack.postgres import create_database, owner
-from shared.inbox.consumer import Consumer
+from shared.inbox.consumer import Consumer, Delivery
 from shared.messaging.messages import Message
 from shared.messaging.wire import OutgoingRecord
 from shared.outbox import lease, outbox
@@ -222,8 +222,8 @@ async def test_the_service_looks_after_the_partitions_of_its_outbox(service: asy
 
 
 async def test_a_rebuild_without_the_owner_s_rights_is_one_line(own: Own) -> None:
-    async def project(connection: Connection, message: Message) -> None:
-        raise AssertionError(message)
+    async def project(connection: Connection, messages: Sequence[Message]) -> None:
+        raise AssertionError(messages)
 
     model = ReadModel(table="streams", topic=TOPIC, types=(), project=project)
     with pytest.raises(SystemExit, match="a rebuild needs the rights of the database's owner"):
@@ -238,10 +238,11 @@ async def test_the_service_consumes(service: asyncpg.Pool) -> None:
     records = [as_read(row) for row in rows or () if row.key == str(counter).encode()]
     numbers: list[int] = []
 
-    async def react(connection: Connection, message: Message) -> None:
-        if message.stream_version == 2:
+    async def react(connection: Connection, deliveries: Sequence[Delivery]) -> None:
+        versions = [each.message.stream_version for each in deliveries]
+        if 2 in versions:
             raise ValueError("poison")
-        numbers.append(message.stream_version)
+        numbers.extend(versions)
 
     async def write_dead_letter(letter: OutgoingRecord) -> None:
         pass

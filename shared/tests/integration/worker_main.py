@@ -13,10 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from unittest.mock import patch
 
-from shared.inbox.consumer import Consumer
+from shared.inbox.consumer import Consumer, Delivery
 from shared.inbox.worker import run_worker
 from shared.messaging import kafka
-from shared.messaging.messages import Message
 from shared.messaging.records import IncomingRecord
 from shared.messaging.wire import OutgoingRecord
 from shared.runtime import failpoints, postgres, processes
@@ -75,8 +74,9 @@ async def work(folder: Path) -> None:
     settings = processes.read_settings(Settings)
     write = kafka.create_single_writer(settings.brokers, NAME)
 
-    async def react(connection: Connection, message: Message) -> None:
-        await apply_effect(connection, message)
+    async def react(connection: Connection, deliveries: Sequence[Delivery]) -> None:
+        for each in deliveries:
+            await apply_effect(connection, each.message)
         if (folder / "away").exists():
             raise ConnectionError("unavailable")
         if (folder / "hold").exists():

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import groupby
 from typing import assert_never
 from uuid import UUID
 
@@ -10,7 +11,7 @@ import asyncpg
 
 from shared.messaging.messages import Message
 from shared.runtime.postgres import Connection
-from users_svc.contract import CODEC, UserRegistered
+from users_svc.contract import CODEC, PublicUserEvent, UserRegistered
 from users_svc.events import (
     CreditRefused,
     CreditReleased,
@@ -22,6 +23,8 @@ from users_svc.events import (
 
 TYPES = tuple(name for name in CODEC.names if name != "credit-refused")
 """A refusal changes nothing in the table."""
+
+CREDIT_TYPES = ("credit-reserved", "credit-released")
 
 REGISTERED = """
     INSERT INTO user_profiles (user_id, address, gender, credit_limit, reserved_credit, deleted,
@@ -46,10 +49,22 @@ LIMIT_CHANGED = """
     WHERE user_id = $1 AND version < $3
 """
 
+# Many changes of many users; of those that a user has already nothing is added again.
 RESERVED = """
     UPDATE user_profiles
-    SET reserved_credit = reserved_credit + $2, version = $3
-    WHERE user_id = $1 AND version < $3
+    SET reserved_credit = reserved_credit + added.amount, version = added.version
+    FROM (
+        SELECT user_id, sum(change.amount) AS amount, max(change.version) AS version
+        FROM (
+            SELECT DISTINCT *
+            FROM unnest($1::uuid[], $2::numeric[], $3::integer[])
+                AS delivered (user_id, amount, version)
+        ) AS change
+        JOIN user_profiles AS known USING (user_id)
+        WHERE change.version > known.version
+        GROUP BY user_id
+    ) AS added
+    WHERE user_profiles.user_id = added.user_id
 """
 
 DELETED = """
@@ -79,8 +94,41 @@ class UserProfile:
     reserved_credit: Decimal
 
 
-async def project(connection: Connection, message: Message) -> None:
-    """Apply one message of users.v1. Idempotent; ignores messages older than the row."""
+async def project(connection: Connection, messages: Sequence[Message]) -> None:
+    """Apply messages of users.v1. Idempotent; ignores messages older than the row.
+
+    Changes of credit that follow each other are applied at once: they are most of the messages.
+    """
+    for is_credit, run in groupby(messages, lambda message: message.type in CREDIT_TYPES):
+        if is_credit:
+            await change_credit(connection, list(run))
+        else:
+            for message in run:
+                await apply(connection, message)
+
+
+async def change_credit(connection: Connection, messages: Sequence[Message]) -> None:
+    events = [CODEC.read(message) for message in messages]
+    await connection.execute(
+        RESERVED,
+        [event.user_id for event in events],
+        [to_change(event) for event in events],
+        [message.stream_version for message in messages],
+    )
+
+
+def to_change(event: PublicUserEvent) -> Decimal:
+    """What an event adds to the reserved credit."""
+    match event:
+        case CreditReserved():
+            return event.amount
+        case CreditReleased():
+            return -event.amount
+        case _:
+            raise AssertionError(f"{event} changes no credit")
+
+
+async def apply(connection: Connection, message: Message) -> None:
     event, version = CODEC.read(message), message.stream_version
     user = event.user_id
     match event:
@@ -98,10 +146,8 @@ async def project(connection: Connection, message: Message) -> None:
             await connection.execute(MOVED, user, event.effective_at, event.address, version)
         case UserCreditLimitChanged():
             await connection.execute(LIMIT_CHANGED, user, event.credit_limit, version)
-        case CreditReserved():
-            await connection.execute(RESERVED, user, event.amount, version)
-        case CreditReleased():
-            await connection.execute(RESERVED, user, -event.amount, version)
+        case CreditReserved() | CreditReleased():
+            await change_credit(connection, [message])
         case CreditRefused():
             pass
         case UserDeleted():

@@ -1,12 +1,16 @@
 """Reactions to messages: credit is reserved and released, read models are updated."""
 
-from uuid import UUID
+from collections.abc import Sequence
 
-from opentelemetry import trace
-
-from shared.eventsourcing.handler import react
-from shared.inbox.consumer import Consumer, DeadLetterWriter, Reactions, merge_reactions
-from shared.messaging.messages import Message
+from shared.eventsourcing.handler import CausedCommand, react
+from shared.inbox.consumer import (
+    Consumer,
+    DeadLetterWriter,
+    Delivery,
+    Reactions,
+    merge_reactions,
+    to_reaction,
+)
 from shared.runtime.postgres import Connection
 from users_svc import confirmed_orders, order_credit, order_messages
 from users_svc.bootstrap import Resources
@@ -23,36 +27,33 @@ ORDER_ID = "app.order.id"
 def create_consumer(resources: Resources, write_dead_letter: DeadLetterWriter) -> Consumer:
     """The reactions of users-svc, by topic and message type."""
 
-    async def reserve(connection: Connection, message: Message) -> None:
-        order = order_messages.PLACED.read(message)
-        trace.get_current_span().set_attribute(ORDER_ID, str(order.order_id))
-        command = ReserveCredit(user_id=order.user_id, order_id=order.order_id, amount=order.amount)
-        await decide(connection, order.user_id, command, message)
+    async def decide(connection: Connection, deliveries: Sequence[Delivery]) -> bool:
+        commands = [to_command(each) for each in deliveries]
+        return await react(resources.users, USER, connection, commands)
 
-    async def note_confirmed(connection: Connection, message: Message) -> None:
-        order = order_messages.CONFIRMED.read(message)
-        await confirmed_orders.add(connection, order.user_id, order.order_id, order.ordered_at)
-
-    async def release(connection: Connection, message: Message) -> None:
-        order = order_messages.CLOSED.read(message)
-        trace.get_current_span().set_attribute(ORDER_ID, str(order.order_id))
-        await confirmed_orders.remove(connection, order.user_id, order.order_id)
-        command = ReleaseCredit(order_id=order.order_id)
-        await decide(connection, order.user_id, command, message)
-
-    async def decide(
-        connection: Connection, user_id: UUID, command: UserCommand, message: Message
-    ) -> None:
-        users = resources.users.within(connection)
-        await react(users, USER, user_id, command, metadata=message.metadata)
-
+    note = to_reaction(confirmed_orders.project)
     domain: Reactions = {
         order_messages.TOPIC: {
-            "order-placed": [reserve],
-            "order-confirmed": [note_confirmed],
-            "order-rejected": [release],
-            "order-cancelled": [release],
+            "order-placed": [decide],
+            "order-confirmed": [note],
+            "order-rejected": [decide, note],
+            "order-cancelled": [decide, note],
         }
     }
     reactions = merge_reactions(domain, READ_MODELS)
     return Consumer(NAME, resources.pool, reactions, write_dead_letter, resources.relay_notifier)
+
+
+def to_command(delivery: Delivery) -> CausedCommand[UserCommand]:
+    """What a placed order means for its user, and a rejected or cancelled one."""
+    message = delivery.message
+    if message.type in order_messages.PLACED.names:
+        placed = order_messages.PLACED.read(message)
+        delivery.span.set_attribute(ORDER_ID, str(placed.order_id))
+        return delivery.cause(
+            placed.user_id,
+            ReserveCredit(user_id=placed.user_id, order_id=placed.order_id, amount=placed.amount),
+        )
+    closed = order_messages.CLOSED.read(message)
+    delivery.span.set_attribute(ORDER_ID, str(closed.order_id))
+    return delivery.cause(closed.user_id, ReleaseCredit(order_id=closed.order_id))

@@ -15,6 +15,7 @@ from shared.web.field_types import FUTURE_MAX
 from users_svc import confirmed_orders
 from users_svc.bootstrap import Resources
 from users_svc.commands import ReserveCredit
+from users_svc.order_messages import OrderConfirmed
 from users_svc.user import USER
 
 JACK: dict[str, Any] = {
@@ -53,7 +54,10 @@ async def reserve(resources: Resources, user: str, amount: str) -> UUID:
 async def confirm(resources: Resources, user: str, order_id: UUID, ordered_at: datetime) -> None:
     """What the worker does when an order was confirmed."""
     async with resources.pool.acquire() as connection:
-        await confirmed_orders.add(connection, UUID(user.rpartition("/")[2]), order_id, ordered_at)
+        order = OrderConfirmed(
+            user_id=UUID(user.rpartition("/")[2]), order_id=order_id, ordered_at=ordered_at
+        )
+        await confirmed_orders.add(connection, [order])
 
 
 def code(answer: httpx.Response) -> tuple[int, str]:

@@ -59,9 +59,9 @@ def message(event: PublicUserEvent, version: int) -> Message:
     )
 
 
-async def follow(resources: Resources, message: Message) -> None:
+async def follow(resources: Resources, *messages: Message) -> None:
     async with resources.pool.acquire() as connection:
-        await user_profiles.project(connection, message)
+        await user_profiles.project(connection, messages)
 
 
 async def address_after(resources: Resources, *messages: Message) -> str:
@@ -108,6 +108,10 @@ async def credit_after(resources: Resources, *events: PublicUserEvent) -> tuple[
     for version, event in enumerate([registered(), *events], start=1):
         await follow(resources, message(event, version))
         await follow(resources, message(event, version))
+    return await credit_of_jack(resources)
+
+
+async def credit_of_jack(resources: Resources) -> tuple[Decimal, Decimal]:
     [user] = await user_profiles.list_users(resources.pool, address=None, after=None, limit=10)
     return user.credit_limit, user.reserved_credit
 
@@ -125,6 +129,24 @@ async def test_reserved_credit_is_exact_to_the_cent(resources: Resources) -> Non
     )
 
     assert credit == (Decimal("10.00"), Decimal("4.44"))
+
+
+async def test_messages_of_one_batch_are_applied_once_and_in_order(resources: Resources) -> None:
+    orders = [new_id() for _ in range(3)]
+    events: list[PublicUserEvent] = [
+        registered(),
+        CreditReserved(user_id=JACK, order_id=orders[0], amount=Decimal("1.00")),
+        CreditReserved(user_id=JACK, order_id=orders[1], amount=Decimal("0.10")),
+        UserCreditLimitChanged(user_id=JACK, credit_limit=Decimal("10.00")),
+        CreditReleased(user_id=JACK, order_id=orders[0], amount=Decimal("1.00")),
+        CreditReserved(user_id=JACK, order_id=orders[2], amount=Decimal("0.01")),
+    ]
+    story = [message(event, version) for version, event in enumerate(events, start=1)]
+    await follow(resources, *story[:3])
+
+    await follow(resources, *[each for each in story for _ in range(2)])
+
+    assert await credit_of_jack(resources) == (Decimal("10.00"), Decimal("0.11"))
 
 
 async def test_a_deleted_user_is_not_listed(resources: Resources) -> None:

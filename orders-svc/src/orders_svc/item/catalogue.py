@@ -63,8 +63,13 @@ class CatalogueEntry:
     price: Decimal
 
 
-async def project(connection: Connection, message: Message) -> None:
-    """Apply one message of items.v1. Idempotent; ignores messages older than the row."""
+async def project(connection: Connection, messages: Sequence[Message]) -> None:
+    """Apply messages of items.v1. Idempotent; ignores messages older than the row."""
+    for message in messages:
+        await apply(connection, message)
+
+
+async def apply(connection: Connection, message: Message) -> None:
     event, version = CODEC.read(message), message.stream_version
     item, since = event.item_id, event.effective_at
     match event:

@@ -1,5 +1,6 @@
 """The offsets of an order's events in orders.v1, recorded by the consumer that has read them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -14,7 +15,7 @@ CONSUMER = "orders-worker"
 
 NOTE = """
     INSERT INTO publications (stream_id, version, partition, record_offset)
-    VALUES ($1, $2, $3, $4)
+    SELECT * FROM unnest($1::uuid[], $2::integer[], $3::smallint[], $4::bigint[])
     ON CONFLICT DO NOTHING
 """
 
@@ -43,9 +44,14 @@ class Publication:
     seen_at: datetime
 
 
-async def note(connection: Connection, message: Message) -> None:
+async def note(connection: Connection, messages: Sequence[Message]) -> None:
+    """Record where these messages are."""
     await connection.execute(
-        NOTE, message.stream_id, message.stream_version, message.partition, message.offset
+        NOTE,
+        [message.stream_id for message in messages],
+        [message.stream_version for message in messages],
+        [message.partition for message in messages],
+        [message.offset for message in messages],
     )
 
 

@@ -18,14 +18,20 @@ from shared.runtime.postgres import Connection
 PLACED = """
     INSERT INTO order_summaries
         (order_id, user_id, status, amount, ordered_at, placed_at, version)
-    VALUES ($1, $2, 'pending', $3, $4, $5, $6)
+    SELECT order_id, user_id, 'pending', amount, ordered_at, placed_at, version
+    FROM unnest($1::uuid[], $2::uuid[], $3::numeric[], $4::timestamptz[], $5::timestamptz[],
+                $6::integer[])
+        AS placed (order_id, user_id, amount, ordered_at, placed_at, version)
     ON CONFLICT DO NOTHING
 """
 
 DECIDED = """
     UPDATE order_summaries
-    SET status = $2, reason = $3, version = $4
-    WHERE order_id = $1 AND version < $4
+    SET status = decided.status, reason = decided.reason, version = decided.version
+    FROM unnest($1::uuid[], $2::text[], $3::text[], $4::integer[])
+        AS decided (order_id, status, reason, version)
+    WHERE order_summaries.order_id = decided.order_id
+      AND order_summaries.version < decided.version
 """
 
 LIST = """
@@ -48,6 +54,10 @@ OVERDUE = """
 """
 
 
+Row = tuple[object, ...]
+"""The values of one order in the order of a statement's parameters."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderSummary:
     order_id: UUID
@@ -64,26 +74,35 @@ class OverdueOrder:
     placed_at: datetime
 
 
-async def project(connection: Connection, message: Message) -> None:
-    """Apply one message of orders.v1. Idempotent; ignores messages older than the row."""
-    event, version = CODEC.read(message), message.stream_version
+async def project(connection: Connection, messages: Sequence[Message]) -> None:
+    """Apply messages of orders.v1. Idempotent; ignores messages older than the row."""
+    placed: list[Row] = []
+    decided: dict[UUID, tuple[int, Row]] = {}
+    for message in messages:
+        event, version = CODEC.read(message), message.stream_version
+        if isinstance(event, OrderPlaced):
+            placed.append(to_placed(event, message.time, version))
+        elif version > decided.get(event.order_id, (0, ()))[0]:
+            decided[event.order_id] = version, to_decided(event, version)
+    if placed:
+        await connection.execute(PLACED, *zip(*placed, strict=True))
+    if decided:
+        rows = [row for _, row in decided.values()]
+        await connection.execute(DECIDED, *zip(*rows, strict=True))
+
+
+def to_placed(event: OrderPlaced, placed_at: datetime, version: int) -> Row:
+    return (event.order_id, event.user_id, event.amount, event.ordered_at, placed_at, version)
+
+
+def to_decided(event: OrderConfirmed | OrderRejected | OrderCancelled, version: int) -> Row:
     match event:
-        case OrderPlaced():
-            await connection.execute(
-                PLACED,
-                event.order_id,
-                event.user_id,
-                event.amount,
-                event.ordered_at,
-                message.time,
-                version,
-            )
         case OrderConfirmed():
-            await connection.execute(DECIDED, event.order_id, "confirmed", None, version)
+            return (event.order_id, "confirmed", None, version)
         case OrderRejected():
-            await connection.execute(DECIDED, event.order_id, "rejected", event.reason, version)
+            return (event.order_id, "rejected", event.reason, version)
         case OrderCancelled():
-            await connection.execute(DECIDED, event.order_id, "cancelled", event.reason, version)
+            return (event.order_id, "cancelled", event.reason, version)
         case _:
             assert_never(event)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 from uuid import UUID
 
 import asyncpg
@@ -44,6 +44,14 @@ READ = """
     LIMIT $4
 """
 
+READ_FROM = """
+    SELECT stream_id, events.version, event_id, type, schema_version, data, recorded_at
+    FROM unnest($1::uuid[], $2::integer[]) AS wanted (stream_id, first_version)
+    JOIN events USING (stream_id)
+    WHERE events.version >= first_version
+    ORDER BY stream_id, events.version
+"""
+
 APPEND = """
     SELECT refusal, stream_version
     FROM try_append($1, $2, $3, $4::new_event[], $5, $6, $7::stored_answer, $8, $9)
@@ -52,6 +60,21 @@ APPEND = """
 
 class KeyUsed(Exception):
     """Another request with this idempotency key was recorded first."""
+
+
+class NewEvent(NamedTuple):
+    """A value of the SQL type `new_event`: an event, and its outbox row unless it stays inside."""
+
+    event_id: UUID
+    type: str
+    schema_version: int
+    data: str
+    topic: str | None = None
+    partition: int | None = None
+    key: bytes | None = None
+    value: bytes | None = None
+    headers: bytes | None = None
+    traceparent: str | None = None
 
 
 class EventStore(Generic[E]):
@@ -74,11 +97,11 @@ class EventStore(Generic[E]):
     ) -> None:
         self._database: asyncpg.Pool | Connection = pool
         self.category = category
-        self._source = source
+        self.source = source
         self._codec = codec
         self._publish = publish
         self._relay_notifier = relay_notifier
-        self._now = now
+        self.now = now
         self.states = StateCache()
 
     def within(self, connection: Connection) -> "EventStore[E]":
@@ -101,6 +124,19 @@ class EventStore(Generic[E]):
         """The events of several streams in one query, each stream's oldest first."""
         rows = await self._database.fetch(READ, list(stream_ids), self.category, 1, None)
         return [self.to_recorded_event(row) for row in rows]
+
+    async def read_from(
+        self, first_versions: Mapping[UUID, int]
+    ) -> Mapping[UUID, Sequence[RecordedEvent[E]]]:
+        """The events of streams, each from a version on, oldest first; one without any is absent.
+
+        The streams are known to be of this category.
+        """
+        streams, versions = list(first_versions), list(first_versions.values())
+        found: dict[UUID, list[RecordedEvent[E]]] = {}
+        for row in await self._database.fetch(READ_FROM, streams, versions):
+            found.setdefault(row["stream_id"], []).append(self.to_recorded_event(row))
+        return found
 
     def to_recorded_event(self, row: asyncpg.Record) -> RecordedEvent[E]:
         """The event in a row of `events`."""
@@ -138,17 +174,19 @@ class EventStore(Generic[E]):
         """
         with telemetry.inner_span(f"append {self.category}") as span:
             span.set_attribute(telemetry.STREAM_ID, str(stream_id))
-            now = self._now()
+            now = self.now()
             outcome = await self._database.fetchrow(
                 APPEND,
                 stream_id,
                 self.category,
                 expected_version,
                 [
-                    self._row(stream_id, version, event, metadata, now)
+                    self.to_new_event(
+                        stream_id, version, event, metadata, now, telemetry.current_traceparent()
+                    )
                     for version, event in enumerate(events, start=expected_version + 1)
                 ],
-                dump_metadata(metadata, self._source, telemetry.trace_id_of(span)),
+                dump_metadata(metadata, self.source, telemetry.trace_id_of(span)),
                 now,
                 response_row(key, answer),
                 list(read_versions or ()),
@@ -172,7 +210,7 @@ class EventStore(Generic[E]):
         headers = {
             messages.ID: str(event.event_id),
             messages.TYPE: public.type,
-            messages.SOURCE: self._source,
+            messages.SOURCE: self.source,
             messages.TIME: rfc3339(event.recorded_at),
             messages.SPEC: messages.SPEC_VERSION,
             messages.SUBJECT: public.key,
@@ -191,35 +229,47 @@ class EventStore(Generic[E]):
             headers=wire.to_headers(headers),
         )
 
-    def _row(
-        self, stream_id: UUID, version: int, event: E, metadata: Metadata, now: datetime
-    ) -> tuple[object, ...]:
-        """A value of the SQL type `new_event`."""
+    def to_new_event(
+        self,
+        stream_id: UUID,
+        version: int,
+        event: E,
+        metadata: Metadata,
+        now: datetime,
+        traceparent: str | None,
+        previous_version: int | None = None,
+    ) -> NewEvent:
+        """An event, to be written; without `previous_version` its header is added by `try_append`.
+
+        Raises:
+            Refused: the public event is larger than MESSAGE_BYTES_MAX.
+        """
         recorded = RecordedEvent(
             stream_id=stream_id, version=version, event_id=new_id(), event=event, recorded_at=now
         )
         type_, data = self._codec.get_name(event), self._codec.encode(event).decode()
-        private = (recorded.event_id, type_, self._codec.get_version(type_), data)
+        private = NewEvent(recorded.event_id, type_, self._codec.get_version(type_), data)
         record = self.to_public_record(recorded, metadata)
         if record is None:
-            return (*private, None, None, None, None, None, None)
+            return private
         if len(record.value) > MESSAGE_BYTES_MAX:
             raise Refused(
                 EVENT_TOO_LARGE,
                 f"{type_} would have {len(record.value)} bytes, and {MESSAGE_BYTES_MAX} are"
                 " the most that can be published",
             )
-        headers, traceparent = list(record.headers), telemetry.current_traceparent()
+        headers = list(record.headers)
         if traceparent is not None:
             headers.append((telemetry.TRACEPARENT, traceparent.encode()))
-        return (
-            *private,
-            record.topic,
-            record.partition,
-            record.key,
-            record.value,
-            wire.pack(headers, to_follow=1),
-            traceparent if telemetry.is_sampled(traceparent) else None,
+        if previous_version is not None:
+            headers.append((messages.PREVIOUS_VERSION, b"%d" % previous_version))
+        return private._replace(
+            topic=record.topic,
+            partition=record.partition,
+            key=record.key,
+            value=record.value,
+            headers=wire.pack(headers, to_follow=1 if previous_version is None else 0),
+            traceparent=traceparent if telemetry.is_sampled(traceparent) else None,
         )
 
 

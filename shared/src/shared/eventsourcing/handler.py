@@ -5,11 +5,15 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 from uuid import UUID
 
+from opentelemetry.trace import Span
+
 from shared.eventsourcing.decider import Decider
 from shared.eventsourcing.errors import VersionConflict
 from shared.eventsourcing.event_store import EventStore
+from shared.eventsourcing.locked_streams import Append, LockedStreams
 from shared.eventsourcing.state_cache import FoldedStream
 from shared.messaging.messages import IdempotencyKey, Metadata, RecordedEvent, StoredResponse
+from shared.runtime.postgres import Connection
 
 C = TypeVar("C")
 S = TypeVar("S")
@@ -29,6 +33,16 @@ class Outcome(Generic[S]):
 
     state: S
     version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CausedCommand(Generic[C]):
+    """A command on a stream that follows from a message, with the span of its processing."""
+
+    stream_id: UUID
+    command: C
+    metadata: Metadata
+    span: Span
 
 
 async def load(store: EventStore[E], decider: Decider[C, S, E], stream_id: UUID) -> Outcome[S]:
@@ -161,24 +175,66 @@ async def attempt(
 async def react(
     store: EventStore[E],
     decider: Decider[C, S, E],
-    stream_id: UUID,
-    command: C,
-    *,
-    metadata: Metadata,
-) -> Outcome[S]:
-    """`handle` for a message, with the store inside the transaction that consumes it.
+    connection: Connection,
+    caused: Sequence[CausedCommand[C]],
+) -> bool:
+    """Decide on commands in their order; whether events were recorded.
 
-    One attempt: after a lost race the transaction is lost as well, and the consumer takes the
-    message again. That nothing is to be done is a decision which the append confirms, too.
+    The transaction of `connection` is that which consumes the messages: all streams are read,
+    locked and appended to in it with one statement each. That nothing is to be done is a decision
+    which holds for the version that it was made on, too.
 
     Raises:
         Refused, NotFound: what `decide` raises.
-        VersionConflict: another writer appended to the stream meanwhile.
+        VersionConflict: another writer has begun one of the streams meanwhile.
     """
-    before = await load(store, decider, stream_id)
-    events, after = decide_and_evolve(decider, command, before)
-    await store.append(stream_id, before.version, events, metadata=metadata)
-    return after
+    stream_ids = [each.stream_id for each in caused]
+    streams = await LockedStreams.lock(store, connection, stream_ids)
+    outcomes, appends = await load_locked(streams, decider), list[Append[E]]()
+    for each in caused:
+        before = outcomes[each.stream_id]
+        events, outcomes[each.stream_id] = decide_and_evolve(decider, each.command, before)
+        appends.append(
+            Append(
+                stream_id=each.stream_id,
+                expected_version=before.version,
+                events=events,
+                metadata=each.metadata,
+                span=each.span,
+            )
+        )
+    last_ids = await streams.append(appends)
+    for stream_id, event_id in last_ids.items():
+        after = outcomes[stream_id]
+        folded = FoldedStream(state=after.state, version=after.version, event_id=event_id)
+        store.states.keep(stream_id, folded)
+    return bool(last_ids)
+
+
+async def load_locked(
+    streams: LockedStreams[E], decider: Decider[C, S, E]
+) -> dict[UUID, Outcome[S]]:
+    """`load` for all locked streams, with one query for those that are not very long."""
+    store, outcomes = streams.store, dict.fromkeys(streams.stream_ids, initial_outcome(decider))
+    bound = store.within(streams.connection)
+    cached = {stream_id: store.states.find(stream_id) for stream_id in streams.heads}
+    first_versions = {each: folded.version if folded else 1 for each, folded in cached.items()}
+    pages = await bound.read_from(
+        {
+            each: first
+            for each, first in first_versions.items()
+            if streams.heads[each].version - first < EVENTS_PER_PAGE
+        }
+    )
+    for stream_id, folded in cached.items():
+        page = pages.get(stream_id)
+        if page and (folded is None or page[0].event_id == folded.event_id):
+            folded = fold(decider, page, folded)
+            store.states.keep(stream_id, folded)
+            outcomes[stream_id] = Outcome(state=folded.state, version=folded.version)
+        else:
+            outcomes[stream_id] = await load(bound, decider, stream_id)
+    return outcomes
 
 
 def decide_and_evolve(

@@ -9,14 +9,18 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
+from uuid import UUID
 
 import asyncpg
 from aiokafka.errors import KafkaError
 from opentelemetry.trace import Span, SpanKind
 
 from shared.eventsourcing.errors import VersionConflict
+from shared.eventsourcing.handler import CausedCommand
 from shared.inbox import dead_letters, parked
 from shared.inbox.inbox import (
     ConsumedElsewhere,
@@ -31,11 +35,13 @@ from shared.messaging.messages import Message
 from shared.messaging.records import IncomingRecord, Malformed, parse_message
 from shared.messaging.topics import TOPICS
 from shared.messaging.wire import OutgoingRecord
-from shared.projections.read_models import ReadModel
+from shared.projections.read_models import Projection, ReadModel
 from shared.runtime import failpoints, postgres, telemetry
 from shared.runtime.failpoints import Failpoint
 from shared.runtime.postgres import Connection
 from shared.runtime.relay_notifier import RelayNotifier
+
+C = TypeVar("C")
 
 log = logging.getLogger(__name__)
 
@@ -60,8 +66,26 @@ TRANSIENT = (
 )
 """Errors that another attempt may not meet, unless they are FAULTS_OF_THE_RECORD."""
 
-Reaction = Callable[[Connection, Message], Awaitable[None]]
-"""Applies a message, inside the transaction that consumes it."""
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A message in the hands of a worker, and the span of its processing."""
+
+    message: Message
+    span: Span
+
+    def cause(self, stream_id: UUID, command: C) -> CausedCommand[C]:
+        """A command on a stream that follows from the message."""
+        return CausedCommand(
+            stream_id=stream_id, command=command, metadata=self.message.metadata, span=self.span
+        )
+
+
+Reaction = Callable[[Connection, Sequence[Delivery]], Awaitable[bool | None]]
+"""Applies messages in their order, inside the transaction that consumes them.
+
+True means that events were recorded, and that the relay is notified after the commit.
+"""
 
 Reactions = Mapping[str, Mapping[str, Sequence[Reaction]]]
 """By topic and message type."""
@@ -89,7 +113,7 @@ def is_any(error: Exception) -> bool:
 class Consumer:
     """One reader of topics. `reactions` are the message types that it handles.
 
-    `relay_notifier` notifies after each commit: a reaction may have appended events.
+    `relay_notifier` notifies after a commit of new events.
     """
 
     def __init__(
@@ -167,13 +191,15 @@ class Consumer:
     async def _commit(self, batch: Sequence[ReadRecord]) -> None:
         """One attempt at a batch, in one transaction."""
         async with self._pool.acquire() as connection, connection.transaction():
-            await self._consume(connection, batch)
+            is_recorded = await self._consume(connection, batch)
             failpoints.hit(Failpoint.EFFECTS_WRITTEN)
         failpoints.hit(Failpoint.EFFECTS_COMMITTED)
-        self.relay_notifier.notify()
+        if is_recorded:
+            self.relay_notifier.notify()
 
-    async def _consume(self, connection: Connection, batch: Sequence[ReadRecord]) -> None:
+    async def _consume(self, connection: Connection, batch: Sequence[ReadRecord]) -> bool:
         inbox = await Inbox.open(connection, self.name, [message for _, message in batch])
+        following: list[Message] = []
         for record, message in batch:
             match inbox.verdict(message):
                 case Repeated():
@@ -184,23 +210,33 @@ class Consumer:
                     log.error("%s parks stream %s: %s", self.name, message.stream_id, reason)
                     await inbox.park(record, message, reason)
                 case Next():
-                    await self.react(connection, message)
+                    following.append(message)
                     inbox.mark_consumed(message)
+        is_recorded = await self.react(connection, following)
         await inbox.write_versions()
+        return is_recorded
 
-    async def react(self, connection: Connection, message: Message) -> None:
-        """Apply a message in the caller's transaction; a type without reaction does nothing.
+    async def react(self, connection: Connection, messages: Sequence[Message]) -> bool:
+        """Apply messages in the caller's transaction; whether events were recorded.
+
+        Each reaction takes all of its messages at once, in their order. A type without reaction
+        does nothing.
 
         Raises:
-            UnknownSchemaVersion: a reaction does not understand its version.
+            UnknownSchemaVersion: a reaction does not understand a version.
             Exception: whatever else a reaction raises.
         """
-        reactions = self._reactions[message.topic].get(message.type)
-        if not reactions:
-            return
-        with self._span(message):
-            for reaction in reactions:
-                await reaction(connection, message)
+        deliveries: dict[Reaction, list[Delivery]] = {}
+        with ExitStack() as spans:
+            for message in messages:
+                reactions = self._reactions[message.topic].get(message.type)
+                if not reactions:
+                    continue
+                delivery = Delivery(message, spans.enter_context(self._span(message)))
+                for reaction in reactions:
+                    deliveries.setdefault(reaction, []).append(delivery)
+            recorded = [await reaction(connection, its) for reaction, its in deliveries.items()]
+        return any(recorded)
 
     def _mark_repeated(self, message: Message) -> None:
         if message.type in self._reactions[message.topic]:
@@ -298,6 +334,16 @@ def merge_reactions(domain: Reactions, read_models: Iterable[ReadModel]) -> Reac
         for type_, reactions in by_type.items():
             found[topic].setdefault(type_, []).extend(reactions)
     for model in read_models:
+        projection = to_reaction(model.project)
         for type_ in model.types:
-            found[model.topic].setdefault(type_, []).append(model.project)
+            found[model.topic].setdefault(type_, []).append(projection)
     return dict(found)
+
+
+def to_reaction(project: Projection) -> Reaction:
+    """A projection as a reaction, which records no events."""
+
+    async def react(connection: Connection, deliveries: Sequence[Delivery]) -> None:
+        await project(connection, [each.message for each in deliveries])
+
+    return react

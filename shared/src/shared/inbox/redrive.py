@@ -92,7 +92,7 @@ async def apply_waiting(
             if not each.discarded:
                 try:
                     async with inbox.connection.transaction():  # a savepoint for this one message
-                        await consumer.react(inbox.connection, message)
+                        await consumer.react(inbox.connection, [message])
                 except Exception as error:
                     if is_transient(error):
                         raise

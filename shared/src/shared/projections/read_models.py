@@ -4,14 +4,14 @@ To add one: a migration with a `version` column, a module with `TYPES` and `proj
 in READ_MODELS of the service. The worker fills it from then on, `make rebuild` with the past.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from shared.messaging.messages import Message
 from shared.runtime.postgres import Connection
 
-Projection = Callable[[Connection, Message], Awaitable[None]]
-"""Takes one message into the table. Twice is once, late is nothing."""
+Projection = Callable[[Connection, Sequence[Message]], Awaitable[None]]
+"""Takes messages into the table, in their order. Twice is once, late is nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

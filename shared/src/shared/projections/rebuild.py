@@ -109,11 +109,11 @@ class Rebuild:
         self._position = settled
 
     async def _take(self, page: Sequence[PastEvent]) -> None:
-        for event in page:
-            message = to_message(event)
-            for model in self._models:
-                if message and message.topic == model.topic and message.type in model.types:
-                    await model.project(self._connection, message)
+        messages = [message for event in page if (message := to_message(event))]
+        for model in self._models:
+            its = [m for m in messages if m.topic == model.topic and m.type in model.types]
+            if its:
+                await model.project(self._connection, its)
         self.progress.add(len(page))
 
     async def compare(self) -> list[Comparison]:

@@ -97,12 +97,19 @@ def inner_span(name: str) -> Iterator[Span]:
 
     A span that is not recorded costs a request that does little else a twentieth of its time.
     """
-    current = trace.get_current_span()
-    context = current.get_span_context()
+    with span_inside(trace.get_current_span(), name) as span:
+        yield span
+
+
+@contextmanager
+def span_inside(parent: Span, name: str) -> Iterator[Span]:
+    """`inner_span` of a span that need not be the current one."""
+    context = parent.get_span_context()
     if context.is_valid and not context.trace_flags.sampled:
-        yield current
+        yield parent
     else:
-        with tracer.start_as_current_span(name) as span:
+        within = trace.set_span_in_context(parent)
+        with tracer.start_as_current_span(name, context=within) as span:
             yield span
 
 
@@ -113,7 +120,11 @@ def extract(headers: Mapping[str, str]) -> Context:
 
 def current_traceparent() -> str | None:
     """The current span's context as a W3C `traceparent`, None outside any span."""
-    span = trace.get_current_span()
+    return find_traceparent(trace.get_current_span())
+
+
+def find_traceparent(span: Span) -> str | None:
+    """`traceparent_of` a span; None when it is none."""
     return traceparent_of(span) if span.get_span_context().is_valid else None
 
 

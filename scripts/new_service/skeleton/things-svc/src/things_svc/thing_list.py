@@ -39,8 +39,13 @@ class ListedThing:
     name: str
 
 
-async def project(connection: Connection, message: Message) -> None:
-    """Apply one message of things.v1; a repeated or an older one changes nothing."""
+async def project(connection: Connection, messages: Sequence[Message]) -> None:
+    """Apply messages of things.v1. Idempotent; ignores messages older than the row."""
+    for message in messages:
+        await apply(connection, message)
+
+
+async def apply(connection: Connection, message: Message) -> None:
     event, version = CODEC.read(message), message.stream_version
     match event:
         case ThingAdded():

@@ -45,8 +45,7 @@ def message(event: PublicThingEvent, version: int) -> Message:
 
 async def follow(resources: Resources, *messages: Message) -> None:
     async with resources.pool.acquire() as connection:
-        for each in messages:
-            await thing_list.project(connection, each)
+        await thing_list.project(connection, messages)
 
 
 async def test_a_rename_is_applied_once_and_not_backwards(resources: Resources) -> None:
