@@ -27,7 +27,7 @@ class Resources:
     items: EventStore[ItemEvent]
     item_cache: ItemCache
     orders: EventStore[OrderEvent]
-    watch: StreamWatch
+    watch: StreamWatch[OrderEvent]
 
 
 @asynccontextmanager
@@ -46,20 +46,21 @@ async def open_resources(settings: OrdersSettings, name: str) -> AsyncIterator[R
                 publish=orders_svc.item.contract.publish,
                 relay_notifier=relay_notifier,
             )
+            orders = EventStore(
+                pool,
+                category="order",
+                source="orders-svc",
+                codec=orders_svc.order.events.CODEC,
+                publish=orders_svc.order.contract.publish,
+                relay_notifier=relay_notifier,
+            )
             yield Resources(
                 pool=pool,
                 relay_notifier=relay_notifier,
                 items=items,
                 item_cache=ItemCache(items),
-                orders=EventStore(
-                    pool,
-                    category="order",
-                    source="orders-svc",
-                    codec=orders_svc.order.events.CODEC,
-                    publish=orders_svc.order.contract.publish,
-                    relay_notifier=relay_notifier,
-                ),
-                watch=StreamWatch(pool),
+                orders=orders,
+                watch=StreamWatch(orders),
             )
         finally:
             relay_notifier.close()

@@ -2,7 +2,6 @@
 
 import asyncio
 
-import asyncpg
 import pytest
 
 from shared.eventsourcing.event_store import EventStore
@@ -11,39 +10,48 @@ from shared.runtime.identifiers import new_id
 from test_support.counter.counter import Counted, counted, some_metadata
 
 
-async def test_a_waiter_is_woken_when_the_stream_grows(
-    store: EventStore[Counted], pool: asyncpg.Pool
-) -> None:
-    counter, watch = new_id(), StreamWatch(pool)
+async def test_a_waiter_is_woken_when_the_stream_grows(store: EventStore[Counted]) -> None:
+    counter, watch = new_id(), StreamWatch(store)
     await store.append(counter, 0, counted(counter, 1), metadata=some_metadata())
-    waiting = asyncio.create_task(watch.wait_until_newer(counter, 1, 30))
+    waiting = asyncio.create_task(watch.wait_for_newer(counter, 1, 30))
     await asyncio.sleep(0.05)
     assert not waiting.done()
 
     await store.append(counter, 1, counted(counter, 2), metadata=some_metadata())
 
-    assert await waiting
+    assert [(each.version, each.event.number) for each in await waiting] == [(2, 2)]
 
 
-async def test_a_waiter_is_let_go_at_the_deadline(pool: asyncpg.Pool) -> None:
-    assert not await StreamWatch(pool).wait_until_newer(new_id(), 0, 0.05)
+async def test_each_waiter_gets_what_is_newer_than_its_own_version(
+    store: EventStore[Counted],
+) -> None:
+    counter, watch = new_id(), StreamWatch(store)
+    await store.append(counter, 0, counted(counter, 1, 2, 3), metadata=some_metadata())
+
+    found = await asyncio.gather(*[watch.wait_for_newer(counter, n, 30) for n in (0, 2, 1)])
+
+    assert [[each.version for each in events] for events in found] == [[1, 2, 3], [3], [2, 3]]
 
 
-async def test_waiters_are_let_go_when_the_watch_is_closed(pool: asyncpg.Pool) -> None:
-    watch = StreamWatch(pool)
-    waiting = asyncio.create_task(watch.wait_until_newer(new_id(), 0, 30))
+async def test_a_waiter_is_let_go_at_the_deadline(store: EventStore[Counted]) -> None:
+    assert not await StreamWatch(store).wait_for_newer(new_id(), 0, 0.05)
+
+
+async def test_waiters_are_let_go_when_the_watch_is_closed(store: EventStore[Counted]) -> None:
+    watch = StreamWatch(store)
+    waiting = asyncio.create_task(watch.wait_for_newer(new_id(), 0, 30))
     await asyncio.sleep(0.05)
 
     watch.close()
 
     assert not await waiting
-    assert not await watch.wait_until_newer(new_id(), 0, 30)
+    assert not await watch.wait_for_newer(new_id(), 0, 30)
 
 
 async def test_a_waiter_is_woken_although_the_database_was_away(
-    store: EventStore[Counted], pool: asyncpg.Pool, monkeypatch: pytest.MonkeyPatch
+    store: EventStore[Counted], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counter, watch = new_id(), StreamWatch(pool)
+    counter, watch = new_id(), StreamWatch(store)
     await store.append(counter, 0, counted(counter, 1), metadata=some_metadata())
     wake, failures = watch._wake, iter([ConnectionError("away")])
 
@@ -54,13 +62,11 @@ async def test_a_waiter_is_woken_although_the_database_was_away(
 
     monkeypatch.setattr(watch, "_wake", failing_once)
 
-    assert await watch.wait_until_newer(counter, 0, 30)
+    assert await watch.wait_for_newer(counter, 0, 30)
 
 
-async def test_a_stream_that_has_grown_already_needs_no_wait(
-    store: EventStore[Counted], pool: asyncpg.Pool
-) -> None:
+async def test_a_stream_that_has_grown_already_needs_no_wait(store: EventStore[Counted]) -> None:
     counter = new_id()
     await store.append(counter, 0, counted(counter, 1), metadata=some_metadata())
 
-    assert await StreamWatch(pool).wait_until_newer(counter, 0, 30)
+    assert await StreamWatch(store).wait_for_newer(counter, 0, 30)

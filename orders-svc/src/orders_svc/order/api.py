@@ -117,15 +117,15 @@ async def get_order(
     stops.
     """
     deadline = asyncio.get_running_loop().time() + wait
-    while True:
-        outcome = await load_own_order(resources, caller, order_id)
+    outcome = await load_own_order(resources, caller, order_id)
+    while outcome.state.status == "pending":
         seconds_left = deadline - asyncio.get_running_loop().time()
-        is_over = seconds_left <= 0 or resources.watch.is_closed
-        if outcome.state.status != "pending" or is_over:
-            return to_http_response(
-                to_response(to_order_response(outcome.state), version=outcome.version)
-            )
-        await resources.watch.wait_until_newer(order_id, outcome.version, seconds_left)
+        newer = await resources.watch.wait_for_newer(order_id, outcome.version, seconds_left)
+        if not newer:
+            break
+        state = ORDER.state_after([each.event for each in newer], outcome.state)
+        outcome = Outcome(state=require_placed(state), version=newer[-1].version)
+    return to_http_response(to_response(to_order_response(outcome.state), version=outcome.version))
 
 
 async def load_own_order(
