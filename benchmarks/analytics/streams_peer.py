@@ -30,7 +30,8 @@ POLL_SECONDS = 0.25
 THREADS = 2
 INTERNAL_TOPICS = "peer-"
 """The prefix of the topics that it creates for itself."""
-JVM_OPTIONS = ("-Xmx1g", "-XX:+UseParallelGC")
+JVM_OPTIONS = ("-Xmx1g", "-XX:+UseParallelGC", "--enable-native-access=ALL-UNNAMED")
+"""Without the last one, Java warns of RocksDB between the peer's lines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
