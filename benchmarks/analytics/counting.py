@@ -167,8 +167,12 @@ def job_variables(context: StackContext, dsn: str, own: Path) -> dict[str, str]:
 
 
 def get_full_speed_settings(per_batch: int) -> dict[str, str]:
-    """Settings for batches of this size without pauses."""
-    return {"RECORDS_PER_TRIGGER_MAX": str(per_batch), "TRIGGER_MILLISECONDS": "0"}
+    """Settings for batches of this size without pauses, and with the priority of its peers. A job
+    with a backlog does not rest, so that does not have to be set."""
+    return {
+        "RECORDS_PER_TRIGGER_MAX": str(per_batch),
+        "TRIGGER_MILLISECONDS": "0",
+    }
 
 
 async def hash_cells(connection: asyncpg.Connection) -> str:

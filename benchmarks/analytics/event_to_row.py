@@ -9,8 +9,8 @@ from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from benchmarks import servers
-from benchmarks.analytics import counting
-from benchmarks.analytics.counting import SeenBatch
+from benchmarks.analytics import counting, process_tree
+from benchmarks.analytics.counting import Job, SeenBatch
 from benchmarks.analytics.job_sizes import Size
 from benchmarks.analytics.shop_history import ORDERS_TOPIC, ShopHistory
 from benchmarks.arrivals import percentiles
@@ -36,7 +36,10 @@ MILLISECONDS = 1_000
 
 COLD = "from the start of the process to the first batch in the tables"
 APPENDED = "from the append in Kafka to the row"
-RANKS = {"p50": "", "p99": "below 2 000"}
+USED = "CPU of the job"
+RANKS = ("p50", "p99")
+LIVE_RATE = 100
+"""Orders per second up to which the job is to be live. It may rest at more than that."""
 
 
 async def measure(context: StackContext, size: Size) -> list[Series]:
@@ -52,16 +55,19 @@ async def measure(context: StackContext, size: Size) -> list[Series]:
     finally:
         await kafka.close(client)
     cold = series(samples, COLD, "s", goal="below 15")
-    ranks = [
-        Series(
-            name=f"{APPENDED}, {rank}, {size.rate} orders per second",
-            unit="ms",
-            rounds=tuple(samples[rank]),
-            goal=goal,
-        )
-        for rank, goal in RANKS.items()
+    return [cold, *(each for rate in size.rates for each in as_series(samples, rate))]
+
+
+def as_series(samples: Samples, rate: int) -> list[Series]:
+    goal = "below 2 000" if rate <= LIVE_RATE else "below 6 000"
+    return [
+        *(series(samples, at_rate(f"{APPENDED}, {rank}", rate), "ms", goal=goal) for rank in RANKS),
+        series(samples, at_rate(USED, rate), "cores"),
     ]
-    return [cold, *ranks]
+
+
+def at_rate(what: str, rate: int) -> str:
+    return f"{what}, {rate:,} orders per second"
 
 
 async def one_round(
@@ -73,20 +79,37 @@ async def one_round(
     async with counting.run_job(context, {}) as job:
         first = await job.batches(counting.has_counted(WAITING_ORDERS), START_SECONDS_MAX)
         samples[COLD].append(first[0].seen_at - job.started_at)
-        seconds = size.warm_up_seconds + size.seconds
-        all_orders = counting.has_counted(WAITING_ORDERS + size.rate * seconds)
-        watch = asyncio.create_task(job.batches(all_orders, seconds + END_SECONDS_MAX))
-        try:
-            await publish(client, history, size.rate, size.warm_up_seconds)
-            begin = await servers.ends(context, ORDERS_TOPIC)
-            await publish(client, history, size.rate, size.seconds)
-            batches = await watch
-        finally:
-            watch.cancel()
+        for rate in size.rates:
+            await one_rate(context, client, size, job, history, rate, samples)
         await job.demand_totals(history.totals)
-    waited = await milliseconds_to_row(context, begin, batches)
-    for rank, value in percentiles(waited).items():
-        samples[rank].append(value)
+
+
+async def one_rate(
+    context: StackContext,
+    client: AIOKafkaProducer,
+    size: Size,
+    job: Job,
+    history: ShopHistory,
+    rate: int,
+    samples: Samples,
+) -> None:
+    """Measure the orders of `seconds`, after a warm-up at the same rate."""
+    seconds = size.warm_up_seconds + size.seconds
+    all_orders = counting.has_counted(history.totals.orders + rate * seconds)
+    watch = asyncio.create_task(job.batches(all_orders, seconds + END_SECONDS_MAX))
+    try:
+        await publish(client, history, rate, size.warm_up_seconds)
+        begin, began_at = await servers.ends(context, ORDERS_TOPIC), time.time()
+        used = process_tree.cpu_seconds(job.running.pid)
+        await publish(client, history, rate, size.seconds)
+        batches = await watch
+    finally:
+        watch.cancel()
+    used = batches[-1].cpu_seconds - used
+    samples[at_rate(USED, rate)].append(used / (batches[-1].seen_at - began_at))
+    found = percentiles(await milliseconds_to_row(context, begin, batches))
+    for rank in RANKS:
+        samples[at_rate(f"{APPENDED}, {rank}", rate)].append(found[rank])
 
 
 async def create_topics(bootstrap_servers: str) -> None:

@@ -32,9 +32,10 @@ class Size:
     tidy_seconds: int
     """Twice the delay after which Spark removes state files that it no longer needs."""
     warm_up_seconds: int
-    rate: int
-    """Orders published per second."""
+    rates: tuple[int, ...]
+    """Orders published per second, one after the other."""
     seconds: int
+    """At each rate."""
 
 
 FULL = Size(
@@ -51,7 +52,7 @@ FULL = Size(
     state_per_batch=50_000,
     tidy_seconds=120,
     warm_up_seconds=20,
-    rate=500,
+    rates=(50, 1_000),
     seconds=60,
 )
 QUICK = Size(
@@ -68,7 +69,7 @@ QUICK = Size(
     state_per_batch=20_000,
     tidy_seconds=120,
     warm_up_seconds=10,
-    rate=500,
+    rates=(50, 1_000),
     seconds=15,
 )
 TINY = Size(
@@ -82,6 +83,6 @@ TINY = Size(
     state_per_batch=1_000,
     tidy_seconds=0,
     warm_up_seconds=0,
-    rate=50,
+    rates=(50,),
     seconds=2,
 )

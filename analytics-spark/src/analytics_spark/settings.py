@@ -68,6 +68,10 @@ class JobSettings(Settings):
     lateness_seconds: int = Field(default=7200, ge=1)
     """How far an order's time can be behind the latest one and still count."""
     trigger_milliseconds: int = Field(default=500, ge=0)
+    """How often the job asks Kafka for new records, unless a batch takes longer."""
+    row_age_seconds_max: float = Field(default=5, ge=0)
+    """How old a record can become until it is counted because the job rests after its batches. 0:
+    it never rests."""
     records_per_trigger_max: int = Field(default=200_000, ge=1)
     """Of orders."""
     table_records_per_trigger_max: int | None = Field(default=None, ge=1)

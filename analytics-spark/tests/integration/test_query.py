@@ -1,6 +1,7 @@
 """The vectors on the real thing: Kafka, Spark and PostgreSQL."""
 
 import os
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +12,9 @@ from aiokafka.errors import KafkaError
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from analytics_spark.job import dead_letters, query, sink
+from analytics_spark.job import dead_letters, query, resting, sink
 from analytics_spark.job.gateway import CONNECTION
+from analytics_spark.job.generations import FIRST
 from analytics_spark.job.writer import NotTheWriter
 from analytics_spark.settings import JobSettings
 from test_support.analytics.histories import (
@@ -41,6 +43,21 @@ def test_v1_v2_the_sample_counts_once_whatever_is_repeated(live: RunningJob) -> 
         live.read(*sample())
         assert live.hour(HOUR) == SAMPLE
         assert (live.epoch("counted"), live.epoch("duplicates")) == (16, 16)
+
+
+def test_what_spark_plans_has_the_time_from_which_the_rest_is_computed(
+    live: RunningJob, settings: JobSettings
+) -> None:
+    began_at = time.time()
+    live.read(*sample())
+
+    checkpoint = FIRST.get_checkpoint(settings.checkpoint_dir)
+    pace = resting.read_pace(checkpoint, 0, time.time(), {"orders.v1": 1})
+    planned_at = checkpoint.get_planned_at(0)
+    assert planned_at is not None
+    # Spark's clock has whole milliseconds.
+    assert began_at - 0.001 <= planned_at <= time.time()
+    assert pace.is_catching_up
 
 
 def test_v5_v7_v10_v11_what_becomes_known_later_corrects_the_cells(live: RunningJob) -> None:

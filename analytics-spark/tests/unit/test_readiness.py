@@ -38,7 +38,7 @@ class Job:
 def job(monkeypatch: pytest.MonkeyPatch) -> Job:
     job = Job()
     monkeypatch.setattr(readiness, "time", job)
-    job.readiness = Readiness(trigger_milliseconds=500)
+    job.readiness = Readiness(pause_seconds_max=0.5)
     return job
 
 
@@ -97,8 +97,8 @@ async def test_a_query_without_its_connection_is_not_ready(job: Job) -> None:
     assert await job.readiness.check() == "the connection to the database is lost"
 
 
-async def test_a_slow_trigger_is_waited_for(job: Job) -> None:
-    job.readiness = Readiness(trigger_milliseconds=300_000)
+async def test_an_intended_pause_is_waited_for(job: Job) -> None:
+    job.readiness = Readiness(pause_seconds_max=300)
     job.says(WAITING, progress="first")
     job.now += 300 + PROGRESS_SECONDS_MAX
     assert await job.readiness.check() is None

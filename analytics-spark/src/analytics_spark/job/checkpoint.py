@@ -62,6 +62,14 @@ class Checkpoint:
         before, after = (self.get_partitions(each) for each in (batch_id - 1, batch_id))
         return None not in (before, after) and before != after
 
+    def get_planned_at(self, batch_id: int) -> float | None:
+        """When Spark planned a batch, in seconds since 1970; None for an unknown batch."""
+        lines = self._read_plan(batch_id)
+        if len(lines) < 2:
+            return None
+        milliseconds: int | None = json.loads(lines[1]).get("batchTimestampMs")
+        return milliseconds / 1000 if milliseconds else None
+
     def get_end_offsets(self, batch_id: int) -> Offsets:
         """Where a batch ends; empty for a batch that is not (or no longer) there."""
         merged: Offsets = {}

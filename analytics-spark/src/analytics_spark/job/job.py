@@ -22,6 +22,7 @@ from analytics_spark.job import dead_letters, generations, query, sink, writer
 from analytics_spark.job.checkpoint import Checkpoint
 from analytics_spark.job.generations import Generation, OtherGeneration
 from analytics_spark.job.readiness import Readiness
+from analytics_spark.job.resting import rest_after
 from analytics_spark.job.session import open_session
 from analytics_spark.job.writer import LastingWriter
 from analytics_spark.settings import JobSettings
@@ -62,7 +63,8 @@ async def run_job(settings: JobSettings) -> None:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    readiness = Readiness(settings.trigger_milliseconds)
+    pause_seconds_max = settings.trigger_milliseconds / 1000 + settings.row_age_seconds_max
+    readiness = Readiness(pause_seconds_max)
     checks = {"query": readiness.check}
     async with health_server(settings.http_host, settings.http_port, checks):
         try:
@@ -75,7 +77,10 @@ async def run_job(settings: JobSettings) -> None:
 def run_query(settings: JobSettings, stop: threading.Event, readiness: Readiness) -> None:
     """Write into the active generation until `stop`. Raises the error that ended the query."""
     generation = get_active_generation(settings.database_dsn)
-    with open_query(settings, generation) as (start, opened), stop_at_end(start()) as live:
+    with (
+        open_query(settings, generation, rests_until=stop) as (start, opened),
+        stop_at_end(start(), stop) as live,
+    ):
         readiness.set_writer(opened)
         watch(
             live, opened, stop, readiness, lambda: require_active(settings.database_dsn, generation)
@@ -92,10 +97,12 @@ def open_query(
     settings: JobSettings,
     generation: Generation,
     write_dead_letter: Callable[[pa.Table], None] | None = None,
+    rests_until: threading.Event | None = None,
 ) -> Iterator[tuple[Callable[..., StreamingQuery], LastingWriter]]:
     """Open the writer and the session of a generation; yields a function that starts the query,
     with the options of `query.start`, and the writer. By default bad records go to the dead letter
-    topics."""
+    topics. The query rests after its batches until the event `rests_until`; without one, it does
+    not rest at all."""
     checkpoint = generation.get_checkpoint(settings.checkpoint_dir)
     own = settings.model_copy(update={"checkpoint_dir": checkpoint.path})
     dsn, buckets = settings.database_dsn, settings.buckets
@@ -109,6 +116,8 @@ def open_query(
             copy = partial(dead_letters.write_dead_letter, settings.brokers)
             write_dead_letter = write_dead_letter or copy
             write = sink.make_sink(opened, checkpoint, buckets, write_dead_letter, generation)
+            if rests_until is not None:
+                write = rest_after(write, checkpoint, own, rests_until)
             yield partial(query.start, frame, write, own), opened
         finally:
             spark.stop()
@@ -133,11 +142,17 @@ def refuse_lost_records(checkpoint: Checkpoint, brokers: Brokers) -> None:
 
 
 @contextmanager
-def stop_at_end(live: StreamingQuery) -> Iterator[StreamingQuery]:
-    """Stop the query on exit, if possible between two batches: an interrupted one logs errors."""
+def stop_at_end(
+    live: StreamingQuery, rests_until: threading.Event | None = None
+) -> Iterator[StreamingQuery]:
+    """Stop the query on exit, if possible between two batches: an interrupted one logs errors.
+
+    A rest ends at once, also after a failure."""
     try:
         yield live
     finally:
+        if rests_until is not None:
+            rests_until.set()
         deadline = time.monotonic() + STOP_WAIT_SECONDS
         while live.status["isTriggerActive"] and time.monotonic() < deadline:
             time.sleep(POLL_SECONDS)

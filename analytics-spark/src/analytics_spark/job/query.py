@@ -35,15 +35,20 @@ def kafka(spark: SparkSession, topic: Topic, settings: JobSettings) -> DataFrame
     go, or they would trail the orders on a cold start, until the watermark had passed orders whose
     users are not known yet.
     """
-    limit = settings.table_records_per_trigger_max
-    if topic is ORDERS:
-        limit = settings.records_per_trigger_max
+    limit = get_records_max(topic, settings)
     return (
         spark.readStream.format("kafka")
         .options(**subscription(topic, settings))
         .options(**({} if limit is None else {"maxOffsetsPerTrigger": limit}))
         .load()
     )
+
+
+def get_records_max(topic: Topic, settings: JobSettings) -> int | None:
+    """The limit for the records of a topic in one batch; None: all there are."""
+    if topic is ORDERS:
+        return settings.records_per_trigger_max
+    return settings.table_records_per_trigger_max
 
 
 def subscription(topic: Topic, settings: JobSettings) -> dict[str, str | int]:

@@ -15,8 +15,9 @@ class Readiness:
     """Why the query is not ready: it has not begun yet, it no longer makes progress, or it has
     lost its connection to the database."""
 
-    def __init__(self, trigger_milliseconds: int) -> None:
-        self._silence_seconds_max = PROGRESS_SECONDS_MAX + trigger_milliseconds / 1000
+    def __init__(self, pause_seconds_max: float) -> None:
+        """`pause_seconds_max` is the longest time between two batches that is intended."""
+        self._silence_seconds_max = PROGRESS_SECONDS_MAX + pause_seconds_max
         self._message = "Spark is starting"
         self._begun = False
         self._progress: str | None = None
