@@ -172,6 +172,7 @@ def get_full_speed_settings(per_batch: int) -> dict[str, str]:
     return {
         "RECORDS_PER_TRIGGER_MAX": str(per_batch),
         "TRIGGER_MILLISECONDS": "0",
+        "NICENESS": "0",
     }
 
 

@@ -54,6 +54,8 @@ async def run_job(arguments: argparse.Namespace) -> None:
     from analytics_spark.job.session import begin_session
 
     settings = read_job_settings()
+    # Before anything starts that inherits it: Java, and the Python workers.
+    os.nice(settings.niceness)
     begin_session(settings)
     from analytics_spark.job import job
 

@@ -72,6 +72,8 @@ class JobSettings(Settings):
     row_age_seconds_max: float = Field(default=5, ge=0)
     """How old a record can become until it is counted because the job rests after its batches. 0:
     it never rests."""
+    niceness: int = Field(default=10, ge=0, le=19)
+    """How much the job yields to other processes when the machine is short of CPU."""
     records_per_trigger_max: int = Field(default=200_000, ge=1)
     """Of orders."""
     table_records_per_trigger_max: int | None = Field(default=None, ge=1)

@@ -16,6 +16,7 @@ import psycopg
 import pytest
 
 from analytics_spark.job import generations
+from analytics_spark.settings import JobSettings
 from test_support.analytics.histories import sample
 from test_support.analytics.running_job import empty_topics, publish
 
@@ -79,6 +80,8 @@ def test_a_ready_job_has_counted_what_was_there_and_stops_in_order(
         wait_until_ready(environment["HTTP_PORT"], process)
         assert reader.execute("SELECT counted FROM epochs").fetchall() == [(16,)]
         family = psutil.Process(process.pid).children(recursive=True)
+        niceness = min(19, psutil.Process().nice() + JobSettings.model_fields["niceness"].default)
+        assert {each.nice() for each in family} == {niceness}, "Java and the workers inherit it"
 
         process.terminate()
         process.communicate(timeout=STOP_TIMEOUT_SECONDS)
