@@ -94,6 +94,8 @@ class Trial:
             "RECORDS_PER_TRIGGER_MAX": str(self.records_per_trigger),
             "TABLE_RECORDS_PER_TRIGGER_MAX": str(self.records_per_trigger),
             "TRIGGER_MILLISECONDS": "0",
+            "ROW_AGE_SECONDS_MAX": "0",
+            "NICENESS": "0",
         }
 
     @contextmanager
