@@ -18,7 +18,7 @@ from analytics_spark.job.records import check
 from analytics_spark.job.topics import Kind, Topic
 from analytics_spark.job.versions import Integers
 
-ROWS_MAX = 200_000
+ROWS_MAX = 50_000
 """Records that a task holds before it packs them."""
 
 BYTES_MAX = 64 * 1024 * 1024
