@@ -69,7 +69,7 @@ class JobSettings(Settings):
     """How far an order's time can be behind the latest one and still count."""
     trigger_milliseconds: int = Field(default=500, ge=0)
     """How often the job asks Kafka for new records, unless a batch takes longer."""
-    row_age_seconds_max: float = Field(default=5, ge=0)
+    row_age_seconds_max: float = Field(default=4, ge=0)
     """How old a record can become until it is counted because the job rests after its batches. 0:
     it never rests."""
     niceness: int = Field(default=10, ge=0, le=19)
