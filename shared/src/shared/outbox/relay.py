@@ -36,6 +36,9 @@ ROWS_MAX = 4_000
 """In a poll, and in a page of a large window; two pages are in memory at a time."""
 IDLE_SECONDS_MAX = 0.1
 """How late a commit is noticed when its notification was lost."""
+POLL_SECONDS_MIN = 0.005
+"""Between the beginnings of two polls, unless more rows are known to wait: the commits of that time
+share a poll and a batch."""
 CHECKPOINT_SECONDS = 0.1
 """How much is published twice after a crash of this process, in time."""
 READ_SECONDS_MAX = 300.0
@@ -236,15 +239,18 @@ class ActiveRelay:
         await self._refused.load()
         await self._until_acknowledged(self._publisher.require_acknowledged, 0)
         while not stopping.is_set():
+            # First, so that a notification from now on leads to another poll.
             self._notified.clear()
+            polled_at = time.monotonic()
             if self._refused:
                 await self._redrive()
             if not await self._publish_new():
                 await wait(self._notified, IDLE_SECONDS_MAX)
+                await asyncio.sleep(polled_at + POLL_SECONDS_MIN - time.monotonic())
         await self._publish_new()
 
     async def _publish_new(self) -> bool:
-        """One poll of the outbox; False when there was nothing new."""
+        """One poll of the outbox, or one window; whether more rows can be waiting already."""
         if self._progress.target is not None:
             await self._publish_window()
             return True
@@ -258,7 +264,7 @@ class ActiveRelay:
         await self._send(rows)
         self._progress = self._published_up_to(snapshot)
         failpoints.hit(Failpoint.PROGRESS_MADE)
-        return True
+        return False  # a commit since then has sent its notification, or is found when idle
 
     async def _publish_window(self) -> None:
         """A window too large for one answer, page by page; resumable at the last page sent.

@@ -1,0 +1,183 @@
+"""When the relay polls: at once while rows are waiting, otherwise when it is notified."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from shared.outbox import outbox, relay
+from shared.outbox.lease import Lease
+from shared.outbox.outbox import RelayCheckpoint, Snapshot
+from shared.outbox.refused import RefusedStreams
+from shared.outbox.relay import ActiveRelay
+from shared.runtime.identifiers import new_id
+
+HOURS_SECONDS = 3_600.0
+"""Longer than any test."""
+TURNS = 50
+"""Of the event loop: more than the relay needs from one poll to the next."""
+NO_ROWS: Sequence[Any] = ()
+A_ROW = (SimpleNamespace(position=1, traceparent=None, record=None),)
+
+
+class Outbox:
+    """In place of the outbox: its polls find `found` one after the other, and then no rows."""
+
+    def __init__(self) -> None:
+        self.found: list[Sequence[Any] | None] = []
+        self.polls = 0
+
+    async def poll(self, *_: object) -> tuple[str, Sequence[Any] | None]:
+        self.polls += 1
+        return f"1:{self.polls}:", self.found.pop(0) if self.found else NO_ROWS
+
+    async def is_ahead(self, _: object) -> bool:
+        return False
+
+    async def read_window_floor(self, *_: object) -> int:
+        return 0
+
+    async def read_page(self, *_: object) -> Sequence[Any]:
+        return NO_ROWS
+
+
+class Broker:
+    """Acknowledges everything at once."""
+
+    def __init__(self) -> None:
+        self.ends: dict[str, int] = {}
+        self.batches = 0
+
+    async def require_acknowledged(self) -> None:
+        pass
+
+    async def publish(self, records: object, then: object) -> Sequence[Any]:
+        self.batches += 1
+        return ()
+
+
+class Rhythm:
+    """An active relay whose outbox and broker are in memory."""
+
+    def __init__(self) -> None:
+        self.outbox, self.broker = Outbox(), Broker()
+        self.notified, self._stopping = asyncio.Event(), asyncio.Event()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        nothing: Any = None
+        broker: Any = self.broker
+        lease = Lease(new_id(), 1, float("inf"))
+        active = ActiveRelay(
+            nothing,
+            nothing,
+            lease,
+            RelayCheckpoint(Snapshot("1")),
+            broker,
+            self.notified,
+            name="test",
+        )
+        publishing = asyncio.create_task(active.publish_until(self._stopping))
+        try:
+            await self.settle()
+            yield
+        finally:
+            publishing.cancel()
+            await asyncio.gather(publishing, return_exceptions=True)
+
+    async def notify(self) -> None:
+        self.notified.set()
+        await self.settle()
+
+    async def settle(self) -> None:
+        """Until the relay waits for something that does not come by itself."""
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
+
+
+@pytest.fixture
+def rhythm(monkeypatch: pytest.MonkeyPatch) -> Rhythm:
+    """Without a notification the relay would poll only hours later."""
+    made = Rhythm()
+    for name in ("poll", "is_ahead", "read_window_floor", "read_page"):
+        monkeypatch.setattr(outbox, name, getattr(made.outbox, name))
+
+    async def load(_: RefusedStreams) -> None:
+        pass
+
+    monkeypatch.setattr(RefusedStreams, "load", load)
+    monkeypatch.setattr(relay, "IDLE_SECONDS_MAX", HOURS_SECONDS)
+    monkeypatch.setattr(relay, "POLL_SECONDS_MIN", 0.0)
+    return made
+
+
+async def test_after_a_batch_the_relay_waits_for_its_notification(rhythm: Rhythm) -> None:
+    rhythm.outbox.found = [A_ROW]
+    async with rhythm.running():
+        assert (rhythm.outbox.polls, rhythm.broker.batches) == (1, 1)
+
+        rhythm.outbox.found = [A_ROW]
+        await rhythm.notify()
+
+        assert (rhythm.outbox.polls, rhythm.broker.batches) == (2, 2)
+
+
+async def test_a_notification_during_a_poll_leads_to_another_poll(
+    rhythm: Rhythm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was committed after its snapshot is not left until the next notification."""
+    poll = rhythm.outbox.poll
+
+    async def commit_meanwhile(*arguments: object) -> tuple[str, Sequence[Any] | None]:
+        if rhythm.outbox.polls == 0:
+            rhythm.notified.set()
+            rhythm.outbox.found = [NO_ROWS, A_ROW]
+        return await poll(*arguments)
+
+    monkeypatch.setattr(outbox, "poll", commit_meanwhile)
+    async with rhythm.running():
+        assert (rhythm.outbox.polls, rhythm.broker.batches) == (2, 1)
+
+
+async def test_a_lost_notification_delays_a_commit_by_the_idle_time(
+    rhythm: Rhythm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relay, "IDLE_SECONDS_MAX", 0.001)
+    async with rhythm.running():
+        rhythm.outbox.found = [A_ROW]
+        async with asyncio.timeout(HOURS_SECONDS):
+            while not rhythm.broker.batches:
+                await asyncio.sleep(0.001)
+
+
+async def test_notifications_within_the_minimum_share_a_poll(
+    rhythm: Rhythm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relay, "POLL_SECONDS_MIN", HOURS_SECONDS)
+    async with rhythm.running():
+        for _ in range(3):
+            await rhythm.notify()
+
+        assert rhythm.outbox.polls == 1
+
+
+async def test_without_a_minimum_each_notification_is_a_poll(rhythm: Rhythm) -> None:
+    """The negative control."""
+    async with rhythm.running():
+        for _ in range(3):
+            await rhythm.notify()
+
+        assert rhythm.outbox.polls == 1 + 3
+
+
+async def test_a_backlog_is_read_without_a_wait(
+    rhythm: Rhythm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A poll that finds too much opens a window, and the next one follows the window at once."""
+    monkeypatch.setattr(relay, "POLL_SECONDS_MIN", HOURS_SECONDS)
+    rhythm.outbox.found = [None, None, A_ROW]
+    async with rhythm.running():
+        assert (rhythm.outbox.polls, rhythm.broker.batches) == (3, 1)
