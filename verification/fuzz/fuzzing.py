@@ -29,8 +29,9 @@ NEEDS_SPARK = frozenset({"GET /v1/readings"})
 KNOWN_MAX = 6
 """Items on offer, and users with credit, that a round begins with."""
 ROUND_SECONDS_MAX = 1200
-STREAM_SECONDS_MAX = "0.1"
-"""How long a stream lasts: schemathesis reads it to its end."""
+SETTINGS = {"STREAM_SECONDS_MAX": "0.1", "ORDER_WAIT_SECONDS_MAX": "3600"}
+"""How long a stream lasts: schemathesis reads it to its end. And no order is refused because others
+wait: to schemathesis a 503 is a bug."""
 METHODS = frozenset({"get", "put", "post", "delete", "patch"})
 
 
@@ -83,7 +84,7 @@ class Round:
 def stack_without_spark() -> Iterator[Hometown]:
     """All processes that an API needs, without the Spark job: hours are empty."""
     processes = tuple(
-        shorten_streams(each) for each in HOMETOWN.processes if each.name not in LEFT_OUT
+        with_settings(each) for each in HOMETOWN.processes if each.name not in LEFT_OUT
     )
     with throwaway_stack(replace(HOMETOWN, processes=processes)) as context:
         hometown = Hometown.of_run_folder(context.folder.path)
@@ -91,11 +92,11 @@ def stack_without_spark() -> Iterator[Hometown]:
             yield hometown
 
 
-def shorten_streams(process: Process) -> Process:
-    """The process, with event streams that end soon."""
+def with_settings(process: Process) -> Process:
+    """The process with SETTINGS."""
 
     def environment(context: StackContext) -> Mapping[str, str]:
-        return {**process.environment(context), "STREAM_SECONDS_MAX": STREAM_SECONDS_MAX}
+        return {**process.environment(context), **SETTINGS}
 
     return replace(process, environment=environment)
 

@@ -23,6 +23,7 @@ async def run_api() -> None:
             open_service_clients(
                 settings.users_url, settings.analytics_url, settings.http_ca_file
             ) as service_clients,
+            resources.admission.observing(),
         ):
             app = api.create_app(
                 resources, api_process.create_authenticator(settings), service_clients

@@ -12,6 +12,7 @@ import orders_svc.order.contract
 import orders_svc.order.events
 from orders_svc.item.events import ItemEvent
 from orders_svc.item.item_cache import ItemCache
+from orders_svc.order.admission import Admission
 from orders_svc.order.events import OrderEvent
 from orders_svc.settings import OrdersSettings
 from shared.eventsourcing.event_store import EventStore
@@ -28,6 +29,7 @@ class Resources:
     item_cache: ItemCache
     orders: EventStore[OrderEvent]
     watch: StreamWatch[OrderEvent]
+    admission: Admission
 
 
 @asynccontextmanager
@@ -61,6 +63,9 @@ async def open_resources(settings: OrdersSettings, name: str) -> AsyncIterator[R
                 item_cache=ItemCache(items),
                 orders=orders,
                 watch=StreamWatch(orders),
+                admission=Admission(
+                    pool, wait_max=settings.order_wait_max, timeout=settings.order_timeout
+                ),
             )
         finally:
             relay_notifier.close()

@@ -15,7 +15,14 @@ class OrdersSettings(Settings):
     """http://host:port of the services of which a journey is composed; used for nothing else."""
     order_timeout_seconds: float = Field(default=30, gt=0)
     """How long an order can wait for the decision on its credit."""
+    order_wait_seconds_max: float = Field(default=3, gt=0)
+    """New orders are refused while earlier ones wait for longer than this; the order timeout, or
+    more, refuses none."""
 
     @property
     def order_timeout(self) -> timedelta:
         return timedelta(seconds=self.order_timeout_seconds)
+
+    @property
+    def order_wait_max(self) -> timedelta:
+        return timedelta(seconds=self.order_wait_seconds_max)

@@ -1,8 +1,9 @@
 """Identifiers: new ones sort by time, derived ones are the same each time."""
 
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from shared.runtime.identifiers import derive_id, new_id
+from shared.runtime.identifiers import derive_id, first_id_at, new_id
 
 
 def test_new_ids_are_version_7_and_ascend() -> None:
@@ -10,6 +11,13 @@ def test_new_ids_are_version_7_and_ascend() -> None:
 
     assert {each.version for each in ids} == {7}
     assert ids == sorted(set(ids))
+
+
+def test_the_first_id_of_an_instant_parts_earlier_ids_from_later_ones() -> None:
+    before, made, after = datetime.now(UTC), new_id(), datetime.now(UTC)
+
+    assert first_id_at(before) < made < first_id_at(after + timedelta(milliseconds=1))
+    assert first_id_at(after) > first_id_at(after - timedelta(milliseconds=1))
 
 
 def test_a_derived_id_is_a_version_7_of_the_same_moment() -> None:

@@ -10,6 +10,7 @@ from opentelemetry import trace
 from orders_svc.dependencies import PAGE_MAX, ResourcesDep
 from orders_svc.item.item import ITEM_DELISTED, UNKNOWN_ITEM
 from orders_svc.order import journey, placing, summaries
+from orders_svc.order.admission import OVERLOADED
 from orders_svc.order.commands import CancelOrder
 from orders_svc.order.journey import JourneyResponse
 from orders_svc.order.order import (
@@ -71,6 +72,7 @@ router = APIRouter(tags=["orders"])
         missing=[UNKNOWN_ITEM],
         conflicts=[ITEM_DELISTED],
         invalid=[AMOUNT_TOO_LARGE],
+        unavailable=[OVERLOADED],
         writes=True,
     ),
 )
@@ -80,8 +82,15 @@ async def place_order(
     write_request: WriteRequestDep,
     resources: ResourcesDep,
 ) -> Response:
-    """Place an order at the current prices. It is pending until its user's credit is decided on."""
+    """Place an order at the current prices. It is pending until its user's credit is decided on.
+
+    While earlier orders wait too long for that, it is refused as `overloaded`: nothing was
+    recorded, and it can be sent again after `Retry-After` seconds. A repeated request still gets
+    its stored response.
+    """
     caller.demand_own(body.user_id)
+    # After the look-up of a stored response, which is a dependency of the route.
+    resources.admission.demand()
     draft = OrderDraft(
         order_id=new_id(),
         user_id=body.user_id,

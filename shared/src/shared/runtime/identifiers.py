@@ -1,6 +1,7 @@
 """Identifiers: UUIDv7, so that they sort by the time they were made."""
 
 import hashlib
+from datetime import datetime
 from uuid import UUID
 
 from uuid_utils import compat
@@ -9,6 +10,12 @@ from uuid_utils import compat
 def new_id() -> UUID:
     """A UUIDv7 (RFC 9562, section 5.7) of this moment."""
     return compat.uuid7()
+
+
+def first_id_at(instant: datetime) -> UUID:
+    """Greater than every id that was made in an earlier millisecond, and less than all others."""
+    milliseconds = int(instant.timestamp() * 1000)
+    return UUID(bytes=milliseconds.to_bytes(6) + bytes(10))
 
 
 def derive_id(source: UUID, kind: str) -> UUID:

@@ -1,0 +1,156 @@
+"""While earlier orders wait too long for their decision, new ones are refused with 503."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+
+from orders_svc.bootstrap import Resources, open_resources
+from orders_svc.order import admission
+from orders_svc.order.admission import WAITING_MIN
+from orders_svc.order.commands import ConfirmOrder
+from orders_svc.order.order import ORDER
+from orders_svc.settings import OrdersSettings
+from shared.eventsourcing.handler import handle
+from shared.messaging.messages import Metadata
+from shared.runtime.identifiers import new_id
+
+IPHONE: dict[str, Any] = {"name": "iphone", "type": "phone", "origin": "bj", "price": "5388.88"}
+CAUSE = Metadata(correlation_id=new_id(), causation_id=new_id())
+LATER = timedelta(seconds=4)
+"""After an order was placed: longer than it may wait."""
+MUCH_LATER = timedelta(seconds=31)
+"""Longer than the order timeout."""
+
+
+@pytest.fixture
+async def order(client: httpx.AsyncClient) -> dict[str, object]:
+    """A valid order."""
+    item = (await client.post("/v1/items", json=IPHONE)).json()["item_id"]
+    return {"user_id": str(new_id()), "lines": [{"item_id": item, "quantity": 1}]}
+
+
+async def place(client: httpx.AsyncClient, order: object, count: int) -> list[UUID]:
+    """So many orders; their ids."""
+    answers = await asyncio.gather(*(client.post("/v1/orders", json=order) for _ in range(count)))
+    assert {answer.status_code for answer in answers} == {201}
+    return [UUID(answer.json()["order_id"]) for answer in answers]
+
+
+async def observe(resources: Resources, later: timedelta) -> None:
+    """Decide on admission so much later than now."""
+    await resources.admission.observe(datetime.now(UTC) + later)
+
+
+async def test_a_new_order_is_refused_while_earlier_ones_wait(
+    client: httpx.AsyncClient, resources: Resources, order: dict[str, object]
+) -> None:
+    placed = await place(client, order, WAITING_MIN)
+    await observe(resources, LATER)
+
+    refused = await client.post("/v1/orders", json=order)
+    read = await client.get(f"/v1/orders/{placed[0]}")
+    cancelled = await client.post(f"/v1/orders/{placed[0]}/cancel", json={"reason": "too slow"})
+    listed = await client.post("/v1/items", json=IPHONE)
+
+    assert (refused.status_code, refused.json()["code"]) == (503, "overloaded")
+    assert refused.headers["Content-Type"] == "application/problem+json"
+    assert int(refused.headers["Retry-After"]) > 0
+    assert [each.status_code for each in (read, cancelled, listed)] == [200, 200, 201]
+    count = "SELECT count(*) FROM streams WHERE category = 'order'"
+    assert await resources.pool.fetchval(count) == WAITING_MIN, "a refused order is recorded"
+
+
+async def test_a_repeated_request_gets_its_stored_response_meanwhile(
+    client: httpx.AsyncClient, resources: Resources, order: dict[str, object]
+) -> None:
+    first = await client.post("/v1/orders", json=order, headers={"Idempotency-Key": "one"})
+    await place(client, order, WAITING_MIN)
+    await observe(resources, LATER)
+
+    repeated = await client.post("/v1/orders", json=order, headers={"Idempotency-Key": "one"})
+    other = await client.post("/v1/orders", json=order, headers={"Idempotency-Key": "two"})
+    assert (repeated.status_code, repeated.content) == (201, first.content)
+    assert other.status_code == 503
+
+    await observe(resources, timedelta())
+    again = await client.post("/v1/orders", json=order, headers={"Idempotency-Key": "two"})
+    assert again.status_code == 201, "the refusal was stored under the key"
+
+
+async def test_orders_are_accepted_again_when_earlier_ones_are_decided(
+    client: httpx.AsyncClient, resources: Resources, order: dict[str, object]
+) -> None:
+    placed = await place(client, order, WAITING_MIN)
+    await observe(resources, LATER)
+    assert (await client.post("/v1/orders", json=order)).status_code == 503
+
+    confirmation = ConfirmOrder(confirmed_at=datetime.now(UTC))
+    await handle(resources.orders, ORDER, placed[0], confirmation, metadata=CAUSE)
+    await observe(resources, LATER)
+
+    assert (await client.post("/v1/orders", json=order)).status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("count", "later"),
+    [(WAITING_MIN, timedelta()), (WAITING_MIN - 1, LATER), (WAITING_MIN, MUCH_LATER)],
+    ids=["not for long", "few", "longer than the order timeout"],
+)
+async def test_an_order_is_accepted_while_others_are_pending(
+    client: httpx.AsyncClient,
+    resources: Resources,
+    order: dict[str, object],
+    count: int,
+    later: timedelta,
+) -> None:
+    await place(client, order, count)
+    await observe(resources, later)
+
+    assert (await client.post("/v1/orders", json=order)).status_code == 201
+
+
+async def test_orders_that_only_the_read_model_does_not_know_count(
+    client: httpx.AsyncClient, resources: Resources, order: dict[str, object]
+) -> None:
+    """No worker runs here: it could be the one that is behind."""
+    await place(client, order, WAITING_MIN)
+    assert await resources.pool.fetchval("SELECT count(*) FROM order_summaries") == 0
+
+    await observe(resources, LATER)
+
+    assert (await client.post("/v1/orders", json=order)).status_code == 503
+
+
+@pytest.fixture
+async def impatient(database: str) -> AsyncIterator[Resources]:
+    """Resources of an API whose orders may hardly wait."""
+    settings = OrdersSettings(database_url=database, order_wait_seconds_max=0.001)
+    async with open_resources(settings, "test") as resources:
+        yield resources
+
+
+async def test_an_api_observes_by_itself(
+    client: httpx.AsyncClient,
+    impatient: Resources,
+    order: dict[str, object],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(admission, "OBSERVE_SECONDS", 0.01)
+    observed = asyncio.Event()
+    observe_once = impatient.admission.observe
+
+    async def observe_and_note(now: datetime) -> None:
+        await observe_once(now)
+        if impatient.admission.is_refusing:
+            observed.set()
+
+    monkeypatch.setattr(impatient.admission, "observe", observe_and_note)
+    await place(client, order, WAITING_MIN)
+
+    async with impatient.admission.observing(), asyncio.timeout(60):
+        await observed.wait()
