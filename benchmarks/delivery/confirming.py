@@ -11,7 +11,7 @@ from benchmarks import servers
 from benchmarks.arrivals import percentiles
 from benchmarks.delivery import shop
 from benchmarks.delivery.hops import HOPS, compute_hops
-from benchmarks.delivery.ordering import Ordered
+from benchmarks.delivery.ordering import REFUSED, Ordered
 from benchmarks.delivery.shop import Shop
 from benchmarks.delivery.sizes import Size
 from benchmarks.part import Part
@@ -58,8 +58,14 @@ class Step:
     cpu: dict[str, float]
 
     @property
+    def refused(self) -> int:
+        return sum(each.status == REFUSED for each in self.orders)
+
+    @property
     def is_sustained(self) -> bool:
-        """Whether the orders were placed at the rate and confirmed as fast."""
+        """Whether all orders were placed at the rate and confirmed as fast."""
+        if self.refused:
+            return False
         ends_at, due = self.began_at + self.seconds, self.rate * self.seconds
         in_time = [
             each for each in self.orders if each.status == CONFIRMED and each.decided_at <= ends_at
@@ -159,7 +165,8 @@ def record_latency(step: Step, samples: Samples) -> None:
     """Raises Failure when an order was not confirmed: it has no latency."""
     others = [each.status for each in step.orders if each.status != CONFIRMED]
     if others:
-        raise Failure(f"{len(others)} of {len(step.orders)} orders were not confirmed")
+        refused = f", {step.refused} of them were refused" if step.refused else ""
+        raise Failure(f"{len(others)} of {len(step.orders)} orders were not confirmed{refused}")
     placed = percentiles([(each.placed_at - each.due_at) * MILLISECONDS for each in step.orders])
     confirmed = percentiles([compute_milliseconds_to_decision(each) for each in step.orders])
     for rank in RANKS:

@@ -20,6 +20,10 @@ class Reply(NamedTuple):
 class UnexpectedStatus(Exception):
     """A response with another status than the expected one; the message has status and body."""
 
+    def __init__(self, reply: Reply) -> None:
+        super().__init__(f"{reply.status} {reply.body.decode(errors='replace')}")
+        self.reply = reply
+
 
 class Connection:
     """A connection to one server, for one request at a time."""
@@ -44,7 +48,7 @@ class Connection:
             self._writer.write(request)
             reply = await self._reply()
         if reply.status != status:
-            raise UnexpectedStatus(f"{reply.status} {reply.body.decode(errors='replace')}")
+            raise UnexpectedStatus(reply)
         return reply.body
 
     async def _reply(self) -> Reply:

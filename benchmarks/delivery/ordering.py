@@ -14,16 +14,20 @@ from typing import NamedTuple
 import uvloop
 
 from benchmarks.delivery import http_client, open_loop
-from benchmarks.delivery.http_client import Connection
+from benchmarks.delivery.http_client import Connection, Reply, UnexpectedStatus
 from benchmarks.delivery.shop import Shop
 
 CONNECTIONS_MAX = 400
 """Fewer than the API accepts. An order that finds none free waits, which counts as latency."""
 PENDING = "pending"
+REFUSED = "refused"
+"""Of an order that the API did not accept, because earlier ones wait too long."""
+OVERLOADED = "overloaded"
 
 
 class Ordered(NamedTuple):
-    """Instants in seconds since 1970: planned, answered as placed, answered as decided."""
+    """Instants in seconds since 1970: planned, answered as placed, answered as decided. An order
+    that was REFUSED has no id, and was answered once."""
 
     order_id: str
     due_at: float
@@ -76,12 +80,22 @@ async def main(arguments: argparse.Namespace) -> None:
 
 
 async def follow(connection: Connection, shop: Shop, number: int, due_at: float) -> Ordered:
-    """Place an order, and wait until it is decided."""
-    order = json.loads(await connection.ask(shop.placement(number), status=201))
+    """Place an order, and wait until it is decided, unless it is refused."""
+    try:
+        order = json.loads(await connection.ask(shop.placement(number), status=201))
+    except UnexpectedStatus as error:
+        if not is_overloaded(error.reply):
+            raise
+        return Ordered("", due_at, time.time(), time.time(), REFUSED)
     placed_at = time.time()
     while order["status"] == PENDING:
         order = json.loads(await connection.ask(shop.decision(order["order_id"]), status=200))
     return Ordered(order["order_id"], due_at, placed_at, time.time(), order["status"])
+
+
+def is_overloaded(reply: Reply) -> bool:
+    """Whether the API refuses new orders for now."""
+    return reply.status == 503 and json.loads(reply.body).get("code") == OVERLOADED
 
 
 def parser() -> argparse.ArgumentParser:

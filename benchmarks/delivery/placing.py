@@ -28,6 +28,8 @@ CONNECTIONS_OF_ALL_VARIANTS = 8
 SAMPLED_SHARE = "0.1"
 REQUESTS_PER_SECOND_MAX = "1000000"
 """More than one process can answer."""
+ORDER_WAIT_SECONDS_MAX = "3600"
+"""No worker decides on these orders: without it new ones would soon be refused."""
 CLIENT_SECONDS_MORE_MAX = 60
 MILLISECONDS = 1_000
 
@@ -121,6 +123,7 @@ async def serve(
         "HTTP_HOST": HOST,
         "HTTP_PORT": str(ports.find_free()),
         "HTTP_REQUESTS_PER_SECOND_MAX": REQUESTS_PER_SECOND_MAX,
+        "ORDER_WAIT_SECONDS_MAX": ORDER_WAIT_SECONDS_MAX,
         "RELAY_ADDRESS": f"{HOST}:{ports.find_free()}",  # no relay listens, which is as fast
         **issuer.variables(context.folder),
         **more,

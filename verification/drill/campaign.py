@@ -147,6 +147,8 @@ async def do(step: Step, drill: Drill) -> Row:
         tell(f"  {each.text}", Tone.BAD)
     for reason, times in sorted(tally.failed.items()):
         tell(f"  first try failed {times} times: {reason}")
+    if tally.overloaded:
+        tell(f"  {tally.overloaded} orders were refused at first: earlier ones waited")
     return Row(
         step=step.name,
         is_planned=step.is_planned,

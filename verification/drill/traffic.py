@@ -1,7 +1,8 @@
 """Clients that place orders, move users and read, all the time; each request has one effect.
 
 A write that fails is repeated with its idempotency key until it is acknowledged. The first try of
-each request counts: it failed if there was no response, or one of 401 or 5xx.
+each request counts: it failed if there was no response, or one of 401 or 5xx. An order that is
+refused because earlier ones wait too long has not failed: it is counted apart.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ from fetching.errors import Failure
 from shared.runtime.identifiers import new_id
 from test_support.system.clients import Hometown, Json, rfc3339
 from verification.drill.ledger import Ledger
-from verification.load.sender import AGAIN
+from verification.load.sender import AGAIN, OVERLOADED
 
 CLIENTS = 4
 USERS_PER_CLIENT = 3
@@ -55,10 +56,12 @@ class NotRecovered(Exception):
 
 @dataclass(slots=True)
 class Tally:
-    """The requests of one step. `failed` has the first tries that failed, by reason."""
+    """The requests of one step. `failed` has the first tries that failed, by reason; `overloaded`
+    counts those that were refused because earlier orders waited."""
 
     requests: int = 0
     failed: Counter[str] = field(default_factory=Counter)
+    overloaded: int = 0
     slowest_seconds: float = 0.0
 
 
@@ -208,6 +211,7 @@ class Traffic:
                 if answer.is_success:
                     return dict(answer.json())
                 reason = demand_temporary(answer)
+                tally.overloaded += is_first and is_overloaded(answer)
             except httpx.TransportError as error:
                 reason = type(error).__name__
             finally:
@@ -226,12 +230,21 @@ def demand_temporary(answer: httpx.Response) -> str:
     Raises:
         Failure: the request was refused.
     """
+    if is_overloaded(answer):
+        return ""
     is_unauthorized = answer.status_code == HTTPStatus.UNAUTHORIZED
     if answer.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR or is_unauthorized:
         return str(answer.status_code)
     if answer.status_code == HTTPStatus.CONFLICT and answer.json()["code"] in AGAIN:
         return ""
     raise Failure(f"{answer.request.method} {answer.url} -> {answer.status_code} {answer.text}")
+
+
+def is_overloaded(answer: httpx.Response) -> bool:
+    """Whether the API refuses new orders for now."""
+    if answer.status_code != HTTPStatus.SERVICE_UNAVAILABLE:
+        return False
+    return bool(answer.json()["code"] == OVERLOADED)
 
 
 def is_decided(order: Json) -> bool:

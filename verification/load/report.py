@@ -43,7 +43,14 @@ class Kind:
 
     @property
     def sent_again(self) -> int:
-        return sum(each.response.attempts - 1 for each in self.outcomes if each.response)
+        """After a failure, or a race that was lost."""
+        attempts = sum(each.response.attempts - 1 for each in self.outcomes if each.response)
+        return attempts - self.overloaded
+
+    @property
+    def overloaded(self) -> int:
+        """Attempts that were refused because earlier orders waited too long; sent again as well."""
+        return sum(each.response.overloaded for each in self.outcomes if each.response)
 
     @property
     def unanswered(self) -> int:
@@ -74,7 +81,10 @@ def percentile(values: Sequence[float], part: float) -> float:
 
 
 def table(kinds: Sequence[Kind]) -> str:
-    header = ("request", "sent", "p50 ms", "p99 ms", "refused", "sent again", "no answer")
+    header = (
+        *("request", "sent", "p50 ms", "p99 ms", "refused"),
+        *("sent again", "overloaded", "no answer"),
+    )
     rows = [
         (
             kind.name,
@@ -83,6 +93,7 @@ def table(kinds: Sequence[Kind]) -> str:
             milliseconds(kind, 0.99),
             str(kind.refused),
             str(kind.sent_again),
+            str(kind.overloaded),
             str(kind.unanswered),
         )
         for kind in kinds
@@ -160,6 +171,7 @@ def create_figures(kinds: Sequence[Kind], pace: Pace) -> Iterator[Figure]:
     for kind in kinds:
         yield Figure(name=f"{kind.name}: sent", value=len(kind.outcomes), unit="1")
         yield Figure(name=f"{kind.name}: sent again", value=kind.sent_again, unit="1")
+        yield Figure(name=f"{kind.name}: overloaded", value=kind.overloaded, unit="1")
         for part in (50, 99):
             if kind.milliseconds:
                 value = round(percentile(kind.milliseconds, part / 100), 1)

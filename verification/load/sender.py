@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 
 import aiohttp
@@ -23,17 +23,25 @@ PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.1, 1.6
 
 AGAIN = frozenset({"request-in-progress", "version-conflict"})
 """Temporary refusals: nothing was recorded, or the same request is being recorded."""
+OVERLOADED = "overloaded"
+"""The code of a response to an order while earlier ones wait too long; it is no failure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """`version` is the resource's, from its entity tag; None when the request was refused."""
+    """`version` is the resource's, from its entity tag; None when the request was refused.
+
+    `overloaded` counts those of the attempts that were refused because orders wait, and
+    `retry_after` is what the response asks for, in seconds; 0 without it.
+    """
 
     status: int
     body: Json
     version: int | None
     replayed: bool
     attempts: int
+    overloaded: int = 0
+    retry_after: float = 0.0
 
     @property
     def is_accepted(self) -> bool:
@@ -42,6 +50,10 @@ class Response:
     @property
     def code(self) -> str:
         return str(self.body.get("code", ""))
+
+    @property
+    def is_overloaded(self) -> bool:
+        return self.status == HTTPStatus.SERVICE_UNAVAILABLE and self.code == OVERLOADED
 
 
 class Sender:
@@ -58,15 +70,16 @@ class Sender:
             Unanswered: there was none within RETRY_SECONDS_MAX.
         """
         deadline = time.monotonic() + RETRY_SECONDS_MAX
-        attempts, pause = 0, PAUSE_SECONDS_MIN
+        attempts, overloaded, pause = 0, 0, PAUSE_SECONDS_MIN
         while True:
             attempts += 1
             answer = await self._attempt(call, key, attempts)
             if answer is not None and not is_temporary(answer):
-                return answer
+                return replace(answer, overloaded=overloaded)
             if time.monotonic() >= deadline:
                 raise Unanswered(f"{call.path}: {answer or 'no connection'}")
-            await asyncio.sleep(pause)
+            overloaded += answer is not None and answer.is_overloaded
+            await asyncio.sleep(max(pause, answer.retry_after if answer else 0.0))
             pause = min(2 * pause, PAUSE_SECONDS_MAX)
 
     async def _attempt(self, call: Call, key: str, attempts: int) -> Response | None:
@@ -81,6 +94,7 @@ class Sender:
                     version=parse_version(response.headers.get("ETag")),
                     replayed="Idempotency-Replayed" in response.headers,
                     attempts=attempts,
+                    retry_after=float(response.headers.get("Retry-After", 0)),
                 )
         except (aiohttp.ClientError, TimeoutError, ValueError):
             return None

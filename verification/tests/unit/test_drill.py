@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 
+import httpx
 import pytest
 
 from verification.drill.ledger import Ledger, Stored, compare, count
 from verification.drill.rows import Row, as_figures, format_table
-from verification.drill.traffic import Recovery
+from verification.drill.traffic import Recovery, demand_temporary, is_overloaded
 
 DECIDED = ["order-placed", "order-confirmed"]
 LEDGER = Ledger(orders={"one", "two"})
@@ -59,6 +60,15 @@ def test_a_failed_request_is_wrong_in_a_planned_operation_only() -> None:
     assert not replace(GOOD, failed=1, is_planned=True).is_good
     for wrong in ({"lost": 1}, {"twice": 1}, {"problems": ["it did not recover"]}):
         assert not replace(GOOD, **wrong).is_good
+
+
+def test_an_order_that_is_refused_because_others_wait_has_not_failed() -> None:
+    request = httpx.Request("POST", "http://orders/v1/orders")
+    refused = httpx.Response(503, json={"code": "overloaded"}, request=request)
+    unavailable = httpx.Response(503, json={"code": "unavailable"}, request=request)
+
+    assert (is_overloaded(refused), demand_temporary(refused)) == (True, "")
+    assert (is_overloaded(unavailable), demand_temporary(unavailable)) == (False, "503")
 
 
 def test_every_step_is_in_the_table_and_those_that_were_done_are_figures() -> None:
