@@ -1,11 +1,8 @@
 """With a million rows the relay reads by index what is new, whatever the planner knows of them."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
 from uuid import uuid4
 
 import asyncpg
@@ -15,6 +12,7 @@ from local_stack.testing import execute, new_database
 from shared.outbox import outbox
 from shared.outbox.relay import ROWS_MAX
 from shared.runtime import postgres
+from test_support.plans import Scan, count_rows, explain, prepare
 
 ROWS = 1_000_000
 ROWS_PER_COMMIT = 1_000
@@ -57,15 +55,6 @@ FILL = f"""
     END
     $$
 """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scan:
-    """One node of a plan that reads a partition, and how many rows it touched."""
-
-    kind: str
-    index: str | None
-    rows: float
 
 
 @pytest.fixture(scope="module")
@@ -129,28 +118,11 @@ async def transaction_of(connection: asyncpg.Connection, position: int) -> str:
 
 async def scans_of(connection: asyncpg.Connection, statement: str, arguments: str) -> list[Scan]:
     """Prepare a statement, run it, and see what it read."""
-    name = f"explained_{uuid4().hex}"
-    await connection.execute(f"PREPARE {name} AS {statement}")
-    text = await connection.fetchval(
-        f"EXPLAIN (ANALYZE, FORMAT JSON, TIMING off, BUFFERS off) EXECUTE {name} ({arguments})"
-    )
-    return list(scans_in(json.loads(text)[0]["Plan"]))
-
-
-def scans_in(node: dict[str, Any]) -> Iterator[Scan]:
-    if "Relation Name" in node:
-        touched = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
-        yield Scan(
-            kind=node["Node Type"],
-            index=node.get("Index Name"),
-            rows=touched * node["Actual Loops"],
-        )
-    for child in node.get("Plans", ()):
-        yield from scans_in(child)
+    return await explain(connection, await prepare(connection, statement), arguments)
 
 
 def assert_reads_what_is_new(scans: Sequence[Scan]) -> None:
-    assert sum(scan.rows for scan in scans) <= ROWS_READ_MAX, scans
+    assert count_rows(scans) <= ROWS_READ_MAX, scans
     # To look into an empty partition is no sequential scan of anything.
     assert not [scan for scan in scans if scan.kind == "Seq Scan" and scan.rows], scans
 
@@ -169,7 +141,7 @@ async def test_a_poll_reads_only_new_rows_by_their_transactions(
 
     by_transaction = {row[0] for row in await connection.fetch(INDEXES)}
     assert_reads_what_is_new(scans)
-    assert sum(scan.rows for scan in scans) > 2 * ROWS_PER_COMMIT, "new ones and old ones"
+    assert count_rows(scans) > 2 * ROWS_PER_COMMIT, "new ones and old ones"
     assert {scan.index for scan in scans if scan.rows} <= by_transaction
 
 

@@ -73,16 +73,20 @@ DELETED = """
     WHERE user_id = $1 AND version < $2
 """
 
+# One statement for each index: a statement is planned without its values (`postgres.open_pool`).
 # Places were once stored as they were typed, composed or not.
-LIST = """
+LIST, LIST_AT_ADDRESS = (
+    f"""
     SELECT user_id, address, gender, credit_limit, reserved_credit
     FROM user_profiles
     WHERE NOT deleted
-      AND ($1::text IS NULL OR address IN ($1, normalize($1, NFD)))
-      AND ($2::uuid IS NULL OR user_id > $2)
+      AND {condition}
+      AND user_id > coalesce($2::uuid, '00000000-0000-0000-0000-000000000000')
     ORDER BY user_id
     LIMIT $3
-"""
+    """  # noqa: S608
+    for condition in ("$1::text IS NULL", "address IN ($1::text, normalize($1, NFD))")
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,5 +164,6 @@ async def list_users(
     pool: asyncpg.Pool, *, address: str | None, after: UUID | None, limit: int
 ) -> Sequence[UserProfile]:
     """Users by id, those after the cursor `after`; without deleted ones."""
-    rows = await pool.fetch(LIST, address, after, limit)
+    statement = LIST if address is None else LIST_AT_ADDRESS
+    rows = await pool.fetch(statement, address, after, limit)
     return [UserProfile(**row) for row in rows]

@@ -43,7 +43,7 @@ CHANGED = """
     UNION
     SELECT DISTINCT hour
     FROM cells
-    WHERE ($3::timestamptz IS NULL OR hour > $3::timestamptz - interval '1 hour')
+    WHERE hour > coalesce($3::timestamptz, '-infinity') - interval '1 hour'
       AND hour <= $4::timestamptz - interval '1 hour'
     ORDER BY hour
     LIMIT $5

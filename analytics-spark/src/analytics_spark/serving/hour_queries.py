@@ -45,9 +45,9 @@ ALL = """
 LIST_HOURS = f"""
     SELECT hour, {TOTALS}, {ALL}
     FROM cells
-    WHERE ($1::timestamptz IS NULL OR hour >= $1)
-      AND ($2::timestamptz IS NULL OR hour < $2)
-      AND ($3::timestamptz IS NULL OR hour > $3)
+    WHERE hour >= coalesce($1::timestamptz, '-infinity')
+      AND hour < coalesce($2::timestamptz, 'infinity')
+      AND hour > coalesce($3::timestamptz, '-infinity')
     GROUP BY hour
     ORDER BY hour
     LIMIT $4

@@ -48,7 +48,7 @@ LIST = """
     SELECT item_id, name, type, origin, price
     FROM catalogue
     WHERE NOT delisted
-      AND ($1::uuid IS NULL OR item_id > $1)
+      AND item_id > coalesce($1::uuid, '00000000-0000-0000-0000-000000000000')
     ORDER BY item_id
     LIMIT $2
 """

@@ -34,21 +34,28 @@ DECIDED = """
       AND order_summaries.version < decided.version
 """
 
-LIST = """
+# One statement for each index: a statement is planned without its values (`postgres.open_pool`).
+LIST, LIST_OF_USER, LIST_PENDING = (
+    f"""
     SELECT order_id, user_id, status, reason, amount, ordered_at
     FROM order_summaries
-    WHERE ($1::uuid IS NULL OR user_id = $1)
+    WHERE {condition}
       AND ($2::text IS NULL OR status = $2)
-      AND ($3::uuid IS NULL OR order_id > $3)
+      AND order_id > coalesce($3::uuid, '00000000-0000-0000-0000-000000000000')
     ORDER BY order_id
     LIMIT $4
-"""
+    """  # noqa: S608
+    for condition in ("$1::uuid IS NULL", "user_id = $1", "$1::uuid IS NULL AND status = 'pending'")
+)
 
 OVERDUE = """
     SELECT order_id, placed_at
     FROM order_summaries
     WHERE status = 'pending' AND placed_at < $1
-      AND ($2::timestamptz IS NULL OR (placed_at, order_id) > ($2, $3::uuid))
+      AND (placed_at, order_id) > (
+          coalesce($2::timestamptz, '-infinity'),
+          coalesce($3::uuid, '00000000-0000-0000-0000-000000000000')
+      )
     ORDER BY placed_at, order_id
     LIMIT $4
 """
@@ -116,7 +123,11 @@ async def list_orders(
     limit: int,
 ) -> Sequence[OrderSummary]:
     """Orders by id, which is the sequence of their placement; those after the cursor `after`."""
-    rows = await pool.fetch(LIST, user_id, status, after, limit)
+    if user_id is not None:
+        statement = LIST_OF_USER
+    else:
+        statement = LIST_PENDING if status == "pending" else LIST
+    rows = await pool.fetch(statement, user_id, status, after, limit)
     return [OrderSummary(**row) for row in rows]
 
 

@@ -36,7 +36,8 @@ WRITE_VERSIONS = """
         UPDATE consumed_versions AS known
         SET version = noted.version, event_version = noted.version, event_id = noted.event_id
         FROM noted
-        WHERE known.consumer = $1 AND known.stream_id = noted.stream_id
+        WHERE known.consumer = $1 AND known.stream_id = ANY($2) -- by the index in every plan
+          AND known.stream_id = noted.stream_id
           AND known.version = noted.version_before
         RETURNING known.stream_id
     )

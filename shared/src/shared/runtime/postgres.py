@@ -92,7 +92,12 @@ class Migration:
 
 @asynccontextmanager
 async def open_pool(dsn: str, *, name: str, connections_max: int) -> AsyncIterator[asyncpg.Pool]:
-    """A pool of connections that PostgreSQL shows under `name`; closed at exit."""
+    """A pool of connections that PostgreSQL shows under `name`; closed at exit.
+
+    A statement is planned once for each connection, without its values: a condition that only some
+    values switch off, such as `$1 IS NULL OR id > $1`, would be planned as if it selected nothing
+    by an index. Write a statement for each case, or `id > coalesce($1, …)`.
+    """
     async with asyncpg.create_pool(
         dsn,
         min_size=1,
@@ -104,6 +109,7 @@ async def open_pool(dsn: str, *, name: str, connections_max: int) -> AsyncIterat
             "application_name": name,
             "timezone": "UTC",
             "jit": "off",
+            "plan_cache_mode": "force_generic_plan",
             "lock_timeout": f"{LOCK_TIMEOUT_SECONDS}s",
         },
     ) as pool:

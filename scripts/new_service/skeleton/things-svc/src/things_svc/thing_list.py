@@ -27,7 +27,7 @@ RENAMED = """
 LIST = """
     SELECT thing_id, name
     FROM thing_list
-    WHERE $1::uuid IS NULL OR thing_id > $1
+    WHERE thing_id > coalesce($1::uuid, '00000000-0000-0000-0000-000000000000')
     ORDER BY thing_id
     LIMIT $2
 """
