@@ -18,6 +18,7 @@ from orders_svc.settings import OrdersSettings
 from shared.eventsourcing.handler import handle
 from shared.messaging.messages import Metadata
 from shared.runtime.identifiers import new_id
+from shared.runtime.postgres import Connection
 
 IPHONE: dict[str, Any] = {"name": "iphone", "type": "phone", "origin": "bj", "price": "5388.88"}
 CAUSE = Metadata(correlation_id=new_id(), causation_id=new_id())
@@ -43,7 +44,7 @@ async def place(client: httpx.AsyncClient, order: object, count: int) -> list[UU
 
 async def observe(resources: Resources, later: timedelta) -> None:
     """Decide on admission so much later than now."""
-    await resources.admission.observe(datetime.now(UTC) + later)
+    await resources.admission.observe(resources.pool, datetime.now(UTC) + later)
 
 
 async def test_a_new_order_is_refused_while_earlier_ones_wait(
@@ -128,29 +129,35 @@ async def test_orders_that_only_the_read_model_does_not_know_count(
 
 @pytest.fixture
 async def impatient(database: str) -> AsyncIterator[Resources]:
-    """Resources of an API whose orders may hardly wait."""
-    settings = OrdersSettings(database_url=database, order_wait_seconds_max=0.001)
+    """Resources of an API whose orders may hardly wait, with few connections."""
+    settings = OrdersSettings(
+        database_url=database, database_connections_max=2, order_wait_seconds_max=0.001
+    )
     async with open_resources(settings, "test") as resources:
         yield resources
 
 
-async def test_an_api_observes_by_itself(
+async def test_an_api_observes_by_itself_while_requests_use_all_other_connections(
     client: httpx.AsyncClient,
     impatient: Resources,
     order: dict[str, object],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(admission, "OBSERVE_SECONDS", 0.01)
-    observed = asyncio.Event()
+    observed, refused = asyncio.Event(), asyncio.Event()
     observe_once = impatient.admission.observe
 
-    async def observe_and_note(now: datetime) -> None:
-        await observe_once(now)
+    async def observe_and_note(connection: Connection, now: datetime) -> None:
+        await observe_once(connection, now)
+        observed.set()
         if impatient.admission.is_refusing:
-            observed.set()
+            refused.set()
 
     monkeypatch.setattr(impatient.admission, "observe", observe_and_note)
-    await place(client, order, WAITING_MIN)
-
     async with impatient.admission.observing(), asyncio.timeout(60):
         await observed.wait()
+        async with impatient.pool.acquire():
+            with pytest.raises(TimeoutError):
+                await impatient.pool.acquire(timeout=0.01)
+            await place(client, order, WAITING_MIN)
+            await refused.wait()

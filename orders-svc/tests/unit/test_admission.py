@@ -31,7 +31,7 @@ class Pool:
         return answer
 
 
-def create(*answers: int | Exception) -> tuple[Admission, Pool]:
+def create(*answers: int | Exception) -> tuple[Admission, Any]:
     pool: Any = Pool(*answers)
     return Admission(pool, wait_max=WAIT_MAX, timeout=TIMEOUT), pool
 
@@ -44,18 +44,18 @@ def test_orders_are_accepted_before_the_first_query() -> None:
 
 
 async def test_orders_are_refused_while_as_many_wait() -> None:
-    made, _ = create(WAITING_MIN - 1, WAITING_MIN, WAITING_MIN - 1)
+    made, pool = create(WAITING_MIN - 1, WAITING_MIN, WAITING_MIN - 1)
     refusing = []
     for _ in range(3):
-        await made.observe(NOW)
+        await made.observe(pool, NOW)
         refusing.append(made.is_refusing)
 
     assert refusing == [False, True, False]
 
 
 async def test_a_refusal_is_a_problem_with_retry_after() -> None:
-    made, _ = create(WAITING_MIN)
-    await made.observe(NOW)
+    made, pool = create(WAITING_MIN)
+    await made.observe(pool, NOW)
 
     with pytest.raises(HttpProblem) as refused:
         made.demand()
@@ -66,7 +66,7 @@ async def test_a_refusal_is_a_problem_with_retry_after() -> None:
 
 async def test_only_orders_between_the_bound_and_the_time_out_are_read() -> None:
     made, pool = create(0)
-    await made.observe(NOW)
+    await made.observe(pool, NOW)
 
     [(begin, end, limit)] = pool.arguments
     assert (begin, end) == (first_id_at(NOW - TIMEOUT), first_id_at(NOW - WAIT_MAX))
@@ -75,19 +75,19 @@ async def test_only_orders_between_the_bound_and_the_time_out_are_read() -> None
 
 @pytest.mark.parametrize("error", [OSError(), asyncpg.UndefinedTableError("no such table")])
 async def test_orders_are_accepted_while_it_is_unknown(error: Exception) -> None:
-    made, _ = create(WAITING_MIN, error)
-    await made.observe(NOW)
+    made, pool = create(WAITING_MIN, error)
+    await made.observe(pool, NOW)
 
     with pytest.raises(type(error)):
-        await made.observe(NOW)
+        await made.observe(pool, NOW)
 
     assert not made.is_refusing
 
 
 async def test_each_begin_and_end_is_one_log_line(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    made, _ = create(0, WAITING_MIN, WAITING_MIN + 1, 0, 0)
+    made, pool = create(0, WAITING_MIN, WAITING_MIN + 1, 0, 0)
     for _ in range(5):
-        await made.observe(NOW)
+        await made.observe(pool, NOW)
 
     assert [line.name for line in caplog.records] == [admission.__name__] * 2

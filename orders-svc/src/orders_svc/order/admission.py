@@ -15,6 +15,7 @@ import asyncpg
 
 from shared.runtime import postgres
 from shared.runtime.identifiers import first_id_at
+from shared.runtime.postgres import Connection
 from shared.web.problems import HttpProblem
 
 OVERLOADED = "overloaded"
@@ -65,14 +66,14 @@ class Admission:
             headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
             raise HttpProblem(503, OVERLOADED, DETAIL, headers)
 
-    async def observe(self, now: datetime) -> None:
+    async def observe(self, database: asyncpg.Pool | Connection, now: datetime) -> None:
         """Decide whether new orders are refused from now on, by one query.
 
         Raises:
             UNAVAILABLE, PostgresError: it cannot be executed; new orders are accepted.
         """
         try:
-            waiting = await self._count_waiting(now)
+            waiting = await self._count_waiting(database, now)
         except Exception:
             self.is_refusing = False
             raise
@@ -84,14 +85,18 @@ class Admission:
             log.warning("new orders are accepted again")
         self.is_refusing = is_refusing
 
-    async def _count_waiting(self, now: datetime) -> int:
+    async def _count_waiting(self, database: asyncpg.Pool | Connection, now: datetime) -> int:
         begin, end = first_id_at(now - self._timeout), first_id_at(now - self._wait_max)
-        waiting: int = await self._pool.fetchval(WAITING, begin, end, STREAMS_MAX)
+        waiting: int = await database.fetchval(WAITING, begin, end, STREAMS_MAX)
         return waiting
 
     @asynccontextmanager
     async def observing(self) -> AsyncIterator[None]:
-        """Observe every OBSERVE_SECONDS until the block ends."""
+        """Observe every OBSERVE_SECONDS until the block ends.
+
+        One connection of the pool is kept for it: under load the query would wait for seconds
+        behind those of the requests.
+        """
         task = asyncio.create_task(self._observe_periodically())
         try:
             yield
@@ -102,7 +107,10 @@ class Admission:
     async def _observe_periodically(self) -> None:
         while True:
             try:
-                await self.observe(datetime.now(UTC))
+                async with self._pool.acquire() as connection:
+                    while True:
+                        await self.observe(connection, datetime.now(UTC))
+                        await asyncio.sleep(OBSERVE_SECONDS)
             except (*postgres.UNAVAILABLE, asyncpg.PostgresError) as error:
                 log.warning("whether orders wait too long is unknown: %r", error)
             await asyncio.sleep(OBSERVE_SECONDS)
