@@ -127,6 +127,7 @@ def test_a_setting_reaches_the_process_that_it_is_for(project: Project) -> None:
         return project.output("exec", "--no-TTY", name, "env").splitlines()
 
     assert f"ORDER_TIMEOUT_SECONDS={ORDER_TIMEOUT_SECONDS}" in variables("orders-worker")
+    assert f"ORDER_TIMEOUT_SECONDS={ORDER_TIMEOUT_SECONDS}" in variables("orders-api")
     assert f"RECONCILE_SECONDS={RECONCILE_SECONDS}" in variables("analytics-reconciler")
 
 
