@@ -1,5 +1,6 @@
 """A call is sent again until it is answered; an order that is refused for now is counted apart."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -8,8 +9,6 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from test_support.system.clients import Hometown
-from verification.load import sender
 from verification.load.actions import CancelOrder, Planned
 from verification.load.calls import Call
 from verification.load.driver import Outcome
@@ -54,9 +53,8 @@ class Api:
 
 async def send(api: Api, monkeypatch: pytest.MonkeyPatch) -> Response:
     hometown: Any = api
-    assert isinstance(hometown, Api | Hometown)
     async with api.serving(), open_sender(hometown) as opened:
-        monkeypatch.setattr(sender.asyncio, "sleep", api.pause)
+        monkeypatch.setattr(asyncio, "sleep", api.pause)
         try:
             return await opened.send(CALL, "key")
         finally:
