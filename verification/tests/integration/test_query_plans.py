@@ -12,12 +12,13 @@ import pytest
 
 import orders_svc.order.admission
 import orders_svc.order.publications
+import users_svc.confirmed_orders
 import users_svc.user_profiles
 from analytics_spark.serving import change_feed, hour_queries
 from local_stack.testing import new_database
 from orders_svc.item import catalogue
 from orders_svc.order import summaries
-from shared.eventsourcing import event_log, event_store, stream_watch
+from shared.eventsourcing import event_log, event_store, locked_streams
 from shared.inbox import inbox, parked
 from shared.runtime import postgres
 from shared.web import idempotency
@@ -57,6 +58,8 @@ FILL = f"""
     SELECT id(n), 'x', 'x', 'x', 1, false, now(), now(), 1 FROM generate_series(1, {ROWS}) AS n;
     INSERT INTO user_profiles
     SELECT id(n), n % 1000, 'x', 1, 0, false, now(), 1 FROM generate_series(1, {ROWS}) AS n;
+    INSERT INTO confirmed_orders
+    SELECT id(n), id(n), now() FROM generate_series(1, {ROWS}) AS n;
     INSERT INTO generation_1.cells
     SELECT timestamptz '2026-01-01Z' + (n / {CELLS_PER_HOUR}) * interval '1 hour', n, 'x', 'x', 'x',
         'x', 1, 1, 1
@@ -80,6 +83,7 @@ class Query:
 
 
 SOME = f"ARRAY[id({MIDDLE}), id(7), id(-1)]"
+JSONS = "'{}', '{}', '{}'"
 QUERIES: Mapping[str, Query] = {
     "events of streams": Query(
         statement=event_store.READ, arguments=f"{SOME}, 'order', 1, NULL", rows_max=8
@@ -87,8 +91,40 @@ QUERIES: Mapping[str, Query] = {
     "events of one stream": Query(
         statement=event_log.READ, arguments=f"id({MIDDLE}), 0, 50", rows_max=2
     ),
-    "streams that have grown": Query(
-        statement=stream_watch.GROWN, arguments=f"{SOME}, ARRAY[1, 1, 1]", rows_max=3
+    "events of streams from a version on": Query(
+        statement=event_store.READ_FROM, arguments=f"{SOME}, ARRAY[2, 2, 2]", rows_max=3
+    ),
+    "streams to lock": Query(
+        statement=locked_streams.LOCK, arguments=f"{SOME}, 'order'", rows_max=3
+    ),
+    "streams to append to": Query(
+        statement=locked_streams.APPEND,
+        arguments=f"""
+            'order', {SOME}, ARRAY[2, 2, 0], ARRAY[3, 3, 1], ARRAY[3, 3, 1], now(), {SOME},
+            ARRAY[3, 3, 1], ARRAY[{JSONS}]::json[], {SOME}, ARRAY['x', 'x', 'x'],
+            ARRAY[1, 1, 1]::smallint[], ARRAY[{JSONS}]::json[], ARRAY['x', 'x', NULL],
+            ARRAY[0, 0, NULL]::smallint[], ARRAY['', '', NULL]::bytea[],
+            ARRAY['', '', NULL]::bytea[], ARRAY['', '', NULL]::bytea[], ARRAY['x', 'x', NULL]
+        """,
+        rows_max=12,
+    ),
+    "publications to add": Query(
+        statement=orders_svc.order.publications.NOTE,
+        arguments=f"{SOME}, ARRAY[3, 3, 3], ARRAY[0, 0, 0]::smallint[], ARRAY[1, 2, 3]::bigint[]",
+        rows_max=3,
+    ),
+    "orders that are decided": Query(
+        statement=summaries.DECIDED,
+        arguments=f"{SOME}, ARRAY['x', 'x', 'x'], ARRAY[NULL, NULL, 'x'], ARRAY[2, 2, 2]",
+        rows_max=3,
+    ),
+    "credit that is reserved": Query(
+        statement=users_svc.user_profiles.RESERVED,
+        arguments=f"{SOME}, ARRAY[1, 1, 1]::numeric[], ARRAY[2, 2, 2]",
+        rows_max=6,
+    ),
+    "confirmed orders that are closed": Query(
+        statement=users_svc.confirmed_orders.REMOVE, arguments=f"{SOME}, {SOME}", rows_max=3
     ),
     "consumed versions": Query(
         statement=inbox.READ_VERSIONS, arguments=f"'worker', {SOME}", rows_max=3
