@@ -45,10 +45,10 @@ SHARED_BY = ("e2e-tests", "analytics-spark/tests/integration")
 """Folders whose tests share what is too large to have twice. They take longest and come first."""
 
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
-# Tests of several stacks share the machine: a job that yields to all of them would get nothing.
-os.environ.setdefault("NICENESS", "0")
 # Java compiles for a short life: a test's Spark is gone before optimized code has paid for itself.
 # The stack in containers runs with the options of the product.
+os.environ.setdefault("NICENESS", "0")
+# A job that yields to the stacks of all tests on the machine would get nothing.
 
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
