@@ -3,6 +3,12 @@
 import subprocess
 import sys
 
+import pytest
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import NonRecordingSpan, SpanKind
+
+from shared.runtime import telemetry
+
 # In a process of its own: a process has one provider for its whole life.
 SCRIPT = """
 from shared.runtime import telemetry
@@ -25,3 +31,36 @@ def test_without_a_collector_nothing_is_recorded_and_the_context_travels() -> No
 
 def test_with_a_collector_every_trace_is_recorded() -> None:
     assert printed("http://127.0.0.1:1") == "same trace True"
+
+
+RECORDED = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+UNRECORDED = RECORDED[:-2] + "00"
+
+
+def test_a_span_after_a_message_of_a_recorded_trace_is_a_child(spans: InMemorySpanExporter) -> None:
+    with telemetry.span_after(RECORDED, "process", SpanKind.CONSUMER):
+        pass
+
+    [span] = spans.get_finished_spans()
+    assert span.parent is not None
+    assert telemetry.traceparent_of(NonRecordingSpan(span.parent)) == RECORDED
+
+
+def test_a_span_after_a_message_of_another_trace_is_passed_on(spans: InMemorySpanExporter) -> None:
+    with telemetry.span_after(UNRECORDED, "process", SpanKind.CONSUMER):
+        assert telemetry.current_traceparent() == UNRECORDED
+
+    assert spans.get_finished_spans() == ()
+
+
+@pytest.mark.parametrize(
+    "traceparent", [None, "", "nonsense", UNRECORDED.upper(), f"00-{'0' * 32}-{'0' * 16}-00"]
+)
+def test_a_span_after_a_message_without_a_trace_begins_one(
+    spans: InMemorySpanExporter, traceparent: str | None
+) -> None:
+    with telemetry.span_after(traceparent, "process", SpanKind.CONSUMER):
+        pass
+
+    [span] = spans.get_finished_spans()
+    assert span.parent is None

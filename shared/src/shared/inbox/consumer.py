@@ -245,10 +245,8 @@ class Consumer:
 
     @contextmanager
     def _span(self, message: Message) -> Iterator[Span]:
-        headers = {telemetry.TRACEPARENT: message.traceparent} if message.traceparent else {}
-        with telemetry.tracer.start_as_current_span(
-            f"process {message.topic}", context=telemetry.extract(headers), kind=SpanKind.CONSUMER
-        ) as span:
+        name = f"process {message.topic}"
+        with telemetry.span_after(message.traceparent, name, SpanKind.CONSUMER) as span:
             if span.is_recording():
                 span.set_attributes(self._attributes(message))
             yield span
