@@ -12,8 +12,9 @@ import uvloop
 
 from benchmarks.analytics.parts import ANALYTICS
 from benchmarks.delivery.parts import DELIVERY
+from benchmarks.goals import Verdict
 from benchmarks.part import Benchmark, Part, S
-from benchmarks.series import as_figures, as_table
+from benchmarks.series import Series, as_figures, as_table
 from fetching.errors import Failure
 from local_stack import figures, progress, testing
 from local_stack.figures import Figure
@@ -24,12 +25,15 @@ from local_stack.settings import Settings
 BENCHMARKS: Mapping[str, Benchmark[Any]] = {each.name: each for each in (DELIVERY, ANALYTICS)}
 
 
+TINY = "tiny"
+
+
 class UnknownPart(Exception):
     """The message names the part that was asked for and those that exist."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit status: 0, or 1 if a part could not be measured."""
+    """The exit status: 0, or 1 if a part could not be measured, or a goal is missed."""
     parser = create_parser()
     options = parser.parse_args(arguments)
     chosen = [BENCHMARKS[options.benchmark]] if options.benchmark else [*BENCHMARKS.values()]
@@ -43,8 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder = RunFolder(Settings().run_dir)
     folder.create()
     is_partial = bool(options.only)
-    are_measured = [measure(each, options.size, folder, is_partial=is_partial) for each in chosen]
-    return 0 if all(are_measured) else 1
+    are_good = [measure(each, options.size, folder, is_partial=is_partial) for each in chosen]
+    return 0 if all(are_good) else 1
 
 
 def create_parser() -> argparse.ArgumentParser:
@@ -80,7 +84,7 @@ def create_parser() -> argparse.ArgumentParser:
         "--tiny",
         dest="size",
         action="store_const",
-        const="tiny",
+        const=TINY,
         help="the least work that runs all of the code; the figures mean nothing",
     )
     parser.set_defaults(size="full")
@@ -117,21 +121,26 @@ def list_parts(benchmarks: Sequence[Benchmark[Any]]) -> str:
 
 
 def measure(benchmark: Benchmark[S], size: str, folder: RunFolder, *, is_partial: bool) -> bool:
-    """Measure all parts and write their figures; whether each could be measured.
+    """Measure all parts and write their figures; whether each could be measured and is as wanted.
 
-    A part that fails does not keep the others from being measured.
+    A part that fails does not keep the others from being measured. Figures of the tiny size mean
+    nothing, so they miss no goal.
     """
     found: list[Figure] = []
-    failed = False
+    is_good = True
     for part in benchmark.parts:
         try:
-            found += measure_part(part, benchmark.sizes[size])
+            load, measured = measure_part(part, benchmark.sizes[size])
         except Failure as failure:
             report_failure(part.name, failure)
-            failed = True
+            is_good = False
+            continue
+        found += [load, *as_figures(measured)]
+        if size != TINY:
+            is_good = report_goals(part.name, measured) and is_good
     path = figures.write(folder, name_figures(benchmark, is_partial=is_partial), found)
     tell(f"\nfigures are in {path}")
-    return not failed
+    return is_good
 
 
 def name_figures(benchmark: Benchmark[S], *, is_partial: bool) -> str:
@@ -140,17 +149,24 @@ def name_figures(benchmark: Benchmark[S], *, is_partial: bool) -> str:
     return "-".join([benchmark.name, *parts])
 
 
-def measure_part(part: Part[S], size: S) -> Sequence[Figure]:
-    """Measure one part on servers of its own, and print what was found."""
+def measure_part(part: Part[S], size: S) -> tuple[Figure, Sequence[Series]]:
+    """Measure one part on servers of its own, and print what was found; with the load before."""
     load = os.getloadavg()[0]
     tell(f"\n{part.title}\nload average of the last minute: {load:.2f}")
     with testing.throwaway_stack(part.spec) as context:
         measured = uvloop.run(part.measure(context, size))
     tell(as_table(measured))
-    return [
-        Figure(name=f"{part.name}: load average before", value=load, unit="processes"),
-        *as_figures(measured),
-    ]
+    before = Figure(name=f"{part.name}: load average before", value=load, unit="processes")
+    return before, measured
+
+
+def report_goals(part: str, measured: Sequence[Series]) -> bool:
+    """Name each goal that is missed by more than the noise; whether there is none."""
+    missed = [each for each in measured if each.verdict is Verdict.MISSED]
+    for each in missed:
+        figure = each.ratio if each.goal and each.goal.is_ratio else each.value
+        complain(f"{part} misses a goal: {each.name} is {figure:,.3g}, the goal {each.goal}")
+    return not missed
 
 
 def report_failure(name: str, failure: Failure) -> None:

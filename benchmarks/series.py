@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from benchmarks.goals import Goal, Verdict
 from local_stack import progress
 from local_stack.figures import Figure
 
@@ -20,7 +21,7 @@ class Series:
     unit: str
     rounds: tuple[float, ...]
     limit: "Series | None" = None
-    goal: str = ""
+    goal: Goal | None = None
 
     @property
     def value(self) -> float:
@@ -34,9 +35,24 @@ class Series:
         pairs = zip(self.rounds, self.limit.rounds, strict=True)
         return median(mine / limit for mine, limit in pairs)
 
+    @property
+    def verdict(self) -> Verdict | None:
+        """Whether the goal is met; None without a goal."""
+        if self.goal is None:
+            return None
+        if not self.goal.is_ratio:
+            return self.goal.judge(self.value)
+        assert self.ratio is not None, f"{self.name} is compared with nothing"
+        return self.goal.judge(self.ratio)
+
 
 def series(
-    samples: Samples, name: str, unit: str, *, limit: Series | None = None, goal: str = ""
+    samples: Samples,
+    name: str,
+    unit: str,
+    *,
+    limit: Series | None = None,
+    goal: Goal | None = None,
 ) -> Series:
     """The series of what was sampled under `name`."""
     return Series(name=name, unit=unit, rounds=tuple(samples[name]), limit=limit, goal=goal)
@@ -67,7 +83,7 @@ def range_figures(each: Series) -> list[Figure]:
 
 
 def as_table(measured: Sequence[Series]) -> str:
-    header = ("", "measured", "median", "range", "unit", "ratio", "goal")
+    header = ("", "measured", "median", "range", "unit", "ratio", "goal", "")
     numbers = {each.name: number for number, each in enumerate(measured, start=1)}
     return progress.table(header, [format_row(each, numbers) for each in measured])
 
@@ -82,7 +98,8 @@ def format_row(each: Series, numbers: Mapping[str, int]) -> tuple[str, ...]:
         format_range(each.rounds),
         each.unit,
         ratio,
-        each.goal,
+        str(each.goal or ""),
+        str(each.verdict or ""),
     )
 
 

@@ -14,6 +14,7 @@ from benchmarks.analytics.counting import Job, SeenBatch
 from benchmarks.analytics.job_sizes import Size
 from benchmarks.analytics.shop_history import ORDERS_TOPIC, ShopHistory
 from benchmarks.arrivals import percentiles
+from benchmarks.goals import at_most
 from benchmarks.part import Part
 from benchmarks.series import Samples, Series, series
 from fetching.errors import Failure
@@ -54,12 +55,12 @@ async def measure(context: StackContext, size: Size) -> list[Series]:
             await one_round(context, client, size, samples)
     finally:
         await kafka.close(client)
-    cold = series(samples, COLD, "s", goal="below 15")
+    cold = series(samples, COLD, "s", goal=at_most(15))
     return [cold, *(each for rate in size.rates for each in as_series(samples, rate))]
 
 
 def as_series(samples: Samples, rate: int) -> list[Series]:
-    goal = "below 2 000" if rate <= LIVE_RATE else "below 6 000"
+    goal = at_most(2_000 if rate <= LIVE_RATE else 6_000)
     return [
         *(series(samples, at_rate(f"{APPENDED}, {rank}", rate), "ms", goal=goal) for rank in RANKS),
         series(samples, at_rate(USED, rate), "cores"),

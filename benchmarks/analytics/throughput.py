@@ -9,6 +9,7 @@ from benchmarks.analytics.counting import Job, SeenBatch
 from benchmarks.analytics.job_sizes import Size
 from benchmarks.analytics.shop_history import Totals
 from benchmarks.analytics.streams_peer import PeerRun
+from benchmarks.goals import ratio_at_least, ratio_at_most
 from benchmarks.part import Part
 from benchmarks.series import Samples, Series, series
 from local_stack.kafka import KAFKA
@@ -147,12 +148,12 @@ def get_name(name: str, what: str) -> str:
 def as_series(samples: Samples, size: Size) -> list[Series]:
     found = []
     for what, unit, goal in (
-        (OVERALL, "1/s", ""),
-        (STEADY, "1/s", "above 1"),
-        (CPU, "µs", ""),
-        (STEADY_CPU, "µs", ""),
-        (MEMORY, "MiB", ""),
-        (KAFKA_CPU, "µs", ""),
+        (OVERALL, "1/s", None),
+        (STEADY, "1/s", ratio_at_least(1)),
+        (CPU, "µs", None),
+        (STEADY_CPU, "µs", None),
+        (MEMORY, "MiB", None),
+        (KAFKA_CPU, "µs", None),
     ):
         peer = series(samples, get_name(PEER, what), unit)
         found += [peer, series(samples, get_name(OURS, what), unit, limit=peer, goal=goal)]
@@ -172,7 +173,7 @@ def as_series(samples: Samples, size: Size) -> list[Series]:
 
 def flatness(samples: Samples, name: str) -> list[Series]:
     tenth = series(samples, get_name(name, TENTH), "s")
-    last = series(samples, get_name(name, LAST), "s", limit=tenth, goal="at most 1.1")
+    last = series(samples, get_name(name, LAST), "s", limit=tenth, goal=ratio_at_most(1.1))
     return [series(samples, get_name(name, FIRST), "s"), tenth, last]
 
 

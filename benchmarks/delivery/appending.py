@@ -16,6 +16,7 @@ from eventsourcing.postgres import PostgresApplicationRecorder, PostgresDatastor
 
 from benchmarks import pgbench, rows, servers
 from benchmarks.delivery.sizes import Size
+from benchmarks.goals import ratio_at_least
 from benchmarks.part import Part
 from benchmarks.series import Samples, Series, series
 from local_stack.postgres import POSTGRES
@@ -203,7 +204,7 @@ def as_series(samples: Samples, size: Size) -> list[Series]:
     found: list[Series] = []
     for clients in size.append_clients:
         plain = series(samples, name_pgbench(PLAIN, clients), "1/s")
-        goal = "at least 0.5" if clients == size.append_clients[0] else ""
+        goal = ratio_at_least(0.5) if clients == size.append_clients[0] else None
         found.append(plain)
         for name in (EVENT, REPEATABLE):
             ours = series(samples, name_pgbench(name, clients), "1/s", limit=plain, goal=goal)

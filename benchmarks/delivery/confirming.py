@@ -14,6 +14,7 @@ from benchmarks.delivery.hops import HOPS, compute_hops
 from benchmarks.delivery.ordering import REFUSED, Ordered
 from benchmarks.delivery.shop import Shop
 from benchmarks.delivery.sizes import Size
+from benchmarks.goals import at_most
 from benchmarks.part import Part
 from benchmarks.series import Samples, Series, series
 from fetching.errors import Failure
@@ -38,7 +39,7 @@ MILLISECONDS = 1_000
 PLACED = "placed"
 CONFIRMED = "confirmed"
 RANKS = ("p50", "p99")
-GOALS = {"p50": "below 150", "p99": "below 1 000"}
+GOALS = {"p50": at_most(150), "p99": at_most(1_000)}
 SUSTAINED = "highest rate without a growing backlog"
 CLIENT = "client"
 CPU_OF = "CPU of "

@@ -13,6 +13,7 @@ import asyncpg
 from benchmarks import arrivals, pgbench, rows, servers
 from benchmarks.arrivals import RANKS, Arrival, Arrivals, percentiles
 from benchmarks.delivery.sizes import Size
+from benchmarks.goals import Goal, at_most, ratio_at_most
 from benchmarks.part import Part
 from benchmarks.series import Samples, Series, series
 from fetching.errors import Failure
@@ -35,9 +36,12 @@ RELAY = "relay"
 DIRECT = "direct"
 WRITER = f"{WRITER_RATE}/s beside an open transaction"
 
-NO_GOALS: Mapping[str, str] = {}
-WRITER_GOALS = {f"{TO_CONSUMER}, longest": "below 100"}
-PAIR_GOALS = {f"{TO_CONSUMER}, p50": "at most 1.5", f"{TO_CONSUMER}, p99": "at most 2"}
+NO_GOALS: Mapping[str, Goal] = {}
+WRITER_GOALS = {f"{TO_CONSUMER}, longest": at_most(100)}
+PAIR_GOALS = {
+    f"{TO_CONSUMER}, p50": ratio_at_most(1.5),
+    f"{TO_CONSUMER}, p99": ratio_at_most(2),
+}
 
 CREATE_WRITTEN = "CREATE TABLE IF NOT EXISTS written (number integer)"
 WRITE = "INSERT INTO written VALUES (1)"
@@ -222,9 +226,9 @@ def pair_as_series(samples: Samples, rate: int) -> list[Series]:
 
 
 def times_as_series(
-    samples: Samples, what: str, goals: Mapping[str, str] = NO_GOALS
+    samples: Samples, what: str, goals: Mapping[str, Goal] = NO_GOALS
 ) -> list[Series]:
-    return [series(samples, f"{what} {point}", "ms", goal=goals.get(point, "")) for point in POINTS]
+    return [series(samples, f"{what} {point}", "ms", goal=goals.get(point)) for point in POINTS]
 
 
 def name_reached_rate(what: str) -> str:

@@ -17,6 +17,7 @@ from aiokafka.structs import RecordMetadata
 
 from benchmarks import rows, servers
 from benchmarks.delivery.sizes import Size
+from benchmarks.goals import at_most, ratio_at_least
 from benchmarks.part import Part
 from benchmarks.series import Samples, Series, series
 from benchmarks.servers import Running
@@ -90,9 +91,9 @@ async def measure(context: StackContext, size: Size) -> list[Series]:
     return [
         limit,
         series(samples, UNPACKED, "1/s", limit=limit),
-        series(samples, OURS, "1/s", limit=limit, goal="at least 0.6, and 100,000/s"),
+        series(samples, OURS, "1/s", limit=limit, goal=ratio_at_least(0.6)),
         series(samples, TRACED, "1/s", limit=limit),
-        series(samples, MEMORY, "MiB", goal="below 100"),
+        series(samples, MEMORY, "MiB", goal=at_most(100)),
         series(samples, CPU, "s"),
         series(samples, HORIZON, "1/s", limit=limit),
         peer,
@@ -101,7 +102,7 @@ async def measure(context: StackContext, size: Size) -> list[Series]:
             unit="1/s",
             rounds=tuple(samples[OURS]),
             limit=peer,
-            goal="at least 5",
+            goal=ratio_at_least(5),
         ),
     ]
 

@@ -10,6 +10,7 @@ from benchmarks import servers
 from benchmarks.delivery import bare_route, shop
 from benchmarks.delivery.shop import Shop
 from benchmarks.delivery.sizes import Size
+from benchmarks.goals import ratio_at_least
 from benchmarks.part import Part
 from benchmarks.series import Samples, Series, series
 from benchmarks.servers import Running
@@ -41,7 +42,7 @@ RATE = "rate"
 SHARE = "own_share"
 SERVER_CPU = "CPU per request"
 UNITS = {RATE: "1/s", "p50": "ms", "p99": "ms", SERVER_CPU: "ms"}
-GOALS = {RATE: "at least 0.5"}
+GOALS = {RATE: ratio_at_least(0.5)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +205,7 @@ def as_series(samples: Samples, connections: int) -> list[Series]:
                 name_figure(variant, connections, what),
                 unit,
                 limit=bare,
-                goal=GOALS.get(what, "") if variant.name == API else "",
+                goal=GOALS.get(what) if variant.name == API else None,
             )
             for variant in variants_with(connections)[1:]
         ]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import command
+from benchmarks.goals import at_least
 from benchmarks.part import Benchmark, Part
 from benchmarks.series import Series
 from fetching.errors import Failure
@@ -18,8 +19,15 @@ async def measure(context: StackContext, size: float) -> list[Series]:
     return [Series(name="rows", unit="1", rounds=(size,))]
 
 
+async def miss(context: StackContext, size: float) -> list[Series]:
+    return [Series(name="rows", unit="1", rounds=(size,), goal=at_least(1_000))]
+
+
 async def fail(context: StackContext, size: float) -> list[Series]:
     raise Failure("no compiler", details=["install a JDK"])
+
+
+MEASURES = {"broken": fail, "slow": miss}
 
 
 def create_part(name: str) -> Part[float]:
@@ -27,7 +35,7 @@ def create_part(name: str) -> Part[float]:
         name=name,
         summary=f"{name}: some rows.\n\nWhy.",
         spec=StackSpec(processes=()),
-        measure=fail if name == "broken" else measure,
+        measure=MEASURES.get(name, measure),
     )
 
 
@@ -105,6 +113,24 @@ def test_a_part_that_fails_keeps_no_other_from_being_measured(
     loads = [f"{part}: load average before" for part in ("latency", "state")]
     assert read_names(bench / "analytics.json")[::2] == loads
     assert (bench / "delivery.json").exists()
+
+
+@pytest.mark.parametrize(("option", "status"), [([], 1), (["--quick"], 1), (["--tiny"], 0)])
+def test_a_missed_goal_is_named_and_is_a_failure_unless_the_figures_mean_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+    bench: Path,
+    capsys: pytest.CaptureFixture[str],
+    option: list[str],
+    status: int,
+) -> None:
+    delivery = create_benchmark("delivery", "slow", "fold")
+    monkeypatch.setattr(command, "BENCHMARKS", {"delivery": delivery})
+
+    assert command.main(option) == status
+
+    error = capsys.readouterr().err
+    assert ("slow misses a goal: rows is" in error) == (status == 1)
+    assert len(read_names(bench / "delivery.json")) == 4, "the figures are written all the same"
 
 
 def test_parts_are_listed_and_not_measured(bench: Path, capsys: pytest.CaptureFixture[str]) -> None:
