@@ -10,7 +10,7 @@ import psutil
 from benchmarks import servers
 from benchmarks.arrivals import percentiles
 from benchmarks.delivery import shop
-from benchmarks.delivery.hops import HOPS, compute_hops
+from benchmarks.delivery.hops import HOPS, compute_batch_sizes, compute_hops
 from benchmarks.delivery.ordering import REFUSED, Ordered
 from benchmarks.delivery.shop import Shop
 from benchmarks.delivery.sizes import Size
@@ -43,6 +43,7 @@ GOALS = {"p50": at_most(150), "p99": at_most(1_000)}
 SUSTAINED = "highest rate without a growing backlog"
 CLIENT = "client"
 CPU_OF = "CPU of "
+BATCH_OF = "batch of "
 WITHOUT_JAEGER = replace(
     HOMETOWN, processes=tuple(each for each in HOMETOWN.processes if each is not JAEGER)
 )
@@ -50,13 +51,18 @@ WITHOUT_JAEGER = replace(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """Some seconds of orders at one rate; `cpu` is what each process used, in ms per order."""
+    """Some seconds of orders at one rate.
+
+    `cpu` is what each process used, in ms per order, and `batch_sizes` are the decisions in one
+    transaction of each worker: the larger, the cheaper is an order.
+    """
 
     rate: int
     seconds: int
     began_at: float
     orders: Sequence[Ordered]
     cpu: dict[str, float]
+    batch_sizes: dict[str, float]
 
     @property
     def refused(self) -> int:
@@ -140,6 +146,7 @@ async def order(context: StackContext, rate: int, seconds: int) -> Step:
         began_at=found["began_at"],
         orders=[Ordered(*each) for each in found["orders"]],
         cpu={name: each * MILLISECONDS / count for name, each in used.items()},
+        batch_sizes=await compute_batch_sizes(context, found["began_at"]),
     )
 
 
@@ -180,6 +187,10 @@ def record_highest(found: tuple[int, Step], samples: Samples) -> None:
     samples[SUSTAINED].append(rate)
     for name, milliseconds in step.cpu.items():
         samples[f"{CPU_OF}{name}, per order at that rate"].append(milliseconds)
+    of_stack = sum(each for name, each in step.cpu.items() if name != CLIENT)
+    samples[f"{CPU_OF}the whole stack, per order at that rate"].append(of_stack)
+    for worker, orders in step.batch_sizes.items():
+        samples[f"{BATCH_OF}{worker}, at that rate"].append(orders)
 
 
 def as_series(samples: Samples) -> list[Series]:
@@ -190,7 +201,8 @@ def as_series(samples: Samples) -> list[Series]:
         found += [placed, series(samples, f"{CONFIRMED}, {rank}", "ms", limit=placed, goal=goal)]
     found += [series(samples, name, "ms") for name in HOPS]
     found.append(series(samples, SUSTAINED, "1/s"))
-    return found + [series(samples, name, "ms") for name in samples if name.startswith(CPU_OF)]
+    found += [series(samples, name, "ms") for name in samples if name.startswith(CPU_OF)]
+    return found + [series(samples, n, "orders") for n in samples if n.startswith(BATCH_OF)]
 
 
 PART = Part(name="confirming", summary=__doc__ or "", spec=WITHOUT_JAEGER, measure=measure)

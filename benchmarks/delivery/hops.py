@@ -23,11 +23,29 @@ OF_ORDERS = """
     FROM events
     WHERE type = $1 AND stream_id = ANY($2)
 """
+# Rows of one transaction have one xmin.
+BATCH_SIZE = """
+    SELECT count(*)::float8 / count(DISTINCT xmin::text)
+    FROM events
+    WHERE type = $1 AND recorded_at >= to_timestamp($2)
+"""
 OF_CREDIT = """
     SELECT data ->> 'order_id' AS order_id, extract(epoch FROM recorded_at)::float8 AS at
     FROM events
     WHERE type = 'credit-reserved' AND data ->> 'order_id' = ANY($1)
 """
+
+
+async def compute_batch_sizes(context: StackContext, began_at: float) -> dict[str, float]:
+    """Decisions on orders in one transaction of each worker, since an instant in seconds."""
+    sizes = {}
+    for worker, database, type_ in (
+        ("users-worker", "users", "credit-reserved"),
+        ("orders-worker", "orders", "order-confirmed"),
+    ):
+        async with servers.connected(postgres.dsn(context, database)) as connection:
+            sizes[worker] = await connection.fetchval(BATCH_SIZE, type_, began_at)
+    return sizes
 
 
 async def compute_hops(context: StackContext, ordered: Sequence[Ordered]) -> dict[str, float]:

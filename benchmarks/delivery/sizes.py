@@ -36,6 +36,7 @@ class Size:
     """Of each variant, with each number of connections."""
     placing_connections: tuple[int, ...]
     order_warm_up_seconds: int
+    """Java compiles for a minute, which is a tenth of what an order costs at its begin."""
     order_seconds: int
     order_rates: tuple[int, ...]
     """Orders per second, until there are too many."""
@@ -62,10 +63,10 @@ FULL = Size(
     placing_warm_up_seconds=2,
     placing_seconds=5,
     placing_connections=(1, 8, 32),
-    order_warm_up_seconds=10,
+    order_warm_up_seconds=60,
     order_seconds=20,
-    order_rates=tuple(range(50, 1_001, 50)),
-    order_step_seconds=10,
+    order_rates=(*range(50, 400, 25), *range(400, 1_001, 50)),
+    order_step_seconds=20,
 )
 QUICK = Size(
     rounds=2,
@@ -87,10 +88,10 @@ QUICK = Size(
     placing_warm_up_seconds=1,
     placing_seconds=3,
     placing_connections=(1, 8, 32),
-    order_warm_up_seconds=5,
+    order_warm_up_seconds=20,
     order_seconds=10,
-    order_rates=(50, *range(100, 1_001, 100)),
-    order_step_seconds=8,
+    order_rates=(50, 100, 150, 200, 250, *range(300, 1_001, 100)),
+    order_step_seconds=10,
 )
 TINY = Size(
     rounds=1,

@@ -16,6 +16,7 @@ SUSTAINED = Step(
     began_at=0.0,
     orders=[Ordered("1", at / 10, at / 10, at / 10 + 0.1, "confirmed") for at in range(29)],
     cpu={},
+    batch_sizes={},
 )
 ONE_REFUSED = replace(SUSTAINED, orders=[*SUSTAINED.orders, Ordered("", 2.9, 2.91, 2.91, REFUSED)])
 
