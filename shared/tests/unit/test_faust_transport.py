@@ -1,0 +1,66 @@
+"""A record is delivered without Faust's race, unless the delivery may have to wait."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from faust.transport.drivers import aiokafka
+from mode.utils.queues import FlowControlEvent
+
+from shared.inbox.faust_transport import App, Consumer, Transport
+
+
+class Deliveries:
+    """What was delivered, and how many deliveries went through Faust's race."""
+
+    def __init__(self) -> None:
+        self.delivered = self.raced = 0
+
+    async def deliver(self) -> None:
+        self.delivered += 1
+
+    async def race(self, *coros: Any, **options: Any) -> None:
+        self.raced += 1
+        for each in coros:
+            each.close()
+
+
+@pytest.fixture
+def deliveries(monkeypatch: pytest.MonkeyPatch) -> Deliveries:
+    found = Deliveries()
+    monkeypatch.setattr(
+        aiokafka.Consumer, "wait_first", lambda self, *coros: found.race(*coros), raising=True
+    )
+    return found
+
+
+@pytest.mark.parametrize(
+    ("is_suspended", "is_full", "is_raced"),
+    [(False, False, False), (True, False, True), (False, True, True)],
+)
+async def test_a_delivery_that_may_wait_can_be_interrupted(
+    deliveries: Deliveries,
+    monkeypatch: pytest.MonkeyPatch,
+    is_suspended: bool,
+    is_full: bool,
+    is_raced: bool,
+) -> None:
+    flow = FlowControlEvent(initially_suspended=is_suspended)
+    queue: asyncio.Queue[None] = asyncio.Queue(maxsize=1)
+    if is_full:
+        queue.put_nowait(None)
+    consumer = object.__new__(Consumer)
+    app = SimpleNamespace(flow_control=flow, topics=[SimpleNamespace(queue=queue)])
+    monkeypatch.setattr(consumer, "app", app, raising=False)
+
+    await consumer.wait_first(deliveries.deliver(), asyncio.sleep(0))
+
+    assert (deliveries.raced, deliveries.delivered) == ((1, 0) if is_raced else (0, 1))
+
+
+def test_an_application_has_this_transport() -> None:
+    app = App("test", broker="kafka://127.0.0.1:1")
+
+    assert isinstance(app.transport, Transport)
+    assert app.transport.Consumer is Consumer
