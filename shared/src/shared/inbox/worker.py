@@ -24,7 +24,12 @@ from shared.runtime import failpoints
 from shared.runtime.brokers import MECHANISM, Brokers, create_ssl_context
 from shared.runtime.failpoints import Failpoint
 from shared.runtime.postgres import Restored
-from shared.runtime.processes import bounded_stop, create_stop_event, wait
+from shared.runtime.processes import (
+    bounded_stop,
+    collect_garbage_less_often,
+    create_stop_event,
+    wait,
+)
 from shared.runtime.settings import Settings
 from shared.web.health import health_server
 
@@ -174,6 +179,7 @@ async def consume(
         ):
             running = [tasks.create_task(work) for work in background]
             await consumer.refuse_restored()
+            collect_garbage_less_often()
             async with run_app(app):
                 try:
                     await wait_for_end(app, stopping)

@@ -1,7 +1,6 @@
 """The relay as a process: telemetry, health, notifications, and its end when it is fenced."""
 
 import asyncio
-import gc
 import logging
 import os
 import sys
@@ -12,23 +11,19 @@ from shared.outbox.relay import Relay
 from shared.runtime import telemetry
 from shared.runtime.identifiers import new_id
 from shared.runtime.postgres import Restored
-from shared.runtime.processes import create_stop_event
+from shared.runtime.processes import collect_garbage_less_often, create_stop_event
 from shared.runtime.relay_notifier import Listener
 from shared.runtime.settings import Settings
 from shared.web.health import health_server
 
 EXIT_FENCED = 75
-NEW_OBJECTS_MAX = 50_000
-"""Between two runs of the garbage collector: rows make many objects, and none that refers to
-itself. With Python's own 700 it takes a seventh of the relay's time."""
 
 log = logging.getLogger(__name__)
 
 
 async def run_relay(name: str, settings: Settings) -> None:
     """Publish the outbox until SIGTERM or SIGINT. Is notified on UDP port `http_port`."""
-    gc.freeze()
-    gc.set_threshold(NEW_OBJECTS_MAX)
+    collect_garbage_less_often()
     notified = asyncio.Event()
     refusal: str | None = None
     loop = asyncio.get_running_loop()

@@ -1,7 +1,6 @@
 """The process `api` of every service: its authenticator and its HTTP server."""
 
 import asyncio
-import gc
 import logging
 import sys
 import time
@@ -30,9 +29,6 @@ GRACE_SECONDS = 10
 POLL_SECONDS = 0.02
 CLOSE = (b"connection", b"close")
 
-OBJECTS_BETWEEN_COLLECTIONS = 50_000
-"""Python's default, 700, is about the objects of one request; 50,000 are a few megabytes."""
-
 log = logging.getLogger(__name__)
 
 
@@ -48,17 +44,6 @@ def create_authenticator(settings: ProcessSettings) -> RequestAuthenticator:
         verifier=Verifier(keys, issuer=settings.auth_issuer, audience=settings.auth_audience),
         rates=Rates(settings.http_requests_per_second_max),
     )
-
-
-def collect_garbage_less_often() -> None:
-    """Exclude the objects of the start from garbage collection, and collect less often.
-
-    A request creates some hundred objects and no cycles. Searching for cycles takes a twentieth of
-    the time, most of it in modules that stay until the end.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
 
 
 class Server(uvicorn.Server):
@@ -142,7 +127,7 @@ async def serve_api(
     except OSError as error:
         sys.exit(f"hometown: cannot listen on port {settings.http_port}: {error.strerror}")
     log.info("listening on http://%s:%d", settings.http_host, settings.http_port)
-    collect_garbage_less_often()
+    processes.collect_garbage_less_often()
     server = Server(config, app, listening, at_stop, settings.http_drain_seconds_min)
     asyncio.get_running_loop().add_signal_handler(SIGHUP, server.replace)
     await server.serve(sockets=[listening.dup()])
