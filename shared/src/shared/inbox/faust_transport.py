@@ -1,8 +1,8 @@
 """Faust without its detour for each record.
 
 Faust delivers each record in a race of four tasks, so that a rebalance can interrupt a delivery
-that waits for room in the queue of a stream. Of what a small message costs that is a third. While
-there is room a delivery does not wait, and there is nothing to interrupt.
+that waits for room in the queue of a stream. That takes a sixth of the time of a small message.
+While there is room a delivery does not wait, and there is nothing to interrupt.
 """
 
 from collections.abc import Coroutine
