@@ -108,17 +108,20 @@ def test_the_rate_of_a_first_batch_or_after_a_change_of_the_clock_is_unknown(
     assert read(tmp_path).records_per_second == 0
 
 
-def make_resting(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, stop: threading.Event
-) -> tuple[list[str], Sink]:
-    """What happens in the order in which it happens, and a sink that wants to rest for 4 s."""
-    settings = JobSettings(
+def create_settings(folder: Path) -> JobSettings:
+    return JobSettings(
         environment="development",
-        database_url="postgresql://nobody@127.0.0.1/nothing",
+        database_url="postgresql://job@127.0.0.1/analytics",
         checkpoint_dir=folder,
         spark_jars_dir=folder,
         row_age_seconds_max=AGE_MAX,
     )
+
+
+def make_resting(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, stop: threading.Event
+) -> tuple[list[str], Sink]:
+    """What happens in the order in which it happens, and a sink that wants to rest for 4 s."""
     monkeypatch.setattr(resting, "time", SimpleNamespace(time=lambda: 1010.5))
     plan(folder, BATCH - 1, 1008, orders=0)
     plan(folder, BATCH, 1010, orders=90_000)
@@ -133,7 +136,7 @@ def make_resting(
     def sink(frame: DataFrame, batch_id: int) -> None:
         happened.append(f"commit {batch_id}")
 
-    return happened, rest_after(sink, Checkpoint(folder), settings, stop)
+    return happened, rest_after(sink, Checkpoint(folder), create_settings(folder), stop)
 
 
 def test_a_batch_is_committed_before_the_rest_and_a_stop_ends_it(
@@ -161,12 +164,7 @@ def test_a_batch_that_fails_is_not_followed_by_a_rest(
     def fail(frame: DataFrame, batch_id: int) -> None:
         raise RuntimeError("the batch")
 
-    settings = JobSettings(
-        environment="development",
-        database_url="postgresql://nobody@127.0.0.1/nothing",
-        checkpoint_dir=tmp_path,
-        spark_jars_dir=tmp_path,
-    )
+    settings = create_settings(tmp_path)
     with pytest.raises(RuntimeError, match="the batch"):
         rest_after(fail, Checkpoint(tmp_path), settings, stop)(FRAME, BATCH)
 
