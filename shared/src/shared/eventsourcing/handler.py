@@ -180,9 +180,9 @@ async def react(
 ) -> bool:
     """Decide on commands in their order; whether events were recorded.
 
-    The transaction of `connection` is that which consumes the messages: all streams are read,
-    locked and appended to in it with one statement each. That nothing is to be done is a decision
-    which holds for the version that it was made on, too.
+    The transaction of `connection` is that which consumes the messages: all streams are
+    locked, read and appended to in it with one statement each. That nothing is to be done is a
+    decision which holds for the version that it was made on, too.
 
     Raises:
         Refused, NotFound: what `decide` raises.

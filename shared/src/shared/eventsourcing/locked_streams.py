@@ -4,7 +4,7 @@ A worker that takes a batch of messages decides on the streams of all of them. W
 locked nothing can be recorded after what it has read, so there is no race to lose.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -121,8 +121,8 @@ class LockedStreams(Generic[E]):
     async def append(self, appends: Sequence[Append[E]]) -> Mapping[UUID, UUID]:
         """Record events in this order; return the id of the last one of each stream.
 
-        One statement, and durable when the caller commits. One without events only checks that
-        the stream still has the expected version.
+        One statement, and durable when the caller commits. Of a locked stream for which there are
+        no events it only checks that it still is as it was.
 
         Raises:
             VersionConflict: a stream has another version.
@@ -134,7 +134,7 @@ class LockedStreams(Generic[E]):
                 name = f"append {self.store.category}"
                 rows.add(append, spans.enter_context(telemetry.span_inside(append.span, name)))
             await self._write(rows)
-            await self._check_absent(rows)
+            await self._check_absent(rows.last_ids.keys())
         return rows.last_ids
 
     async def _write(self, rows: "NewRows[E]") -> None:
@@ -154,9 +154,9 @@ class LockedStreams(Generic[E]):
         for stream_id in changed.keys() - {row["stream_id"] for row in written}:
             raise VersionConflict(stream_id, await self.connection.fetchval(VERSION, stream_id))
 
-    async def _check_absent(self, rows: "NewRows[E]") -> None:
+    async def _check_absent(self, changed: Set[UUID]) -> None:
         """To do nothing is a decision as well, and holds only while there is no such stream."""
-        for stream_id in rows.streams - self.heads.keys() - rows.last_ids.keys():
+        for stream_id in self.stream_ids - self.heads.keys() - changed:
             if version := await self.connection.fetchval(VERSION, stream_id):
                 raise VersionConflict(stream_id, version)
 
@@ -168,7 +168,6 @@ class NewRows(Generic[E]):
         self._store = store
         self.recorded_at = store.now()
         self.heads = heads
-        self.streams: set[UUID] = set()
         self.events: list[tuple[object, ...]] = []
         self.last_ids: dict[UUID, UUID] = {}
 
@@ -191,7 +190,6 @@ class NewRows(Generic[E]):
             head = follow(head, new_event)
             self.events.append((stream_id, head.version, metadata, *new_event))
             self.last_ids[stream_id] = new_event.event_id
-        self.streams.add(stream_id)
         self.heads[stream_id] = head
         span.set_attribute(telemetry.STREAM_ID, str(stream_id))
         span.set_attribute(telemetry.STREAM_VERSION, head.version)
