@@ -150,21 +150,21 @@ async def test_another_writer_waits_for_the_batch_and_loses(pool: asyncpg.Pool) 
     assert await numbers(store, counter) == [(1, 1), (2, 2)]
 
 
-async def append_before_it_is_written(
-    store: EventStore[Counted], pool: asyncpg.Pool, counter: UUID, version: int
+async def take_late(
+    store: EventStore[Counted], pool: asyncpg.Pool, command: Count, *, version: int, number: int
 ) -> None:
-    """A batch whose stream another writer appends to after it was read."""
-    load_locked = handler.load_locked
+    """Take a command on whose stream another writer appends a number after it was read."""
+    load_locked, counter = handler.load_locked, command.counter_id
 
     async def load_and_be_late(streams, decider):  # type: ignore[no-untyped-def]
         loaded = await load_locked(streams, decider)
-        events = counted(counter, version + 1)
+        events = counted(counter, number)
         await store_of(pool).append(counter, version, events, metadata=some_metadata())
         return loaded
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(handler, "load_locked", load_and_be_late)
-        await take(store, pool, Count(counter))
+        await take(store, pool, command)
 
 
 async def test_without_the_lock_the_batch_loses_the_race(
@@ -176,7 +176,7 @@ async def test_without_the_lock_the_batch_loses_the_race(
     monkeypatch.setattr(locked_streams, "LOCK", UNLOCKED)
 
     with pytest.raises(VersionConflict):
-        await append_before_it_is_written(store, pool, counter, 1)
+        await take_late(store, pool, Count(counter), version=1, number=2)
 
     assert await numbers(store, counter) == [(1, 1), (2, 2)]
 
@@ -186,26 +186,20 @@ async def test_a_stream_that_another_writer_begins_meanwhile_is_a_conflict(
     pool: asyncpg.Pool, times: int
 ) -> None:
     store, counter = store_of(pool), new_id()
-    load_locked = handler.load_locked
 
-    async def load_and_be_late(streams, decider):  # type: ignore[no-untyped-def]
-        loaded = await load_locked(streams, decider)
-        await store_of(pool).append(counter, 0, counted(counter, 9), metadata=some_metadata())
-        return loaded
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(handler, "load_locked", load_and_be_late)
-        with pytest.raises(VersionConflict):
-            await take(store, pool, Count(counter, times))
+    with pytest.raises(VersionConflict):
+        await take_late(store, pool, Count(counter, times), version=0, number=9)
 
     assert await numbers(store, counter) == [(1, 9)]
     assert await take(store, pool, Count(counter)), "the next attempt"
     assert await numbers(store, counter) == [(1, 9), (2, 10)]
 
 
+@pytest.mark.parametrize("others", [(40, 50), (40, 50, 60), (40, 50, 60, 70)])
 async def test_a_state_of_a_batch_that_was_rolled_back_is_not_decided_on(
-    pool: asyncpg.Pool, monkeypatch: pytest.MonkeyPatch
+    pool: asyncpg.Pool, monkeypatch: pytest.MonkeyPatch, others: tuple[int, ...]
 ) -> None:
+    """Also when the events of others have the versions that the lost events had."""
     monkeypatch.setattr(state_cache, "STREAM_EVENTS_MIN", 1)
     store, counter, other = store_of(pool), new_id(), new_id()
     await store.append(counter, 0, counted(counter, 1), metadata=some_metadata())
@@ -214,11 +208,12 @@ async def test_a_state_of_a_batch_that_was_rolled_back_is_not_decided_on(
         await transaction.start()
         await react(store, COUNTER, connection, [caused(Count(counter, 3)), caused(Count(other))])
         await transaction.rollback()
-    await store.append(counter, 1, counted(counter, 40, 50), metadata=some_metadata())
+    await store.append(counter, 1, counted(counter, *others), metadata=some_metadata())
 
     await take(store, pool, Count(counter), Count(other))
 
-    assert await numbers(store, counter) == [(1, 1), (2, 40), (3, 50), (4, 51)]
+    expected = [1, *others, others[-1] + 1]
+    assert await numbers(store, counter) == [*enumerate(expected, start=1)]
     assert await numbers(store, other) == [(1, 1)]
 
 
