@@ -2,6 +2,8 @@
 
 -include .env
 export
+# Those of a verb are not for the verbs that it calls: tests call many.
+unexport args
 
 PYTHON ?= python3
 VENV_PYTHON := .venv/bin/python
@@ -20,17 +22,22 @@ PARTS := $(patsubst %/pyproject.toml,%,$(wildcard */pyproject.toml)) \
 	$(patsubst %/__init__.py,%,$(wildcard */__init__.py)) e2e-tests
 DEMO_JAEGER_WAIT_SECONDS ?= 60
 TEST_WORKERS ?= 4
+TESTS = $(VENV_PYTHON) -m pytest -n $(TEST_WORKERS) --no-loadscope-reorder
 CHECK_WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fetch up compare down status logs token rotate clean footprint demo load \
-	rebuild-check rebuild replace replay republish backup restore reprocess rescale reconcile export audit check-cells \
-	stress saga fuzz differential crashes bench bench-analytics \
-	generate new-service contracts contracts-check contracts-release \
-	test check fmt lint types scan imports unit integration e2e e2e-compose e2e-cluster
+.PHONY: help doctor setup fetch up dev compare canary observe down status logs lag trace token rotate clean footprint demo load lesson lessons \
+	rebuild-check rebuild rewind replace kill stop replay topics republish backup restore reprocess rescale reconcile export \
+	audit check-cells plan kafka stress saga fuzz differential crashes drill bench bench-analytics \
+	generate new-service recipe contracts contracts-check contracts-release release docs docs-serve \
+	without test test-long check fmt lint types scan imports unit integration e2e alerts e2e-compose e2e-cluster
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+# Nothing is installed for it.
+doctor: ## what this machine lacks for the project, and what repairs it; also before anything is installed
+	@$(PYTHON) -m scripts.doctor
 
 setup: ## install uv and all packages into this checkout
 	@$(PYTHON) scripts/setup.py
@@ -41,8 +48,17 @@ fetch: setup ## download and build everything that is ever needed; Spark starts 
 up: setup ## start everything and wait until it is ready
 	@$(STACK) up
 
-compare: setup ## also count the hours as Kafka Streams does, on port 8004
-	@$(STACK) up --with analytics-faust
+dev: setup ## start everything, and restart the processes to which a saved file belongs, until Ctrl-C
+	@$(LOCAL_STACK) dev
+
+compare: setup ## also count the hours as Kafka Streams does, on port 8004; args=--reset: forget them first
+	@$(STACK) $(if $(findstring --reset,$(args)),run analytics-faust reset,up --with analytics-faust)
+
+canary: setup ## also place an order each minute, and measure how long it takes
+	@$(STACK) up --with canary
+
+observe: setup ## also run Prometheus with the alerts; in=containers: and Grafana with the dashboards
+	@$(STACK) up --with prometheus
 
 down: setup ## stop everything
 	@$(STACK) down
@@ -71,9 +87,24 @@ demo: setup ## start everything, load the sample, show the answer
 	@HOMETOWN_JAEGER_WAIT_SECONDS=$(DEMO_JAEGER_WAIT_SECONDS) $(STACK) up
 	@$(VENV_PYTHON) -m scripts.demo
 
-load: setup ## realistic load with verified totals: rate=50 seconds=60 users=200 items=40 seed=1
-	@$(VENV_PYTHON) -m verification.load $(foreach option,seed rate seconds users items late gap, \
+trace: setup ## place an order, wait until it is counted, print its trace; or print one: id=TRACE_ID
+	@$(VENV_PYTHON) -m scripts.trace $(if $(id),--id '$(id)')
+
+lag: setup ## how far each consumer is behind, and what waits in the outboxes
+	@$(STACK) lag
+
+kafka: setup ## run a command of Kafka's own; without a name, list them: tool=consumer-groups args="--list"
+	@$(STACK) kafka $(tool) $(args)
+
+load: setup ## realistic load with verified totals: rate=50 seconds=60 users=200 items=40 seed=1 burst=5
+	@$(VENV_PYTHON) -m verification.load $(foreach option,seed rate seconds users items late burst gap, \
 		$(if $($(option)),--$(option) $($(option)))) $(args)
+
+lesson: setup ## lessons in streams: the list, or one: name=windows on=spark grace=0
+	@$(VENV_PYTHON) -m lessons $(MAKEOVERRIDES)
+
+lessons: setup ## run all lessons, and compare each answer with what must come out
+	@$(VENV_PYTHON) -m lessons --all
 
 rebuild-check: setup ## compare the read models with the events
 	@failed=0; for service in $$($(VENV_PYTHON) -m shared.runtime.declarations); do \
@@ -82,11 +113,27 @@ rebuild-check: setup ## compare the read models with the events
 rebuild: setup ## rebuild the read models of a service from its events: name=users
 	@$(STACK) run $(or $(name),$(error name=SERVICE is missing, such as name=users)) rebuild
 
+# The worker does not run while it is rewound; a look at what would happen does not stop it.
+rewind: setup ## let a worker read records again: name=orders to=earliest|latest|TIME; args=--apply does it
+	@$(STACK) run $(if $(findstring --apply,$(args)),--without $(name)-worker) \
+		$(or $(name),$(error name=SERVICE is missing, such as name=orders)) rewind \
+		--to $(or $(to),$(error to=earliest, to=latest or to=2016-11-11T04:03Z)) $(args)
+
 replace: setup ## replace a running process: name=users-api; no request fails, but those to an API in=containers
 	@$(STACK) replace $(or $(name),$(error name=PROCESS is missing, such as name=users-api))
 
+kill: setup ## end a process as kill -9 does, and wait until it is back: name=users-relay
+	@$(STACK) kill $(or $(name),$(error name=PROCESS is missing, such as name=users-relay))
+
+stop: setup ## stop a process for a while, and start it again: name=kafka seconds=10
+	@$(STACK) stop $(or $(name),$(error name=PROCESS is missing, such as name=kafka)) \
+		--seconds $(or $(seconds),$(error seconds=10 is missing))
+
 replay: setup ## publish a service's events again after its topics were lost: name=users
 	@$(STACK) run --without $(or $(name),$(error name=SERVICE is missing, such as name=users))-relay $(name) replay
+
+topics: setup ## create the topics that are missing; args=--check prints what differs from the declarations
+	@$(STACK) topics $(args)
 
 republish: setup ## after lost topics: publish all events again, and count the hours again
 	@$(STACK) republish
@@ -100,7 +147,7 @@ restore: setup ## start a new stack with the data of a backup: from=FOLDER
 reprocess: setup ## recompute all cells and compare with the live ones; args=--switch, --roll-back, --drop
 	@$(STACK) run analytics reprocess $(args)
 
-export: setup ## write changed final hours to Parquet files; args="--to FOLDER"
+export: setup ## write changed final hours to Parquet files; args=--records: all records; args="--to FOLDER"
 	@$(STACK) run analytics export $(args)
 
 reconcile: setup ## compare final hours with the event stores; args="--hours 24"
@@ -133,11 +180,15 @@ stress: setup ## try to make the relay lose or reorder events; args="--seeds 3"
 fuzz: setup ## 10,000 valid and invalid API calls, derived from the OpenAPI documents; args="--seed 2"
 	@$(VENV_PYTHON) -m verification.fuzz $(args)
 
-bench: setup ## measure next to limits and peers, 50 minutes; args="--quick"
+bench: setup ## what the whole carries, next to its parts, limits and peers, 90 minutes; args="--quick"
 	@$(VENV_PYTHON) -m benchmarks delivery $(args)
 
 bench-analytics: setup ## orders to cells, compared with Kafka Streams, 30 minutes; args="--quick"
 	@$(VENV_PYTHON) -m benchmarks analytics $(args)
+
+plan: setup ## brokers, disks, workers and cores for a load: rate=100000 peak=500000 size=780 days=7
+	@$(VENV_PYTHON) -m benchmarks.capacity $(foreach option,rate peak size days replicas readers \
+		segment clusters quota cores disk network,$(if $($(option)),--$(option) '$($(option))')) $(args)
 
 fmt: setup ## format the code, and apply the fixes of lint
 	@$(VENV_PYTHON) -m ruff format .
@@ -156,12 +207,22 @@ scan: lint ## look for known vulnerabilities of the locked packages; asks api.os
 imports: setup ## check the direction of imports
 	@$(VENV_PYTHON) -m scripts.check_imports
 
-generate: setup ## write the files of containers that follow from */service.toml
+generate: setup ## write all files that follow from others, such as those from */service.toml
 	@$(VENV_PYTHON) -m containers.generate
+	@$(VENV_PYTHON) -m benchmarks.capacity --page
+	@$(VENV_PYTHON) -m scripts.dashboards
+	@$(VENV_PYTHON) -m scripts.request_files
+	@$(VENV_PYTHON) -m scripts.devcontainer
 
 new-service: setup ## create a service in its own folder: name=payments singular=payment
 	@$(VENV_PYTHON) -m scripts.new_service $(or $(name),$(error name=payments)) \
 		$(if $(singular),--singular '$(singular)')
+
+recipe: setup ## put a recipe of CONTRIBUTING.md into a copy: name=command; args=--write: write its patch again
+	@$(VENV_PYTHON) -m scripts.recipes $(or $(name),$(error name=command)) $(args)
+
+without: setup ## leave parts out, with every line that mentions them; without a part, list them: part=a,b
+	@$(VENV_PYTHON) -m scripts.parts $(part) $(args)
 
 contracts: setup ## generate the schemas and the AsyncAPI document from the code
 	@$(VENV_PYTHON) -m contracts write
@@ -172,6 +233,16 @@ contracts-check: setup ## check compatibility with the last release, and that ge
 contracts-release: setup ## make the current contracts the promise of a release
 	@$(VENV_PYTHON) -m contracts release
 
+release: setup ## a step of publishing a tag, as the workflow calls it: step=check tag=v0.1.0
+	@$(VENV_PYTHON) -m scripts.release $(or $(step),$(error step=check is missing)) --tag '$(tag)' \
+		$(foreach option,registry source,$(if $($(option)),--$(option) '$($(option))'))
+
+docs: setup ## build the documentation as a site that works offline; args="--source-address https://..."
+	@$(VENV_PYTHON) -m scripts.documentation $(args)
+
+docs-serve: setup ## serve it on 127.0.0.1, and show changes of documents at once; args="--port 8090"
+	@$(VENV_PYTHON) -m scripts.documentation --serve $(args)
+
 unit: setup ## tests without servers
 	@$(VENV_PYTHON) -m pytest -n $(CHECK_WORKERS) $(wildcard */tests/unit)
 
@@ -181,15 +252,21 @@ integration: setup ## tests on a PostgreSQL and a Kafka that they start
 e2e: setup ## tests on a whole stack that they start
 	@$(VENV_PYTHON) -m pytest $(wildcard e2e-tests/test_*.py */tests/e2e)
 
-e2e-compose: setup ## the same tests on a stack in containers, and those of containers only
+alerts: setup ## all faults that alerts are for, on a stack of their own, and ten quiet minutes; 20 minutes
+	@HOMETOWN_ALERTS=all $(VENV_PYTHON) -m pytest e2e-tests/test_alerts.py
+
+e2e-compose: setup ## the same tests on a stack in containers, and those of containers only; args="-m 'not long'"
 	@HOMETOWN_TEST_IN=containers $(VENV_PYTHON) -m pytest $(wildcard e2e-tests/test_*.py) \
-		e2e-tests/in_containers
+		e2e-tests/in_containers $(args)
 
 e2e-cluster: setup ## brokers and Spark's machines die in a cluster of containers
 	@HOMETOWN_TEST_IN=cluster $(VENV_PYTHON) -m pytest e2e-tests/in_cluster e2e-tests/test_hours.py
 
 check: lint types imports contracts-check unit ## everything that takes less than a minute
 
-test: lint types imports contracts-check ## everything
-	@$(VENV_PYTHON) -m pytest -n $(TEST_WORKERS) --no-loadscope-reorder
+test: lint types imports contracts-check ## everything but the long tests
+	@$(TESTS) -m 'not long'
+
+test-long: setup ## the tests that take longest, which repeat, combine or falsify what others verify
+	@$(TESTS) -m long
 

@@ -6,13 +6,16 @@ The figures are printed as tables and written to .run/processes/bench/<benchmark
 import argparse
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import uvloop
 
+from benchmarks import page
 from benchmarks.analytics.parts import ANALYTICS
 from benchmarks.delivery.parts import DELIVERY
 from benchmarks.goals import Verdict
+from benchmarks.page import Section
 from benchmarks.part import Benchmark, Part, S
 from benchmarks.series import Series, as_figures, as_table
 from fetching.errors import Failure
@@ -41,14 +44,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         chosen = select_parts(chosen, options.only)
     except UnknownPart as error:
         parser.error(str(error))
+    if options.record and options.size == TINY:
+        parser.error("figures of the tiny size mean nothing")
     if options.list:
         tell(list_parts(chosen))
         return 0
     folder = RunFolder(Settings().run_dir)
     folder.create()
     is_partial = bool(options.only)
-    are_good = [measure(each, options.size, folder, is_partial=is_partial) for each in chosen]
-    return 0 if all(are_good) else 1
+    outcomes = [measure(each, options.size, folder, is_partial=is_partial) for each in chosen]
+    sections = {name: each for outcome in outcomes for name, each in outcome.sections.items()}
+    last = {**page.read_page(page.PAGE), **sections}
+    tell(f"\n{page.format_screen(last, sections)}")
+    if options.record:
+        order = [name_section(each, part) for each in BENCHMARKS.values() for part in each.parts]
+        page.record(page.PAGE, sections, order)
+    return 0 if all(outcome.is_good for outcome in outcomes) else 1
 
 
 def create_parser() -> argparse.ArgumentParser:
@@ -88,6 +99,9 @@ def create_parser() -> argparse.ArgumentParser:
         help="the least work that runs all of the code; the figures mean nothing",
     )
     parser.set_defaults(size="full")
+    parser.add_argument(
+        "--record", action="store_true", help="also write the figures to benchmarks/figures.md"
+    )
     parser.add_argument("--list", action="store_true", help="list the parts, measure nothing")
     return parser
 
@@ -120,13 +134,23 @@ def list_parts(benchmarks: Sequence[Benchmark[Any]]) -> str:
     return progress.table(("benchmark", "part", "measures"), rows)
 
 
-def measure(benchmark: Benchmark[S], size: str, folder: RunFolder, *, is_partial: bool) -> bool:
-    """Measure all parts and write their figures; whether each could be measured and is as wanted.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """The sections of the page for the parts that could be measured; whether all were, and are as
+    wanted."""
+
+    sections: Mapping[str, Section]
+    is_good: bool
+
+
+def measure(benchmark: Benchmark[S], size: str, folder: RunFolder, *, is_partial: bool) -> Outcome:
+    """Measure all parts and write their figures.
 
     A part that fails does not keep the others from being measured. Figures of the tiny size mean
     nothing, so they miss no goal.
     """
     found: list[Figure] = []
+    sections: dict[str, Section] = {}
     is_good = True
     for part in benchmark.parts:
         try:
@@ -136,11 +160,18 @@ def measure(benchmark: Benchmark[S], size: str, folder: RunFolder, *, is_partial
             is_good = False
             continue
         found += [load, *as_figures(measured)]
+        section = page.create_section(measured, size, load.value)
+        sections[name_section(benchmark, part)] = section
         if size != TINY:
             is_good = report_goals(part.name, measured) and is_good
     path = figures.write(folder, name_figures(benchmark, is_partial=is_partial), found)
     tell(f"\nfigures are in {path}")
-    return is_good
+    return Outcome(sections=sections, is_good=is_good)
+
+
+def name_section(benchmark: Benchmark[S], part: Part[S]) -> str:
+    """Two benchmarks can have a part of the same name."""
+    return f"{benchmark.name}: {part.name}"
 
 
 def name_figures(benchmark: Benchmark[S], *, is_partial: bool) -> str:

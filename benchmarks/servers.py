@@ -20,8 +20,8 @@ from shared.runtime import postgres as service_postgres
 
 PARTITIONS = 4
 FETCH_WAIT_MILLISECONDS = 50
-STOP_SECONDS_MAX = 30
-READY_SECONDS_MAX = 30
+STOP_SECONDS_MAX = 120
+READY_SECONDS_MAX = 180
 POLL_SECONDS = 0.05
 LOG_CHARACTERS_SHOWN = 2_000
 OUTPUT_BYTES_MAX = 1 << 24
@@ -211,6 +211,10 @@ async def process(
             yield running
         finally:
             await running.kill()
+
+
+QUIET_SETTINGS = {"OTEL_METRICS_EXPORTER": "none", "LOG_LEVEL": "WARNING"}
+"""Of a process that records no metrics, and logs only what is wrong."""
 
 
 def settings_of_process(context: StackContext, dsn: str) -> dict[str, str]:

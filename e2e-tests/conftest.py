@@ -12,6 +12,7 @@ from local_stack.testing import new_folder, sweep
 from test_support.system.clients import Hometown
 from test_support.system.cluster_stack import ClusterStack
 from test_support.system.container_stack import ContainerStack
+from test_support.system.eventually import eventually
 from test_support.system.process_stack import ProcessStack
 from test_support.system.sample import HOUR, Sample, load
 from test_support.system.stack import Stack
@@ -53,6 +54,20 @@ def stack(fresh_stack: Stack, first_demo: str) -> Stack:
     return fresh_stack
 
 
+@pytest.fixture
+def nothing_parked(stack: Stack) -> Iterator[None]:
+    """Nothing is parked, whatever other tests have written, and nothing afterwards."""
+    release_all(stack)
+    yield
+    release_all(stack)
+
+
+def release_all(stack: Stack) -> None:
+    for database in ("users", "orders"):
+        for table in ("parked_messages", "parked_streams"):
+            stack.fetch(database, f"DELETE FROM {table}")
+
+
 @pytest.fixture(scope="session")
 def cluster(stack: Stack) -> ClusterStack:
     """The same for tests of a cluster."""
@@ -90,3 +105,35 @@ def gap(hours_later: Iterator[timedelta]) -> datetime:
 def sample(hometown: Hometown, hour: datetime) -> Sample:
     """The sample, loaded once more with its own users and items, into an hour of its own."""
     return load(hometown, hour)
+
+
+@pytest.fixture
+def final_sample(hometown: Hometown, sample: Sample, hours_later: Iterator[timedelta]) -> Sample:
+    """The sample, and later orders that make its hour final."""
+    later = HOUR + next(hours_later)
+
+    def watermark() -> datetime | None:
+        value = hometown.status()["watermark"]
+        return datetime.fromisoformat(value) if value else None
+
+    def buy(minute: int) -> None:
+        at = later + timedelta(minutes=minute)
+        order = hometown.place_order(sample.users["Jack"], [(sample.items["iphone"], 1)], at)
+        hometown.wait_for_decision(order["order_id"])
+
+    eventually(
+        lambda: hometown.hour(sample.hour)["purchases"],
+        lambda seen: seen == 4,
+        what="the sample counted",
+    )
+    buy(1)
+    eventually(
+        lambda: hometown.hour(later)["purchases"], lambda seen: seen == 1, what="the later order"
+    )
+    buy(2)
+    eventually(
+        watermark,
+        lambda seen: seen is not None and seen >= sample.hour + timedelta(hours=1),
+        what="the sample's hour final",
+    )
+    return sample

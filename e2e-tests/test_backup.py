@@ -26,6 +26,7 @@ def another(stack: Stack) -> Iterator[Stack]:
         another.make_output("clean")
 
 
+@pytest.mark.long
 def test_a_backup_becomes_a_stack_with_the_same_hours(
     stack: Stack, hometown: Hometown, sample: Sample, another: Stack, tmp_path: Path
 ) -> None:

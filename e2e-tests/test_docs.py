@@ -1,6 +1,5 @@
 """The documents are true: paths exist, commands are verbs that tests run, tables match the code."""
 
-import json
 import re
 import subprocess
 from pathlib import Path
@@ -13,8 +12,11 @@ import orders_svc.order.contract
 import users_svc.contract
 from analytics_faust.settings import FaustSettings
 from analytics_spark.settings import ApiSettings, JobSettings, ReconcileSettings
+from console_svc.settings import ConsoleSettings
 from local_stack.settings import Settings as StackSettings
+from observer_svc.settings import CanarySettings, WatchSettings
 from orders_svc.settings import OrdersSettings
+from scripts.recipes import find_patches, list_paths
 from shared.messaging.topics import TOPICS, TopicSettings
 from test_support.first_services import leave_out_added
 from test_support.system.stack import CHECKOUT, Stack
@@ -29,9 +31,17 @@ DOCUMENTS = [
 
 RUN_BY_TESTS = {"demo", "up", "down", "status", "logs", "clean", "footprint", "help"} | {
     "load",
+    "lesson",
+    "lag",
+    "kafka",
+    "plan",
+    "trace",
     "rebuild-check",
     "rebuild",
+    "rewind",
     "replace",
+    "kill",
+    "stop",
     "replay",
     "token",
     "contracts",
@@ -44,32 +54,47 @@ RUN_BY_TESTS = {"demo", "up", "down", "status", "logs", "clean", "footprint", "h
     "reconcile",
     "export",
     "compare",
+    "canary",
+    "observe",
     "fetch",
     "backup",
     "restore",
     "republish",
+    "topics",
     "rotate",
+    "docs-serve",
+    "doctor",
+    "without",
+    "dev",
+    "recipe",
+    "fmt",
 }
 """Verbs that tests call: test_demo.py, test_load.py, test_backup.py and below."""
 RUN_BY_CI = {
+    "setup",
+    "lint",
     "generate",
     "check",
     "test",
+    "test-long",
     "e2e",
     "e2e-compose",
     "e2e-cluster",
     "imports",
     "contracts-check",
+    "docs",
     "scan",
+    "release",
 }
-"""Verbs that are parts of `make test`, or that `.github/workflows/ci.yml` calls; test_generate.py
+"""Verbs that are parts of `make test`, or that `.github/workflows` calls; test_generate.py
 checks that `make generate` would change nothing."""
-RUN_SHORTLY = {"stress", "saga", "fuzz", "differential", "crashes", "drill"} | {
+RUN_SHORTLY = {"stress", "saga", "fuzz", "differential", "crashes", "drill", "alerts"} | {
     "bench",
     "bench-analytics",
+    "lessons",
 }
 """Campaigns of which test_stress.py, test_fuzz.py, test_random_histories.py and others run a few
-rounds."""
+rounds; lessons/tests runs each lesson by itself."""
 
 SET_BY_THE_STACK = {
     "database_url",
@@ -77,6 +102,7 @@ SET_BY_THE_STACK = {
     "database_reader_role",
     "users_store_url",
     "orders_store_url",
+    "analytics_store_url",
     "kafka_bootstrap_servers",
     "way",
     "spark_local_dirs",
@@ -87,15 +113,28 @@ SET_BY_THE_STACK = {
     "relay_address",
     "personal_data_key",
     "users_url",
+    "orders_url",
     "analytics_url",
     "jaeger_ui_url",
     "ports_given",
     "checkpoint_dir",
     "faust_dir",
-    "spark_jars_dir",
     "spark_aot_cache",
+    "run_dir",
+    "public_addresses",
 }
 """Addresses and folders: `make up` chooses them and passes them to each process."""
+
+
+MADE_BY_RECIPES = {path for patch in find_patches().values() for path in list_paths(patch)}
+"""Files that recipes name, and only their patches create."""
+
+
+def is_there(path: str) -> bool:
+    made = path in MADE_BY_RECIPES or any(
+        path.endswith("/") and each.startswith(path) for each in MADE_BY_RECIPES
+    )
+    return made or (CHECKOUT / path).exists()
 
 
 def names_in(document: Path, pattern: str) -> set[str]:
@@ -108,7 +147,7 @@ def test_every_path_exists(document: Path) -> None:
     code = names_in(document, r"`(?!\.run/)((?:[\w.-]+/)+[\w.-]*)`")
 
     missing = [path for path in links if not (document.parent / path).exists()]
-    missing += [path for path in code if not (CHECKOUT / path).exists()]
+    missing += [path for path in code if not is_there(path)]
 
     assert missing == []
 
@@ -120,8 +159,12 @@ def test_every_command_is_a_verb_that_is_run(document: Path) -> None:
     assert verbs <= RUN_BY_TESTS | RUN_BY_CI | RUN_SHORTLY
 
 
-def test_the_call_of_the_readme_is_answered(stack: Stack) -> None:
-    [command] = re.findall(r"^curl .+$", (CHECKOUT / "README.md").read_text(), re.MULTILINE)
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [("README.md", '{"items":'), ("docs/observability.md", "hometown_append_events_total")],
+)
+def test_a_call_of_a_document_is_answered(stack: Stack, document: str, expected: str) -> None:
+    [command] = re.findall(r"^curl .+$", (CHECKOUT / document).read_text(), re.MULTILINE)
     here = command.replace("http://127.0.0.1:8002", stack.hometown.addresses["orders-api"])
 
     ended = subprocess.run(
@@ -133,7 +176,28 @@ def test_the_call_of_the_readme_is_answered(stack: Stack) -> None:
         check=True,
     )
 
-    assert "items" in json.loads(ended.stdout)
+    assert expected in ended.stdout
+
+
+CALLED_OTHERWISE = {
+    "token": "by the call of the README",
+    "help": "here",
+    "contracts-release": "contracts/tests/unit/test_contract_files.py runs the module",
+    "docs-serve": "verification/tests/integration/test_site.py runs the module",
+    "recipe": "verification/tests/integration/test_recipes.py runs the module",
+    "fmt": "verification/tests/integration/test_recipes.py runs it in a copy",
+}
+"""Verbs that tests call without naming them."""
+
+
+def test_each_verb_that_tests_call_is_in_a_test() -> None:
+    folders = ("e2e-tests", "*/tests")
+    files = {file for folder in folders for file in CHECKOUT.glob(f"{folder}/**/*.py")}
+    tests = "".join(file.read_text() for file in files - {Path(__file__)})
+
+    missing = {verb for verb in RUN_BY_TESTS if f'"{verb}"' not in tests}
+
+    assert missing <= CALLED_OTHERWISE.keys() <= RUN_BY_TESTS
 
 
 def test_help_lists_the_verbs(stack: Stack) -> None:
@@ -163,7 +227,10 @@ def test_every_topic_and_public_event_is_in_the_table() -> None:
     "settings",
     [
         *(StackSettings, TopicSettings, UsersApiSettings, OrdersSettings),
-        *(ApiSettings, JobSettings, ReconcileSettings, FaustSettings),
+        *(ApiSettings, JobSettings, ReconcileSettings),
+        FaustSettings,
+        ConsoleSettings,
+        *(WatchSettings, CanarySettings),
     ],
 )
 def test_every_setting_is_in_the_example(settings: type[BaseSettings]) -> None:

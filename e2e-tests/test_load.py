@@ -46,14 +46,19 @@ def recorded(stack: Stack) -> int:
     return int(row["count"])
 
 
-def test_all_kinds_of_load_are_counted_to_the_cent(stack: Stack, gap: datetime) -> None:
-    printed = stack.make_output("load", f"gap={rfc3339(gap)}", *SMALL)
+def test_all_kinds_of_load_are_counted_to_the_cent_also_after_a_burst(
+    stack: Stack, gap: datetime
+) -> None:
+    printed = stack.make_output("load", f"gap={rfc3339(gap)}", "burst=5", *SMALL)
 
     figures = figures_of(stack)
     assert "differences: 0" in printed
     assert figures["differences"] == 0
     assert all(figures[f"{kind}: sent"] > 0 for kind in NAMES.values())
     assert figures["orders too late"] > 0
+    assert figures["burst: rate planned"] == 5 * 30
+    assert figures["burst: sent"] == 5 * 30 * 2
+    assert "burst: 300 actions in 2.0 s" in printed
 
 
 def test_load_is_counted_to_the_cent_around_kills(stack: Stack, gap: datetime) -> None:

@@ -100,6 +100,7 @@ async def letters_of(servers: str, topic: str, reader: str) -> Letters:
         await consumer.stop()
 
 
+@pytest.mark.usefixtures("nothing_parked")
 @pytest.mark.parametrize(
     ("topic", "reader", "type_"),
     [

@@ -92,6 +92,29 @@ def test_replayed_events_change_nothing(
     stack.make_output("rebuild-check")
 
 
+@pytest.mark.usefixtures("nothing_parked")  # it parks again what cannot be read
+def test_a_worker_that_is_rewound_reads_everything_again_and_changes_nothing(
+    stack: Stack, hometown: Hometown, sample: Sample, worker_life: str
+) -> None:
+    shown = stack.make_output("rewind", "name=users", "to=earliest")
+    assert "add --apply" in shown
+    assert stack.lives()["users-worker"] == worker_life
+
+    done = stack.make_output("rewind", "name=users", "to=earliest", "args=--apply")
+
+    assert "from its next start on" in done
+    assert stack.lives()["users-worker"] != worker_life
+    user = register(hometown)
+    eventually(lambda: address_of(stack, user), lambda seen: seen == "BJ", what="the user listed")
+    stack.make_output("rebuild-check")
+    stack.make_output("audit")
+
+
+def test_the_topics_are_as_declared(stack: Stack) -> None:
+    assert " topics, 0 differences" in stack.make_output("topics", "args=--check")
+    assert stack.make_output("topics") == ""
+
+
 def test_a_service_s_role_cannot_change_what_happened(stack: Stack) -> None:
     with pytest.raises(asyncpg.InsufficientPrivilegeError):
         stack.fetch("users", "DELETE FROM events")

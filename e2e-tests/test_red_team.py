@@ -31,7 +31,7 @@ from users_svc.personal_data import KEY_BYTES, Vault
 from users_svc.settings import UsersSettings
 
 ATTACKS_MIN = 40
-SOCKET_SECONDS_MAX = 30
+SOCKET_SECONDS_MAX = 90
 
 REFUSED_TOKEN = {"unauthenticated", "invalid-token"}
 

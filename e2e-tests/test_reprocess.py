@@ -1,5 +1,7 @@
 """Cells are recomputed, activated, rolled back, and state is repartitioned, while orders come."""
 
+import pytest
+
 from test_support.system.clients import Hometown
 from test_support.system.eventually import eventually
 from test_support.system.sample import Sample
@@ -29,6 +31,7 @@ def demand_purchases(hometown: Hometown, sample: Sample, number: int) -> None:
     )
 
 
+@pytest.mark.long
 def test_hours_are_recomputed_rolled_back_and_repartitioned_while_orders_come(
     stack: Stack, hometown: Hometown, sample: Sample
 ) -> None:

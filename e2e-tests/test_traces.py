@@ -44,6 +44,23 @@ def test_an_order_is_one_trace_with_the_right_parents(trace: Json) -> None:
     assert set(EDGES) <= edges
 
 
+def test_the_verb_places_an_order_and_prints_its_trace(stack: Stack) -> None:
+    printed = stack.make_output("trace")
+
+    assert ": confirmed, 1.00" in printed
+    for step in {step for edge in EDGES for step in edge}:
+        assert step.operation in printed
+
+
+def test_the_verb_prints_a_trace_by_its_id_with_attributes(stack: Stack, trace: Json) -> None:
+    printed = stack.make_output("trace", f"id={trace['traceID']}")
+
+    assert f"/{trace['traceID']}\n" in printed
+    for step in {step for edge in EDGES for step in edge}:
+        assert step.operation in printed
+    assert "  app.event.type=order-placed" in printed
+
+
 def test_the_trace_has_no_loose_ends(trace: Json) -> None:
     """Every span but the first has a parent in the trace."""
     spans = spans_of(trace)

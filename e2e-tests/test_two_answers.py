@@ -3,6 +3,8 @@
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from test_support.system.clients import Hometown, Json
 from test_support.system.eventually import eventually
 from test_support.system.sample import Sample
@@ -13,6 +15,7 @@ HERE = SAMPLE | {"purchases": 5, "quantity": 13, "amount": "49895.44"}
 SPARK = SAMPLE | {"purchases": 5, "quantity": 13, "amount": "49395.44"}
 
 
+@pytest.mark.long
 def test_the_answers_differ_once_a_move_is_announced_late(
     stack: Stack, hometown: Hometown, sample: Sample
 ) -> None:
@@ -46,3 +49,15 @@ def test_the_answers_differ_once_a_move_is_announced_late(
 
     assert (difference["here"], difference["spark"]) == (HERE, SPARK)
     assert "move" in difference["reasons"]
+
+    refused = stack.make("compare", "args=--reset")
+    assert refused.returncode != 0
+    assert "nothing was reset: 1 process is in the group analytics-faust" in refused.stderr
+    with stack.stopped("analytics-faust"):
+        assert "counts again from its next start on" in stack.make_output("compare", "args=--reset")
+    # Jack's orders are read again, and joined with where he has moved to meanwhile.
+    eventually(
+        lambda: hometown.hour_by_arrival(sample.hour),
+        lambda answer: answer["amount"] not in (HERE["amount"], "0.00"),
+        what="another answer, as everything was read again",
+    )

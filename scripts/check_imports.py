@@ -40,27 +40,29 @@ def has_rules(path: pathlib.Path) -> bool:
 
 def rules_between(services: Sequence[str], stack: Sequence[str]) -> str:
     """The configuration of import-linter for the rules between packages."""
-    return f"""
-[tool.importlinter]
-root_packages = {json.dumps(["shared", *services, *stack])}
+    packages = [
+        "shared",
+        *services,
+        *stack,
+        "lessons",
+    ]
+    rules = [
+        f"[tool.importlinter]\nroot_packages = {json.dumps(packages)}\n",
+        rule("No service knows another one", "independence", modules=services),
+        forbid("What is shared knows no service", ["shared"], [*services, *stack]),
+        forbid("The stack runs services, it does not import them", stack, services),
+        forbid("Nothing needs a lesson", ["shared", *services, *stack], ["lessons"]),
+    ]
+    return "\n".join(rules)
 
-[[tool.importlinter.contracts]]
-name = "No service knows another one"
-type = "independence"
-modules = {json.dumps(services)}
 
-[[tool.importlinter.contracts]]
-name = "What is shared knows no service"
-type = "forbidden"
-source_modules = ["shared"]
-forbidden_modules = {json.dumps([*services, *stack])}
+def forbid(name: str, sources: Sequence[str], targets: Sequence[str]) -> str:
+    return rule(name, "forbidden", source_modules=sources, forbidden_modules=targets)
 
-[[tool.importlinter.contracts]]
-name = "The stack runs services, it does not import them"
-type = "forbidden"
-source_modules = {json.dumps(stack)}
-forbidden_modules = {json.dumps(services)}
-"""
+
+def rule(name: str, kind: str, **modules: Sequence[str]) -> str:
+    lines = [f"{key} = {json.dumps(list(value))}\n" for key, value in modules.items()]
+    return f'[[tool.importlinter.contracts]]\nname = "{name}"\ntype = "{kind}"\n{"".join(lines)}'
 
 
 if __name__ == "__main__":

@@ -1,11 +1,16 @@
 """The demonstration: load the sample through the APIs, wait until it is counted, show the answer.
 
 make demo
+docker compose run --rm demo
 """
 
 import argparse
+import json
+import os
 import sys
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
@@ -21,6 +26,8 @@ from test_support.system.eventually import NotInTime, eventually
 from test_support.system.sample import HOUR, Sample, load, rows
 from test_support.system.traces import spans_of, waterfall
 
+PUBLISHED = "PUBLIC_ADDRESSES"
+"""Set in a container: the addresses at which readers find the APIs and Jaeger, as JSON."""
 COUNTED_SECONDS_MAX = 90
 TRACE_SECONDS_MAX = 20
 NEW_SECONDS_MAX = 120
@@ -36,6 +43,33 @@ EXPECTED = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commands:
+    """What a reader calls next."""
+
+    start: str
+    status: str
+    logs: str
+    down: str
+    again: str
+
+
+MAKE = Commands(
+    start="make up",
+    status="make status",
+    logs="make logs",
+    down="make down",
+    again="make clean demo",
+)
+COMPOSE = Commands(
+    start="docker compose up --wait",
+    status="docker compose ps",
+    logs="docker compose logs",
+    down="docker compose down",
+    again="docker compose down -v, then both commands again",
+)
+
+
 def say(text: str = "") -> None:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
@@ -44,20 +78,26 @@ def say(text: str = "") -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.parse_args()
+    published: Mapping[str, str] | None = json.loads(os.environ.get(PUBLISHED, "null"))
+    commands = MAKE if published is None else COMPOSE
     folder = Settings().run_dir
     try:
-        demonstrate(Hometown.of_run_folder(folder), folder)
-    except FileNotFoundError:
-        sys.exit("hometown: the stack is not running; start it with: make up")
+        hometown = Hometown.of_run_folder(folder)
+        demonstrate(hometown, folder, commands, published or hometown.addresses)
+    except (FileNotFoundError, httpx.ConnectError):
+        sys.exit(f"hometown: the stack is not running; start it with: {commands.start}")
     except Failure as failure:
         sys.exit(f"hometown: {failure}")
     except (NotInTime, httpx.HTTPError) as error:
-        sys.exit(f"hometown: the demonstration stopped: {error} (see: make status, make logs)")
+        look = f"see: {commands.status}, {commands.logs}"
+        sys.exit(f"hometown: the demonstration stopped: {error} ({look})")
 
 
-def demonstrate(hometown: Hometown, folder: Path) -> None:
+def demonstrate(
+    hometown: Hometown, folder: Path, commands: Commands, published: Mapping[str, str]
+) -> None:
     if is_past(hometown.hour(HOUR)):
-        sys.exit("hometown: the stack has newer orders than the sample's: make clean demo")
+        sys.exit(f"hometown: the stack has newer orders than the sample's: {commands.again}")
     started_at = time.monotonic()
     say("loading the sample through the APIs")
     sample = load(hometown, report=lambda text: say(f"  {text}"))
@@ -65,7 +105,7 @@ def demonstrate(hometown: Hometown, folder: Path) -> None:
     hour = wait_until_counted(hometown)
     counted_at = time.monotonic()
     show_hour(hour)
-    show_order(hometown, sample)
+    show_order(hometown, sample, published)
     figures.write(
         RunFolder(folder),
         "demo",
@@ -76,9 +116,12 @@ def demonstrate(hometown: Hometown, folder: Path) -> None:
     )
     say()
     say(f"The sample took {counted_at - started_at:.1f} s. Everything is still running:")
-    say("  make status    shows what runs, and where")
-    say("  make logs      shows its log")
-    say("  make down      stops it and keeps the data")
+    if console := published.get("console"):  # part: console
+        say(f"  {console}    shows the road of an event, and breaks what you like")
+    width = len(commands.status) + 3
+    say(f"  {commands.status:{width}} shows what runs, and where")
+    say(f"  {commands.logs:{width}} shows its log")
+    say(f"  {commands.down:{width}} stops it and keeps the data")
 
 
 def is_past(hour: Json) -> bool:
@@ -114,20 +157,20 @@ def show_hour(hour: Json) -> None:
     say("of {purchases} purchases, quantity {quantity}, {amount}".format(**hour["all"]))
 
 
-def show_order(hometown: Hometown, sample: Sample) -> None:
+def show_order(hometown: Hometown, sample: Sample, published: Mapping[str, str]) -> None:
     first = rows("orders")[0]
     order = sample.orders[first["user"], first["item"]]
     say()
     say(f"order {order['order_id']} of {first['user']}: {first['quantity']} {first['item']}")
     say(f"  {order['status']}, {order['amount']}, ordered at {order['ordered_at']}")
-    say(f"  {hometown.addresses['orders-api']}/v1/orders/{order['order_id']}")
-    show_trace(hometown, order["order_id"])
+    say(f"  {published['orders-api']}/v1/orders/{order['order_id']}")
+    show_trace(hometown, order["order_id"], published)
 
 
-def show_trace(hometown: Hometown, order_id: str) -> None:
+def show_trace(hometown: Hometown, order_id: str, published: Mapping[str, str]) -> None:
     """The trace of the order, if Jaeger is running (it may still be built) and has received it."""
     if not hometown.jaeger_answers():
-        say("  no trace: Jaeger is not ready yet (make status); once it is: make clean demo")
+        say("  no trace: Jaeger is not ready yet (make status); once it is: make trace")
         return
     try:
         [trace, *_] = eventually(
@@ -137,9 +180,10 @@ def show_trace(hometown: Hometown, order_id: str) -> None:
             seconds_max=TRACE_SECONDS_MAX if is_new(order_id) else 0,
         )
     except NotInTime:
-        say("  no trace: Jaeger started after the order, or dropped it; new data: make clean demo")
+        say("  no trace: Jaeger started after the order, or dropped it; another order: make trace")
         return
-    say(f"  its trace: {hometown.address_of_trace(trace['traceID'])}")
+    address = hometown.address_of_trace(trace["traceID"])
+    say(f"  its trace: {address.replace(hometown.addresses['jaeger'], published['jaeger'])}")
     for line in waterfall(spans_of(trace)):
         say(f"  {line}")
 

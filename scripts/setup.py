@@ -37,6 +37,8 @@ CHECKOUT = pathlib.Path(__file__).resolve().parents[1]
 TOOLS = CHECKOUT / ".tools"
 VENV = CHECKOUT / ".venv"
 STAMP = VENV / "hometown-setup"
+TOOLS_ONLY = "--tools"
+"""To install uv and no packages, where the lock file is yet to be written."""
 
 
 class SetupError(Exception):
@@ -49,8 +51,8 @@ def main() -> int:
         wanted = fingerprint()
         if not is_done(wanted):
             with one_at_a_time():
-                if not is_done(wanted):
-                    provide_uv()
+                provide_uv()
+                if TOOLS_ONLY not in sys.argv and not is_done(wanted):
                     provide_packages()
                     STAMP.write_text(wanted)
     except SetupError as error:

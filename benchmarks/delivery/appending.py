@@ -204,7 +204,7 @@ def as_series(samples: Samples, size: Size) -> list[Series]:
     found: list[Series] = []
     for clients in size.append_clients:
         plain = series(samples, name_pgbench(PLAIN, clients), "1/s")
-        goal = ratio_at_least(0.5) if clients == size.append_clients[0] else None
+        goal = ratio_at_least(0.5 if clients == size.append_clients[0] else 0.6)
         found.append(plain)
         for name in (EVENT, REPEATABLE):
             ours = series(samples, name_pgbench(name, clients), "1/s", limit=plain, goal=goal)

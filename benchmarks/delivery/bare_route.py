@@ -14,8 +14,10 @@ from shared.web import api_process
 
 PRICE = Decimal("1.00")
 
+# Another part can have created it on the same server.
 CREATE = """
-    CREATE TABLE plain_orders (order_id uuid PRIMARY KEY, user_id uuid NOT NULL, content json)
+    CREATE TABLE IF NOT EXISTS plain_orders
+        (order_id uuid PRIMARY KEY, user_id uuid NOT NULL, content json)
 """
 INSERT = "INSERT INTO plain_orders (order_id, user_id, content) VALUES ($1, $2, $3)"
 

@@ -2,21 +2,20 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from uuid import UUID
 
 import asyncpg
 from aiokafka import AIOKafkaConsumer, ConsumerRecord
-from pydantic import PostgresDsn
 
-import users_svc.bootstrap
 from benchmarks import rows, servers
 from benchmarks.delivery.sizes import Size
-from benchmarks.goals import ratio_at_least
+from benchmarks.delivery.users_store import open_users_store
+from benchmarks.goals import at_least, ratio_at_least
 from benchmarks.part import Part
 from benchmarks.series import Samples, Series, series
 from benchmarks.servers import Running
@@ -33,7 +32,6 @@ from shared.runtime.brokers import Brokers
 from shared.runtime.identifiers import new_id
 from shared.runtime.progress import tell_in_place
 from users_svc.events import UserEvent, UserRegistered
-from users_svc.settings import UsersSettings
 
 TOPIC = contract.TOPIC
 ORDERS_PER_USER = 10
@@ -46,10 +44,13 @@ POLL_MILLISECONDS = 200
 LOOK_EVERY_SECONDS = 0.05
 WORK_SECONDS_MAX = 600
 WORK = "to consume the backlog"
+RATE_MIN = 1_000
+"""Decisions per second: at 300 orders a second less than a third of a worker's time."""
 
 BARE = "bare getmany loop"
 UPSERT = "getmany loop, one upsert per message"
 WORKER = "worker, one decision and append per message"
+QUIET = "worker without metrics and logs"
 PARKED = f"worker, beside {PARKED_STREAMS} parked streams"
 
 CREATE_EFFECTS = "CREATE TABLE effects (key text PRIMARY KEY, count integer NOT NULL)"
@@ -66,23 +67,21 @@ FORGET_PARKED = "TRUNCATE parked_messages, parked_streams"
 async def measure(context: StackContext, size: Size) -> list[Series]:
     samples = Samples(list)
     await topics.create(Brokers(context.address("kafka")))
-    async with (
-        servers.database(context, "shared", "users_svc") as dsn,
-        users_svc.bootstrap.open_resources(
-            UsersSettings(database_url=PostgresDsn(dsn)), "bench"
-        ) as resources,
-        servers.connected(dsn) as connection,
-    ):
-        await connection.execute(CREATE_EFFECTS)
-        bench = Bench(context, dsn, connection, resources.users)
+    async with open_users_store(context) as store:
+        await store.connection.execute(CREATE_EFFECTS)
+        bench = Bench(context, store.dsn, store.connection, store.users)
         for number in range(1, size.rounds + 1):
             tell_in_place(f"consumer: round {number} of {size.rounds}")
-            await bench.measure_round(size.messages, samples, parked_first=number % 2 == 0)
+            await bench.measure_round(size.messages, samples, is_reversed=number % 2 == 0)
     bare = series(samples, BARE, "1/s")
     upsert = series(samples, UPSERT, "1/s", limit=bare)
-    worker = series(samples, WORKER, "1/s", limit=upsert)
+    worker = series(samples, WORKER, "1/s", limit=upsert, goal=at_least(RATE_MIN))
     parked = series(samples, PARKED, "1/s", limit=worker, goal=ratio_at_least(0.95))
-    return [bare, upsert, worker, parked]
+    quiet = series(samples, QUIET, "1/s", limit=upsert)
+    observed = replace(
+        worker, name="worker with metrics and logs", limit=quiet, goal=ratio_at_least(0.95)
+    )
+    return [bare, upsert, worker, parked, quiet, observed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +93,15 @@ class Bench:
     connection: asyncpg.Connection
     users: EventStore[UserEvent]
 
-    async def measure_round(self, count: int, samples: Samples, *, parked_first: bool) -> None:
-        """The two workers take turns to be first, so that caches and growth favour neither."""
+    async def measure_round(self, count: int, samples: Samples, *, is_reversed: bool) -> None:
+        """The workers take turns to be first, so that caches and growth favour none."""
         begin = await servers.ends(self.context, TOPIC)
-        both = [(WORKER, self.measure_alone), (PARKED, self.measure_with_parked)]
-        for name, measure_rate in reversed(both) if parked_first else both:
+        workers = [
+            (WORKER, self.measure_alone),
+            (PARKED, self.measure_with_parked),
+            (QUIET, self.measure_quiet),
+        ]
+        for name, measure_rate in reversed(workers) if is_reversed else workers:
             await self.connection.execute(FORGET_PARKED)
             samples[name].append(await measure_rate(count))
         async with servers.reader(self.context, begin) as consumer:
@@ -109,6 +112,10 @@ class Bench:
     async def measure_alone(self, count: int) -> float:
         await self.publish(await self.create_orders(count))
         return await self.measure_worker(count)
+
+    async def measure_quiet(self, count: int) -> float:
+        await self.publish(await self.create_orders(count))
+        return await self.measure_worker(count, servers.QUIET_SETTINGS)
 
     async def measure_with_parked(self, count: int) -> float:
         """With later messages of the parked streams spread evenly among the orders."""
@@ -163,10 +170,10 @@ class Bench:
                 await asyncio.sleep(LOOK_EVERY_SECONDS)
             await worker.stop()
 
-    async def measure_worker(self, count: int) -> float:
+    async def measure_worker(self, count: int, more: Mapping[str, str] | None = None) -> float:
         """Events per second, from the last poll that found none to the first that found all."""
         before = await self.connection.fetchval(LAST_POSITION)
-        async with self.start_worker() as worker, servers.bounded(WORK_SECONDS_MAX, WORK):
+        async with self.start_worker(more) as worker, servers.bounded(WORK_SECONDS_MAX, WORK):
             began_at = time.perf_counter()
             while (done := await self.connection.fetchval(EVENTS_SINCE, before)) < count:
                 worker.demand_alive()
@@ -177,8 +184,10 @@ class Bench:
             await worker.stop()
             return rate
 
-    def start_worker(self) -> AbstractAsyncContextManager[Running]:
-        environment = servers.settings_of_process(self.context, self.dsn)
+    def start_worker(
+        self, more: Mapping[str, str] | None = None
+    ) -> AbstractAsyncContextManager[Running]:
+        environment = {**servers.settings_of_process(self.context, self.dsn), **(more or {})}
         return servers.python(self.context, ["-m", "users_svc", "worker"], environment)
 
 

@@ -9,14 +9,13 @@ from uuid import UUID
 
 import asyncpg
 from aiokafka import AIOKafkaProducer
-from pydantic import PostgresDsn
 
-import users_svc.bootstrap
 from benchmarks import servers
 from benchmarks.arrivals import percentiles
 from benchmarks.delivery.consuming import NOON, create_order_record
 from benchmarks.delivery.folding import append_all
 from benchmarks.delivery.sizes import Size
+from benchmarks.delivery.users_store import open_users_store
 from benchmarks.part import Part
 from benchmarks.series import Samples, Series, series
 from benchmarks.servers import Running
@@ -29,7 +28,6 @@ from shared.runtime.brokers import Brokers
 from shared.runtime.identifiers import new_id
 from shared.runtime.progress import tell_in_place
 from users_svc.events import CreditReleased, CreditReserved, UserEvent, UserRegistered
-from users_svc.settings import UsersSettings
 
 USERS = 50
 ORDERS_PER_SECOND = 50
@@ -63,27 +61,21 @@ async def measure(context: StackContext, size: Size) -> list[Series]:
     samples = Samples(list)
     brokers = Brokers(context.address("kafka"))
     await topics.create(brokers)
-    async with (
-        servers.database(context, "shared", "users_svc") as dsn,
-        users_svc.bootstrap.open_resources(
-            UsersSettings(database_url=PostgresDsn(dsn)), "bench"
-        ) as resources,
-        servers.connected(dsn) as connection,
-    ):
-        users = [await register(resources.users, 0) for _ in range(USERS)]
+    async with open_users_store(context) as store:
+        users = [await register(store.users, 0) for _ in range(USERS)]
         companions = {
-            NEXT_TO_ANOTHER: await register(resources.users, 0),
-            NEXT_TO_A_HOT_USER: await register(resources.users, size.hot_orders),
+            NEXT_TO_ANOTHER: await register(store.users, 0),
+            NEXT_TO_A_HOT_USER: await register(store.users, size.hot_orders),
         }
         client = kafka.create_producer(brokers, "bench")
         await client.start()
-        environment = servers.settings_of_process(context, dsn)
+        environment = servers.settings_of_process(context, store.dsn)
         try:
             async with servers.python(
                 context, ["-m", "users_svc", "worker"], environment
             ) as worker:
                 await servers.wait_until_ready(worker, environment)
-                bench = Bench(client, connection, worker)
+                bench = Bench(client, store.connection, worker)
                 for number in range(1, size.rounds + 1):
                     for name, companion in companions.items():
                         tell_in_place(f"hot: round {number} of {size.rounds}, {name}")

@@ -10,11 +10,15 @@ RESPONSE_SECONDS_MAX = 60
 HEAD_ENDS = b"\r\n\r\n"
 STATUS = slice(9, 12)
 LENGTH = re.compile(rb"\r\ncontent-length: *([0-9]+)\r\n", re.IGNORECASE)
+RETRY_AFTER = re.compile(rb"\r\nretry-after: *([0-9]+)\r\n", re.IGNORECASE)
 
 
 class Reply(NamedTuple):
+    """`retry_after` is in seconds; None when the server does not say."""
+
     status: int
     body: bytes
+    retry_after: int | None
 
 
 class UnexpectedStatus(Exception):
@@ -55,7 +59,8 @@ class Connection:
         head = await self._reader.readuntil(HEAD_ENDS)
         length = LENGTH.search(head)
         body = await self._reader.readexactly(int(length[1])) if length else b""
-        return Reply(int(head[STATUS]), body)
+        after = RETRY_AFTER.search(head)
+        return Reply(int(head[STATUS]), body, int(after[1]) if after else None)
 
 
 @asynccontextmanager

@@ -26,7 +26,7 @@ from shared.runtime.relay_notifier import RelayNotifier
 from shared.runtime.settings import Settings
 
 CONNECTIONS_MAX = 32
-IN_FLIGHT_MAX = 2_000
+IN_FLIGHT_MAX = 4_000
 """More appends wait to begin, and the wait counts: the rate is too high for this machine."""
 
 Publish = Callable[[bytes], Awaitable[None]]

@@ -2,7 +2,6 @@
 
 from benchmarks.delivery import (
     appending,
-    confirming,
     consuming,
     delivery_times,
     draining,
@@ -10,13 +9,16 @@ from benchmarks.delivery import (
     folding,
     hot_user,
     placing,
+    scaling,
 )
 from benchmarks.delivery.sizes import FULL, QUICK, TINY, Size
 from benchmarks.part import Benchmark
+from benchmarks.whole import carrying
 
 DELIVERY: Benchmark[Size] = Benchmark(
     name="delivery",
     parts=(
+        carrying.PART,
         appending.PART,
         draining.PART,
         delivery_times.PART,
@@ -25,7 +27,7 @@ DELIVERY: Benchmark[Size] = Benchmark(
         hot_user.PART,
         folding.PART,
         placing.PART,
-        confirming.PART,
+        scaling.PART,
     ),
     sizes={"full": FULL, "quick": QUICK, "tiny": TINY},
 )

@@ -1,7 +1,7 @@
 """placing: requests per second that place orders, compared with a bare route with one INSERT."""
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,12 +37,15 @@ MILLISECONDS = 1_000
 BARE = "bare route"
 API = "orders-api"
 UNTRACED = "orders-api without traces"
+QUIET = "orders-api without traces, metrics and logs"
 
 RATE = "rate"
 SHARE = "own_share"
 SERVER_CPU = "CPU per request"
 UNITS = {RATE: "1/s", "p50": "ms", "p99": "ms", SERVER_CPU: "ms"}
-GOALS = {RATE: ratio_at_least(0.5)}
+GOALS = {RATE: ratio_at_least(0.65)}
+GOALS_OF_METRICS_AND_LOGS = {RATE: ratio_at_least(0.95)}
+"""Of UNTRACED, compared with QUIET."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +63,7 @@ ALL_VARIANTS = (
     Variant(name=f"{API}, with keys", server=API, keys=True),
     Variant(name=UNTRACED, server=UNTRACED),
     Variant(name=f"{UNTRACED}, with keys", server=UNTRACED, keys=True),
+    Variant(name=QUIET, server=QUIET),
 )
 
 
@@ -107,6 +111,7 @@ async def open_servers(context: StackContext) -> AsyncIterator[Mapping[str, Serv
                 serve(context, script_arguments("bare_route"), {})
             ),
             UNTRACED: await stack.enter_async_context(serve(context, api, {})),
+            QUIET: await stack.enter_async_context(serve(context, api, servers.QUIET_SETTINGS)),
             API: await stack.enter_async_context(
                 serve(context, api, create_tracing_settings(sink.address))
             ),
@@ -195,8 +200,9 @@ def name_figure(variant: Variant, connections: int, what: str) -> str:
 
 
 def as_series(samples: Samples, connections: int) -> list[Series]:
-    """Each quantity of each variant with that of the bare route as its limit; the client's CPU."""
-    found = []
+    """Each quantity of each variant with that of the bare route as its limit; what metrics and logs
+    cost; the client's CPU."""
+    found: list[Series] = []
     for what, unit in UNITS.items():
         bare = series(samples, name_figure(VARIANTS[0], connections, what), unit)
         others = [
@@ -210,6 +216,8 @@ def as_series(samples: Samples, connections: int) -> list[Series]:
             for variant in variants_with(connections)[1:]
         ]
         found += [bare, *others]
+        if connections == CONNECTIONS_OF_ALL_VARIANTS:
+            found.append(compare_with_quiet(samples, connections, what, found))
     client = name_figure(VARIANTS[0], connections, SHARE)
     busy = Series(
         name=f"client, {connections} connections, CPU beside the {BARE}",
@@ -217,6 +225,20 @@ def as_series(samples: Samples, connections: int) -> list[Series]:
         rounds=tuple(samples[client]),
     )
     return [*found, busy]
+
+
+def compare_with_quiet(
+    samples: Samples, connections: int, what: str, known: Sequence[Series]
+) -> Series:
+    """A quantity with metrics and logs, with that of the same process without them as its limit."""
+    quiet = name_figure(ALL_VARIANTS[-1], connections, what)
+    return Series(
+        name=f"with metrics and logs, {connections} connections, {what}",
+        unit=UNITS[what],
+        rounds=tuple(samples[f"{UNTRACED}, {connections} connections, {what}"]),
+        limit=next(each for each in known if each.name == quiet),
+        goal=GOALS_OF_METRICS_AND_LOGS.get(what),
+    )
 
 
 PART = Part(

@@ -35,12 +35,25 @@ class Size:
     placing_seconds: int
     """Of each variant, with each number of connections."""
     placing_connections: tuple[int, ...]
+    order_rounds: int
+    order_users: int
+    order_past_events: int
+    """Of each user, before the first order is measured."""
     order_warm_up_seconds: int
-    """Java compiles for a minute, which is a tenth of what an order costs at its begin."""
+    order_rate: int
+    """Orders per second of a calm shop; without a rate, a figure of the whole is at this one."""
     order_seconds: int
-    order_rates: tuple[int, ...]
-    """Orders per second, until there are too many."""
-    order_step_seconds: int
+    busy_rate: int
+    busy_seconds: int
+    climb_by: int
+    """The difference between two rates."""
+    climb_rate_max: int
+    climb_seconds: int
+    overload_rate: int
+    overload_seconds: int
+    mixed_warm_up_seconds: int
+    """Java compiles for a minute, which is a tenth of what an order costs at its begin."""
+    mixed_seconds: int
 
 
 FULL = Size(
@@ -63,10 +76,21 @@ FULL = Size(
     placing_warm_up_seconds=2,
     placing_seconds=5,
     placing_connections=(1, 8, 32),
-    order_warm_up_seconds=60,
-    order_seconds=20,
-    order_rates=(*range(50, 400, 25), *range(400, 1_001, 50)),
-    order_step_seconds=20,
+    order_rounds=3,
+    order_users=200,
+    order_past_events=500,
+    order_warm_up_seconds=20,
+    order_rate=50,
+    order_seconds=30,
+    busy_rate=300,
+    busy_seconds=300,
+    climb_by=25,
+    climb_rate_max=1_000,
+    climb_seconds=30,
+    overload_rate=600,
+    overload_seconds=60,
+    mixed_warm_up_seconds=60,
+    mixed_seconds=60,
 )
 QUICK = Size(
     rounds=2,
@@ -88,10 +112,21 @@ QUICK = Size(
     placing_warm_up_seconds=1,
     placing_seconds=3,
     placing_connections=(1, 8, 32),
-    order_warm_up_seconds=20,
-    order_seconds=10,
-    order_rates=(50, 100, 150, 200, 250, *range(300, 1_001, 100)),
-    order_step_seconds=10,
+    order_rounds=1,
+    order_users=100,
+    order_past_events=500,
+    order_warm_up_seconds=10,
+    order_rate=50,
+    order_seconds=20,
+    busy_rate=300,
+    busy_seconds=60,
+    climb_by=50,
+    climb_rate_max=1_000,
+    climb_seconds=20,
+    overload_rate=600,
+    overload_seconds=30,
+    mixed_warm_up_seconds=30,
+    mixed_seconds=30,
 )
 TINY = Size(
     rounds=1,
@@ -113,8 +148,19 @@ TINY = Size(
     placing_warm_up_seconds=0,
     placing_seconds=1,
     placing_connections=(8,),
+    order_rounds=1,
+    order_users=3,
+    order_past_events=3,
     order_warm_up_seconds=1,
-    order_seconds=1,
-    order_rates=(10,),
-    order_step_seconds=2,
+    order_rate=10,
+    order_seconds=2,
+    busy_rate=20,
+    busy_seconds=2,
+    climb_by=5,
+    climb_rate_max=30,
+    climb_seconds=2,
+    overload_rate=40,
+    overload_seconds=2,
+    mixed_warm_up_seconds=1,
+    mixed_seconds=1,
 )

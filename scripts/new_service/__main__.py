@@ -9,7 +9,7 @@ from scripts.new_service.words import NewServiceError, parse_words
 NEXT_STEPS = """\
 {folder} is ready: {package}, with its own topic {plural}.v1, database and scopes.
 Next:
-  make up                          its API listens on port {port}
+  make down; make up               all processes know it; its API listens on port {port}
   curl -s localhost:{port}/v1/{plural} -H 'Content-Type: application/json' \\
     -H "Authorization: Bearer $(make -s token as=clerk)" -d '{{"name": "first"}}'
   make check                       format, lint, types, imports, contracts and unit tests

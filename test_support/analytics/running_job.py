@@ -21,7 +21,7 @@ from analytics_spark.settings import JobSettings
 from shared.messaging.topics import TOPICS
 from test_support.analytics.histories import Event
 
-COMMIT_TIMEOUT_SECONDS = 120
+COMMIT_TIMEOUT_SECONDS = 300
 READ_SECONDS_MAX = 10
 POLL_SECONDS = 0.05
 

@@ -1,7 +1,7 @@
 """The job without Spark: packing and the operator, with state in memory, batch by batch."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -10,8 +10,9 @@ import pyarrow as pa
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from analytics_spark.job.blobs import from_bytes
-from analytics_spark.job.cells import KEY, NOBODY, VALUES
+from analytics_spark.job.cells import KEY, NOBODY, SALE_KEY, VALUES
 from analytics_spark.job.pack import pack
+from analytics_spark.job.parts import STATE_NAME
 from analytics_spark.job.processor import CellDeltas
 from analytics_spark.job.topics import ITEMS, ORDERS, USERS, Kind
 from test_support.analytics.histories import Event
@@ -38,8 +39,10 @@ class SmallJob:
         self._latest = 0
         self._watermark = 0
         self._cells: defaultdict[Cell, Counter[str]] = defaultdict(Counter)
+        self._sales: defaultdict[Cell, Counter[str]] = defaultdict(Counter)
         self.tally: Counter[str] = Counter()
         self.samples: list[dict[str, object]] = []
+        self.recorded: list[int] = []
         self.bad_records: list[dict[str, object]] = []
 
     def read(self, *events: Event) -> "SmallJob":
@@ -61,11 +64,11 @@ class SmallJob:
 
     def cells(self) -> dict[Cell, Amounts]:
         """Cells of which something is left, by their key."""
-        return {
-            cell: tuple(sums[value] for value in VALUES)
-            for cell, sums in self._cells.items()
-            if any(sums.values())
-        }
+        return get_sums(self._cells)
+
+    def sales(self) -> dict[Cell, Amounts]:
+        """Sales of which something is left, by their key."""
+        return get_sums(self._sales)
 
     def hour(self, hour: datetime) -> tuple[int, int, int, int]:
         """Local buyers, purchases, quantity and cents of an hour."""
@@ -83,16 +86,22 @@ class SmallJob:
 
     def chunks(self) -> list[int]:
         """How many chunks of orders each bucket keeps."""
-        return [len(self._tester.peekMapState("chunks", bucket)) for bucket in range(self._buckets)]
+        parts = [self._tester.peekMapState(STATE_NAME, bucket) for bucket in range(self._buckets)]
+        return [sum(number >= 0 for (number,) in each) for each in parts]
 
     def _merge(self, outcomes: pd.DataFrame) -> None:
         for outcome in outcomes.to_dict("records"):
-            for delta in from_bytes(outcome["cells"]).to_pylist():
-                cell = tuple(delta[name] for name in KEY)
-                self._cells[cell].update({value: delta[value] for value in VALUES})
+            for name, key, sums in (
+                ("cells", KEY, self._cells),
+                ("sales", SALE_KEY, self._sales),
+            ):
+                for delta in from_bytes(outcome[name]).to_pylist():
+                    row = tuple(delta[each] for each in key)
+                    sums[row].update({value: delta[value] for value in VALUES})
             for name in ("counted", "late", "duplicates", "cancellations", "ignored", "bad"):
                 self.tally[name] += outcome[name]
             self.samples += from_bytes(outcome["samples"]).to_pylist()
+            self.recorded += from_bytes(outcome["recorded"])["recorded_at"].to_pylist()
             self.bad_records += from_bytes(outcome["bad_records"]).to_pylist()
 
     def _advance_watermark(self) -> None:
@@ -100,6 +109,14 @@ class SmallJob:
         if watermark > self._watermark:
             self._tester.setWatermark(watermark)
             self._watermark = watermark
+
+
+def get_sums(rows: Mapping[Cell, Counter[str]]) -> dict[Cell, Amounts]:
+    return {
+        row: tuple(sums[value] for value in VALUES)
+        for row, sums in rows.items()
+        if any(sums.values())
+    }
 
 
 def get_buyer(cell: Cell) -> object:

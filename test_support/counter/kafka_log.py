@@ -12,7 +12,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from shared.messaging.topics import TOPICS
 from test_support.counter.counter import TOPIC
 
-DEADLINE_SECONDS = 60
+DEADLINE_SECONDS = 180
 
 
 class Log:

@@ -11,7 +11,7 @@ from pathlib import Path
 from local_stack import ports
 
 MAIN = Path(__file__).parents[2] / "shared" / "tests" / "integration" / "worker_main.py"
-STOP_SECONDS_MAX = 60
+STOP_SECONDS_MAX = 180
 
 
 @asynccontextmanager

@@ -10,16 +10,18 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from containers.compose import Project
+from containers.faults import KILL
 from containers.footprint import footprint
 from containers.up import find_project
 from local_stack.settings import Way
 from test_support.system.bytes_on_disk import files_with
 from test_support.system.stack import CHECKOUT, Stack
 
-SCAN_SECONDS_MAX = 120
-KILL = "kill -9 -1"
-"""Kills all processes in a container but its init, which then ends. `docker kill` would count as a
-requested stop, so that the container would not be restarted."""
+SCAN_SECONDS_MAX = 300
+READ_METRICS = """
+import urllib.request
+print(urllib.request.urlopen("http://127.0.0.1:8000/metrics").read().decode())
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,9 @@ class ContainerStack(Stack):
     def logs(self) -> Mapping[str, str]:
         names = self.project.containers()
         return {name: self.project.output("logs", "--no-log-prefix", name) for name in names}
+
+    def read_metrics(self, name: str) -> str:
+        return self.run_inside(name, f"python -c '{READ_METRICS}'")
 
     def process_listing(self) -> str:
         return json.dumps(self._inspected()) + self.project.output("top")

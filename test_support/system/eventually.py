@@ -16,7 +16,7 @@ class NotInTime(AssertionError):
 
 
 def eventually(
-    look: Callable[[], T], is_right: Callable[[T], bool], *, what: str, seconds_max: float = 60
+    look: Callable[[], T], is_right: Callable[[T], bool], *, what: str, seconds_max: float = 180
 ) -> T:
     """The first result of `look` that is right. A failure to connect counts as wrong.
 

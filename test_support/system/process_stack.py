@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+import httpx
 import psutil
 
 from local_stack import orphans, supervision
@@ -17,7 +18,7 @@ from local_stack.settings import Way
 from local_stack.status import as_found
 from test_support.system.bytes_on_disk import files_with
 from test_support.system.eventually import eventually
-from test_support.system.stack import Stack
+from test_support.system.stack import METRICS_SECONDS_MAX, Stack
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +44,7 @@ class ProcessStack(Stack):
             asyncio.run(wait_until_ready(context, process, process.ready_seconds_max))
 
     def kill(self, name: str) -> None:
-        if pid := self._programs()[name].pid:
-            with suppress(psutil.NoSuchProcess):  # it has just ended by itself
-                psutil.Process(pid).kill()
+        supervision.kill(self.folder, name)
 
     def kill_everything(self) -> None:
         for process in orphans.find(self.folder):
@@ -64,6 +63,10 @@ class ProcessStack(Stack):
     def logs(self) -> Mapping[str, str]:
         files = (self.folder / "logs").glob("*.log")
         return {file.stem: file.read_text(errors="replace") for file in files}
+
+    def read_metrics(self, name: str) -> str:
+        url = f"http://{as_found(self.settings).address(name)}/metrics"
+        return httpx.get(url, timeout=METRICS_SECONDS_MAX).raise_for_status().text
 
     def process_listing(self) -> str:
         lines = [" ".join(process.cmdline()) for process in orphans.find(self.folder)]

@@ -18,7 +18,7 @@ from test_support.system.stack import Stack
 from users_svc.contract import TOPIC
 
 REQUEST_SECONDS_MAX = 30
-DRAIN_SECONDS_MAX = 120
+DRAIN_SECONDS_MAX = 300
 USER = {"name": "Jack", "address": "BJ", "gender": "male", "credit_limit": "100.00"}
 REGISTERED, MOVED = 201, 200
 

@@ -21,11 +21,13 @@ from test_support.system.clients import Hometown
 
 CHECKOUT = Path(__file__).parents[2]
 
-ORDER_TIMEOUT_SECONDS = "15"
+ORDER_TIMEOUT_SECONDS = "40"
 """Long enough for a slow machine to decide on credit, short enough to wait for."""
 
 RECONCILE_SECONDS = "10"
 """Instead of an hour."""
+
+METRICS_SECONDS_MAX = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +144,10 @@ class Stack(ABC):
     @abstractmethod
     def logs(self) -> Mapping[str, str]:
         """The logs of all processes, by their names."""
+
+    @abstractmethod
+    def read_metrics(self, name: str) -> str:
+        """What a process exposes at /metrics."""
 
     @abstractmethod
     def process_listing(self) -> str:

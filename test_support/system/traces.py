@@ -1,10 +1,13 @@
 """A trace as Jaeger returns it: spans with their service, parent and links."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from test_support.system.clients import Json
 from test_support.system.topology import Step
+
+OWN = "app."
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +19,8 @@ class Span:
     """(trace id, span id) of other traces."""
     start_microseconds: int
     duration_microseconds: int
+    attributes: Mapping[str, str]
+    """Those that the services give it: their names begin with `app.`."""
 
 
 def spans_of(trace: Json) -> list[Span]:
@@ -41,6 +46,11 @@ def span_of(span: Json, service: str, trace_id: str) -> Span:
         links=tuple(links),
         start_microseconds=span["startTime"],
         duration_microseconds=span["duration"],
+        attributes={
+            tag["key"]: str(tag["value"])
+            for tag in span.get("tags", [])
+            if tag["key"].startswith(OWN)
+        },
     )
 
 
@@ -50,7 +60,7 @@ def edges_of(spans: list[Span]) -> set[tuple[Step, Step]]:
     return {(by_id[span.parent_id].step, span.step) for span in spans if span.parent_id in by_id}
 
 
-def waterfall(spans: list[Span]) -> list[str]:
+def waterfall(spans: list[Span], *, with_attributes: bool = False) -> list[str]:
     """The trace as lines of text: when, how long, where, what; children are indented."""
     children: dict[str | None, list[Span]] = defaultdict(list)
     known = {span.span_id for span in spans}
@@ -64,9 +74,10 @@ def waterfall(spans: list[Span]) -> list[str]:
             at = (span.start_microseconds - start) / 1000
             took = span.duration_microseconds / 1000
             where = f"{span.step.service:13}"
-            lines.append(
-                f"{at:9.1f} ms {took:8.1f} ms  {where} {'  ' * depth}{span.step.operation}"
-            )
+            line = f"{at:9.1f} ms {took:8.1f} ms  {where} {'  ' * depth}{span.step.operation}"
+            if with_attributes:
+                line += "".join(f"  {name}={value}" for name, value in span.attributes.items())
+            lines.append(line)
             add(span.span_id, depth + 1)
 
     add(None, 0)

@@ -23,7 +23,7 @@ import psycopg
 import pyarrow as pa
 
 from analytics_spark.job.failpoints import JobFailpoint
-from fetching import aot_cache, jars
+from fetching import aot_cache
 from fetching.errors import Failure
 from local_stack import figures, ports, supervision
 from local_stack.figures import Figure
@@ -48,8 +48,8 @@ BATCHES = 15
 """The approximate number of batches of a history."""
 STEP_TIMES_MAX = 3
 POLL_SECONDS = 0.1
-PROGRESS_SECONDS_MAX = 120
-END_SECONDS_MAX = 60
+PROGRESS_SECONDS_MAX = 300
+END_SECONDS_MAX = 180
 WRONG_SHOWN_MAX = 10
 LOG_CHARACTERS_SHOWN = 2_000
 
@@ -87,8 +87,7 @@ class Trial:
             "DATABASE_URL": self.dsn,
             "KAFKA_BOOTSTRAP_SERVERS": self.context.address("kafka"),
             "CHECKPOINT_DIR": str(self.folder / "checkpoint"),
-            "SPARK_JARS_DIR": str(jars.fetch(jars.SPARK_JARS, Settings(), tell_in_place)),
-            "SPARK_AOT_CACHE": str(aot_cache.make(Settings(), tell_in_place)),
+            "SPARK_AOT_CACHE": str(aot_cache.make(tell_in_place)),
             "SPARK_LOCAL_DIRS": str(self.folder),
             "TMPDIR": str(self.folder),
             "RECORDS_PER_TRIGGER_MAX": str(self.records_per_trigger),

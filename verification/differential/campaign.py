@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from analytics_spark.job.session import open_session
 from analytics_spark.settings import JobSettings
-from fetching import aot_cache, jars
+from fetching import aot_cache
 from fetching.errors import Failure
 from local_stack import figures
 from local_stack.figures import Figure
@@ -100,8 +100,7 @@ def servers() -> Iterator[tuple[SparkSession, JobSettings, str]]:
             database_url=dsns["postgres"],
             kafka_bootstrap_servers=kafka_servers,
             checkpoint_dir=Path(folder),
-            spark_jars_dir=jars.fetch(jars.SPARK_JARS, Settings(), tell_in_place),
-            spark_aot_cache=aot_cache.make(Settings(), tell_in_place),
+            spark_aot_cache=aot_cache.make(tell_in_place),
         )
         spark = open_session(settings)
         try:

@@ -8,7 +8,8 @@ Reads the topics from their beginning up to the last committed batch, into memor
 import argparse
 import asyncio
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import psycopg
 import pyarrow as pa
@@ -19,6 +20,7 @@ from aiokafka.structs import ConsumerRecord
 from local_stack.postgres import dsn
 from local_stack.progress import tell
 from local_stack.settings import Settings
+from local_stack.stack_spec import StackContext
 from local_stack.status import as_found
 from shared.runtime.progress import tell_in_place
 from verification.differential import oracle
@@ -91,6 +93,36 @@ def get_ends(batches: pa.Table) -> Ends:
     }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """How much was compared, and a line for each cell that is wrong."""
+
+    records: int
+    cells: int
+    counted: int
+    late: int
+    wrong: Sequence[str]
+
+
+async def check(context: StackContext) -> Checked:
+    """Compare the cells of a stack with its topics.
+
+    Raises:
+        OSError, KeyError, KafkaError, psycopg.Error: the tables or topics cannot be read.
+        Forgotten: the first batches were deleted.
+    """
+    cells, batches = read_tables(dsn(context, "analytics"))
+    records = await read_topics(context.address("kafka"), get_ends(batches))
+    right = oracle.answer(records, batches)
+    return Checked(
+        records=records.num_rows,
+        cells=cells.num_rows,
+        counted=right.counted,
+        late=right.late,
+        wrong=oracle.differences(right.cells, cells),
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -98,23 +130,21 @@ def main() -> None:
     parser.parse_args()
     context = as_found(Settings())
     try:
-        cells, batches = read_tables(dsn(context, "analytics"))
-        records = asyncio.run(read_topics(context.address("kafka"), get_ends(batches)))
+        checked = asyncio.run(check(context))
     except (OSError, KeyError, KafkaError, psycopg.Error) as error:
         sys.exit(f"hometown: the tables or topics cannot be read: {error} (start them: make up)")
     except Forgotten:
         sys.exit(
             "hometown: the first batches were deleted, so it is unknown which orders were late"
         )
-    right = oracle.answer(records, batches)
-    wrong = oracle.differences(right.cells, cells)
-    for line in wrong[:WRONG_SHOWN_MAX]:
+    for line in checked.wrong[:WRONG_SHOWN_MAX]:
         tell(line)
+    outcome = f"{len(checked.wrong)} are wrong" if checked.wrong else "all are right"
     tell(
-        f"{records.num_rows} records, {right.counted} orders counted and {right.late} late,"
-        f" {cells.num_rows} cells: {f'{len(wrong)} are wrong' if wrong else 'all are right'}"
+        f"{checked.records} records, {checked.counted} orders counted and {checked.late} late,"
+        f" {checked.cells} cells: {outcome}"
     )
-    sys.exit(1 if wrong else 0)
+    sys.exit(1 if checked.wrong else 0)
 
 
 if __name__ == "__main__":

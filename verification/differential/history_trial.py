@@ -19,15 +19,21 @@ from shared.messaging.wire import OutgoingRecord
 from shared.runtime.brokers import Brokers
 from shared.runtime.identifiers import new_id
 from verification.differential import oracle
-from verification.differential.oracle import BATCHES, CELLS, NEVER_MILLISECONDS, RECORDS
+from verification.differential.oracle import BATCHES, CELLS, NEVER_MILLISECONDS, RECORDS, SALES
 from verification.differential.random_history import RandomHistory, Record
 
 READ_SECONDS_MAX = 600
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 PAGE_RECORDS = 10_000
 
 READ_CELLS = f"""
     SELECT (extract(epoch FROM hour) * 1000)::bigint AS hour, {", ".join(CELLS.names[1:])}
     FROM cells
+"""
+
+READ_SALES = f"""
+    SELECT (extract(epoch FROM hour) * 1000)::bigint AS hour, {", ".join(SALES.names[1:])}
+    FROM sales
 """
 
 READ_BATCHES = """
@@ -52,7 +58,7 @@ class Setup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """`wrong` has a line for each wrong cell and count."""
+    """`wrong` has a line for each wrong cell, sale and count."""
 
     cells: int
     batches: int
@@ -80,9 +86,14 @@ def try_history(
             "buckets": setup.buckets,
         }
     )
-    session = spark.newSession()  # with its own settings
-    session.conf.set("spark.sql.shuffle.partitions", setup.shuffle_partitions)
-    count_all(session, settings)
+    # Not in a session of its own, which would not have the source of the topics.
+    before = spark.conf.get(SHUFFLE_PARTITIONS)
+    assert before is not None  # Spark has a default
+    spark.conf.set(SHUFFLE_PARTITIONS, setup.shuffle_partitions)
+    try:
+        count_all(spark, settings)
+    finally:
+        spark.conf.set(SHUFFLE_PARTITIONS, before)
     with psycopg.connect(settings.database_dsn) as connection:
         return compare_with_oracle(connection, records)
 
@@ -110,7 +121,11 @@ def compare_with_oracle(connection: psycopg.Connection, records: pa.Table) -> Ou
     assert row is not None
     late, counted, bad = row
     right = oracle.answer(records, batches)
-    wrong = list(oracle.differences(right.cells, cells))
+    sales = table(connection.execute(READ_SALES).fetchall(), SALES)
+    wrong = [
+        *oracle.differences(right.cells, cells),
+        *oracle.differences(right.sales, sales),
+    ]
     if (late, counted) != (right.late, right.counted):
         wrong.append(f"{counted} counted and {late} late; expected {right.counted}, {right.late}")
     never = pa.array([NEVER_MILLISECONDS] * batches.num_rows, pa.int64())

@@ -62,11 +62,29 @@ CELLS = pa.schema(
 )
 
 
+SALES = pa.schema(
+    {
+        "hour": pa.int64(),
+        "item_id": pa.string(),
+        "item_type": pa.string(),
+        "origin": pa.string(),
+        "purchases": pa.int64(),
+        "quantity": pa.int64(),
+        "cents": pa.int64(),
+    }
+)
+
+RESULT = "\n-- Without cells there is one row"
+"""Where the last step of the definition begins."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The cells (rows of CELLS), and how many orders were too late, and how many counted."""
+    """The cells and the sales (rows of CELLS and SALES), and how many orders were too late, and how
+    many counted."""
 
     cells: pa.Table
+    sales: pa.Table
     late: int
     counted: int
 
@@ -77,18 +95,26 @@ def answer(records: pa.Table, batches: pa.Table) -> Answer:
         database.execute("SET TimeZone = 'UTC'")
         database.register("records", records)
         database.register("batches", batches)
-        found = database.sql(DEFINITION.read_text()).to_arrow_table()
+        definition = DEFINITION.read_text()
+        found = database.sql(definition).to_arrow_table()
+        steps, _, _ = definition.partition(RESULT)
+        sales = database.sql(f"{steps}\nSELECT * FROM sales").to_arrow_table()
     cells = found.filter(pc.is_valid(found["hour"])).select(CELLS.names).cast(CELLS)
-    return Answer(cells=cells, late=found["late"][0].as_py(), counted=found["counted"][0].as_py())
+    return Answer(
+        cells=cells,
+        sales=sales.select(SALES.names).cast(SALES),
+        late=found["late"][0].as_py(),
+        counted=found["counted"][0].as_py(),
+    )
 
 
 def differences(wanted: pa.Table, got: pa.Table) -> Sequence[str]:
-    """A line for each cell that is not the same in both tables (rows of CELLS)."""
+    """A line for each row that is not the same in both tables (rows of CELLS, or of SALES)."""
     right, found = rows(wanted), rows(got)
     wrong = [(cell, "expected") for cell in (right - found).elements()]
     wrong += [(cell, "found") for cell in (found - right).elements()]
     return [f"{word} {cell}" for cell, word in sorted(wrong)]
 
 
-def rows(cells: pa.Table) -> Counter[tuple[object, ...]]:
-    return Counter(zip(*cells.select(CELLS.names).to_pydict().values(), strict=True))
+def rows(found: pa.Table) -> Counter[tuple[object, ...]]:
+    return Counter(zip(*found.to_pydict().values(), strict=True))

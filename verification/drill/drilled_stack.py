@@ -46,7 +46,7 @@ CHECKS: Mapping[str, Sequence[str]] = {
     "reconcile": ("local_stack", "run", "analytics", "reconcile", "--hours", "24"),
 }
 """Verbs that verify a running stack, and their modules."""
-CHECK_SECONDS_MAX = 120
+CHECK_SECONDS_MAX = 300
 UNCHANGED_SECONDS_MAX = 45
 """After this time without a change, a difference is permanent."""
 SETTLE_POLL_SECONDS = 0.5

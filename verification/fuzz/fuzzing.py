@@ -20,7 +20,12 @@ from local_stack.testing import throwaway_stack
 from test_support.system.clients import CALLERS, Hometown, Json
 
 FOLDER = Path(__file__).parent
-LEFT_OUT = frozenset({"jaeger", "analytics-job", "analytics-faust"})
+LEFT_OUT = frozenset(
+    {
+        *("jaeger", "analytics-job"),
+        "analytics-faust",
+    }
+)
 """Processes that no request of a round reaches, and that take longest to start."""
 SERVICES = tuple(name for name in CALLERS if name not in LEFT_OUT)
 

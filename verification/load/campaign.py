@@ -28,7 +28,7 @@ from verification.load.actions import Planned
 from verification.load.driver import Run, drive
 from verification.load.free_hours import find_free_window
 from verification.load.ledger import create_ledger
-from verification.load.plan import Plan, Scale, create_plan
+from verification.load.plan import BURST_MAX, Plan, Scale, create_plan, place_burst
 from verification.load.sender import open_sender
 from verification.load.settle import (
     NotSettled,
@@ -163,13 +163,15 @@ def show(story: Story, scale: Scale, folder: Path) -> None:
     outcomes, wrong = story.run.outcomes, story.settled.differences
     planned = {action.number for action in story.plan.actions}
     kinds = report.group_by_kind(outcomes)
-    pace = report.measure_pace(
-        [each for each in outcomes if each.planned.number in planned], scale.rate
-    )
+    traffic = [each for each in outcomes if each.planned.number in planned]
+    pace, burst = report.measure_pace(traffic), place_burst(scale)
+    drain = report.measure_drain(traffic, burst) if burst else None
     progress.tell("")
     progress.tell(report.table(kinds))
     progress.tell("")
     progress.tell(pace.text, progress.Tone.PLAIN if pace.was_kept else progress.Tone.BAD)
+    if drain:
+        progress.tell(drain.text)
     for line in summary(story):
         progress.tell(line)
     for difference in wrong[:SHOWN_MAX]:
@@ -179,6 +181,7 @@ def show(story: Story, scale: Scale, folder: Path) -> None:
         "load",
         [
             *report.create_figures(kinds, pace),
+            *(report.create_burst_figures(drain) if drain else ()),
             Figure(name="last answer until quiet", value=round(story.quiet_seconds, 2), unit="s"),
             Figure(name="orders too late", value=story.too_late, unit="1"),
             Figure(name="differences", value=len(wrong), unit="1"),
@@ -214,11 +217,12 @@ def parser() -> argparse.ArgumentParser:
         "users": "how many exist at the beginning",
         "items": "how many exist at the beginning",
         "late": "late orders, placed at the end, that must not be counted",
+        "burst": f"times the rate in the middle of the run, at most {BURST_MAX}",
     }.items():
         least = 0 if name in ("seed", "late") else 1
-        value = getattr(ENOUGH, name)
+        value, most = getattr(ENOUGH, name), BURST_MAX if name == "burst" else None
         made.add_argument(
-            f"--{name}", type=parse_at_least(least), default=value, help=f"{what} ({value})"
+            f"--{name}", type=parse_between(least, most), default=value, help=f"{what} ({value})"
         )
     made.add_argument(
         "--gap", type=parse_hour, help="an unused hour, before the hours of the orders"
@@ -229,10 +233,12 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def parse_at_least(least: int) -> Callable[[str], int]:
+def parse_between(least: int, most: int | None = None) -> Callable[[str], int]:
     def number(text: str) -> int:
         if int(text) < least:
             raise argparse.ArgumentTypeError(f"is less than {least}")
+        if most is not None and int(text) > most:
+            raise argparse.ArgumentTypeError(f"is more than {most}")
         return int(text)
 
     return number
@@ -253,4 +259,5 @@ def create_scale(arguments: argparse.Namespace) -> Scale:
         users=arguments.users,
         items=arguments.items,
         late=arguments.late,
+        burst=arguments.burst,
     )

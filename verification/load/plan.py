@@ -1,5 +1,6 @@
 """A plan of actions, made from a seed alone: what is done, when it is due, its business time."""
 
+import math
 from bisect import bisect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -44,11 +45,18 @@ REPEATED_AFTER_ACTIONS = 10
 """On average."""
 NUDGES = 10
 
+BURST_MAX = 20
+"""Times the rate. A client that cannot keep its own rate measures itself."""
+BURST_SHARE = 1 / 5
+"""Of the seconds of a plan; it begins when half of them are over."""
+BURST_SECONDS_MAX = 30.0
+"""An order that waits longer than a minute is sent again and again, and then given up."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """The size of a plan. `rate` is in actions a second; `late` is the number of orders that are
-    placed at the end and are too late."""
+    """The size of a plan. `rate` is in actions a second, and `burst` times as high for a part of
+    the time; `late` is the number of orders that are placed at the end and are too late."""
 
     seed: int
     rate: int
@@ -56,6 +64,41 @@ class Scale:
     users: int
     items: int
     late: int = 0
+    burst: int = 1
+
+    @property
+    def created(self) -> int:
+        """The actions at the beginning, which create what the others are about."""
+        return self.users + self.items
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Burst:
+    """When actions are due at `times` the rate, in seconds since the first action of the plan."""
+
+    times: int
+    begins: float
+    ends: float
+
+
+def place_burst(scale: Scale) -> Burst | None:
+    """The burst of a plan; None where the rate is constant."""
+    if scale.burst == 1:
+        return None
+    begins = scale.created + scale.rate * scale.seconds // 2
+    seconds = min(BURST_SHARE * scale.seconds, BURST_SECONDS_MAX)
+    ends = begins + math.ceil(seconds * scale.rate)
+    return Burst(times=scale.burst, begins=begins / scale.rate, ends=ends / scale.rate)
+
+
+def schedule(scale: Scale) -> list[float]:
+    """When each action is due: one by one at the rate, `burst` at a time while there is one."""
+    burst, due = place_burst(scale), []
+    for number in range(scale.created + scale.rate * scale.seconds):
+        begins = number / scale.rate
+        times = burst.times if burst and burst.begins <= begins < burst.ends else 1
+        due += [begins + part / times / scale.rate for part in range(times)]
+    return due
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,17 +118,18 @@ def create_plan(scale: Scale, window: Window) -> Plan:
     makers += [planner.list_item] * scale.items
     for make in makers:
         planner.add(make(0.0))
-    count = scale.rate * scale.seconds
+    due = schedule(scale)
+    made, count = len(due), len(due) - scale.created
     for number in range(count):
         planner.add(planner.any(number / count))
-    made = len(planner.actions)
     for _ in range(scale.late):
         planner.add(planner.place_late_order())
     for _ in range(NUDGES):
         planner.add(planner.list_item(1.0))
+    due += [due[-1] + more / scale.rate for more in range(1, len(planner.actions) - made + 1)]
     planned = [
-        Planned(number=number, due_seconds=number / scale.rate, action=action)
-        for number, action in enumerate(planner.actions)
+        Planned(number=number, due_seconds=seconds, action=action)
+        for number, (seconds, action) in enumerate(zip(due, planner.actions, strict=True))
     ]
     late = made + scale.late
     return Plan(actions=planned[:made], late=planned[made:late], nudges=planned[late:])

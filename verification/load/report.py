@@ -10,6 +10,7 @@ from local_stack.figures import Figure
 from verification.load.actions import NAMES, Repeat
 from verification.load.driver import LATE_SECONDS, Outcome
 from verification.load.expected import Ledger
+from verification.load.plan import Burst
 
 NOTHING = "-"
 KEPT_PART = 0.99
@@ -133,11 +134,13 @@ class Pace:
         return f"THE RATE WAS NOT KEPT: {rates}; {late}"
 
 
-def measure_pace(outcomes: Sequence[Outcome], rate: int) -> Pace:
+def measure_pace(outcomes: Sequence[Outcome]) -> Pace:
+    """The rate that was planned is the mean one, where a burst is part of the plan."""
+    due = max(each.planned.due_seconds for each in outcomes)
     begun = max(each.planned.due_seconds + each.begun_seconds for each in outcomes)
     answered = max(each.planned.due_seconds + each.answered_seconds for each in outcomes)
     return Pace(
-        planned=rate,
+        planned=compute_rate(len(outcomes), due),
         begun=compute_rate(len(outcomes), begun),
         answered=compute_rate(len(outcomes), answered),
         begun_late=sum(each.was_begun_late for each in outcomes),
@@ -148,6 +151,36 @@ def measure_pace(outcomes: Sequence[Outcome], rate: int) -> Pace:
 def compute_rate(count: int, last_seconds: float) -> float:
     """The first one was due at 0."""
     return (count - 1) / last_seconds if last_seconds > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drain:
+    """What a burst left behind: its actions, and how long after its end the last one of them was
+    answered."""
+
+    count: int
+    rate: float
+    burst_seconds: float
+    seconds: float
+
+    @property
+    def text(self) -> str:
+        return (
+            f"burst: {self.count} actions in {self.burst_seconds:.1f} s, {self.rate:.0f} a second;"
+            f" the last one was answered {self.seconds:.1f} s after its end"
+        )
+
+
+def measure_drain(outcomes: Sequence[Outcome], burst: Burst) -> Drain:
+    inside = [each for each in outcomes if burst.begins <= each.planned.due_seconds < burst.ends]
+    last = max(each.planned.due_seconds + each.answered_seconds for each in inside)
+    seconds = burst.ends - burst.begins
+    return Drain(
+        count=len(inside),
+        rate=len(inside) / seconds,
+        burst_seconds=seconds,
+        seconds=max(0.0, last - burst.ends),
+    )
 
 
 def count_endings(ledger: Ledger) -> Counter[str]:
@@ -161,8 +194,14 @@ def count_repeats(outcomes: Sequence[Outcome]) -> tuple[int, int]:
     return sum(sent), len(sent)
 
 
+def create_burst_figures(drain: Drain) -> Iterator[Figure]:
+    yield Figure(name="burst: rate planned", value=round(drain.rate, 2), unit="1/s")
+    yield Figure(name="burst: sent", value=drain.count, unit="1")
+    yield Figure(name="burst: end until answered", value=round(drain.seconds, 2), unit="s")
+
+
 def create_figures(kinds: Sequence[Kind], pace: Pace) -> Iterator[Figure]:
-    yield Figure(name="rate planned", value=pace.planned, unit="1/s")
+    yield Figure(name="rate planned", value=round(pace.planned, 2), unit="1/s")
     for name, rate in {"rate begun": pace.begun, "rate answered": pace.answered}.items():
         ratio = round(rate / pace.planned, 3)
         yield Figure(

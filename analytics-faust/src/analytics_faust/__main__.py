@@ -1,11 +1,11 @@
-"""python -m analytics_faust worker"""
+"""python -m analytics_faust worker | reset"""
 
 import argparse
 import sys
 
 from aiokafka.errors import KafkaError
 
-from analytics_faust import api, worker
+from analytics_faust import api, reset, worker
 from analytics_faust.copartitions import NotCopartitioned, check_copartitions
 from analytics_faust.service_clients import open_spark
 from analytics_faust.settings import FaustSettings
@@ -16,6 +16,7 @@ from shared.runtime.settings import DEVELOPMENT
 from shared.web import api_process
 from shared.web.connections import server_config
 from shared.web.health import served
+from shared.web.request_metrics import RequestMetrics
 
 
 async def run_worker(settings: FaustSettings) -> None:
@@ -33,7 +34,7 @@ async def run_worker(settings: FaustSettings) -> None:
         )
         app = api.create_app(resources, api_process.create_authenticator(settings))
         config = server_config(
-            app,
+            RequestMetrics(app),
             settings.http_host,
             settings.http_port,
             connections_max=settings.http_connections_max,
@@ -49,15 +50,20 @@ async def run_worker(settings: FaustSettings) -> None:
 
 async def run() -> None:
     settings = processes.read_settings(FaustSettings)
-    with telemetry.configured(worker.NAME, settings.otel_exporter_otlp_endpoint):
+    with telemetry.configured(worker.NAME, settings):
         await run_worker(settings)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="analytics_faust", description=__doc__)
-    parser.add_argument("process", choices=["worker"])
-    parser.parse_args()
-    processes.run(run())
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands.add_parser("worker", help="join, count, and serve the answer")
+    text = "forget all that was counted, so that the next start counts every record again"
+    commands.add_parser("reset", help=text, description=f"{text}; refused while a worker runs")
+    if parser.parse_args().command == "reset":
+        processes.run(reset.run(processes.read_settings(FaustSettings)))
+    else:
+        processes.run(run())
 
 
 if __name__ == "__main__":

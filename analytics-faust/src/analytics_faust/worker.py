@@ -10,11 +10,12 @@ repeat changes nothing: see `buyers.add_purchase`.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import TypeVar
 
 import faust
 from faust.types import TP, ChannelT, EventT, StreamT, TopicT
+from faust.types import Message as FaustMessage
 from pydantic import ValidationError
 
 from analytics_faust.buyers import BuyerLines, Hours, add_purchase, to_key
@@ -31,6 +32,7 @@ from analytics_faust.messages import (
     OrderConfirmed,
     UserDeleted,
 )
+from analytics_faust.seeking import App
 from analytics_faust.settings import FaustSettings
 from analytics_faust.tables import Table
 from shared.eventsourcing.codec import Codec, UnknownSchemaVersion
@@ -38,7 +40,7 @@ from shared.eventsourcing.event_store import get_partition
 from shared.inbox import dead_letters, worker
 from shared.inbox.consumer import DeadLetterWriter, to_reason
 from shared.messaging.messages import Message
-from shared.messaging.records import Malformed, parse_message
+from shared.messaging.records import IncomingRecord, Malformed, parse_message
 from shared.messaging.topics import INTERNAL_TOPICS, TOPICS
 
 log = logging.getLogger(__name__)
@@ -55,6 +57,10 @@ buffer of 4096 so far that no record of a user can pass them."""
 HOURS_PARTITION = TP(PURCHASES_BY_HOUR, 0)
 """The worker with this partition has all hours: each buyer is counted in one place."""
 
+SESSION_TIMEOUT_SECONDS = 30.0
+"""More than a worker's of a service: one that is removed while it only was slow reads its tables
+again, and on a busy machine it would be removed again meanwhile."""
+
 E = TypeVar("E")
 
 Step = Callable[[EventT[bytes]], Coroutine[None, None, Sequence[Awaitable[object]]]]
@@ -69,7 +75,7 @@ class Program:
         self.lost: Counter[str] = Counter()
         """Records lost since this process started, by what was missing."""
         self._write_dead_letter = write_dead_letter
-        self.app = app = faust.App(
+        self.app = app = App(
             NAME,
             **worker.faust_options(settings.brokers),
             store="rocksdb://",
@@ -79,7 +85,7 @@ class Program:
             topic_disable_leader=True,
             topic_allow_declare=False,
             consumer_auto_offset_reset="earliest",
-            broker_session_timeout=worker.SESSION_TIMEOUT_SECONDS,
+            broker_session_timeout=SESSION_TIMEOUT_SECONDS,
             broker_rebalance_timeout=worker.REBALANCE_TIMEOUT_SECONDS,
             broker_heartbeat_interval=worker.HEARTBEAT_SECONDS,
             broker_commit_interval=worker.COMMIT_SECONDS,
@@ -214,7 +220,7 @@ class Program:
 
     async def _read(self, event: EventT[bytes], codec: Codec[E]) -> tuple[E, Message] | None:
         """The event in a record, None for a type that is not used; dead-letters a bad record."""
-        record = worker.to_record(event)
+        record = to_record(event.message)
         try:
             message = parse_message(record)
             return (codec.read(message), message) if message.type in codec.names else None
@@ -235,3 +241,15 @@ class Program:
 
 def make_raw_topic(app: faust.App, topic: str) -> TopicT:
     return app.topic(topic, key_serializer="raw", value_serializer="raw")
+
+
+def to_record(message: FaustMessage) -> IncomingRecord:
+    headers = message.headers or ()
+    return IncomingRecord(
+        topic=message.topic,
+        partition=message.partition,
+        offset=message.offset,
+        key=message.key,
+        value=message.value,
+        headers=list(headers.items() if isinstance(headers, Mapping) else headers),
+    )

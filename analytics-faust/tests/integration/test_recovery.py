@@ -15,6 +15,7 @@ from test_support.analytics.histories import HOUR, at, confirmed, listed, regist
 from test_support.analytics.published import Elsewhere
 from test_support.analytics.running_worker import (
     DEADLINE_SECONDS,
+    RESPONSE_SECONDS_MAX,
     WITH_BARRIER,
     WITHOUT_BARRIER,
     Kafka,
@@ -29,6 +30,7 @@ MEANWHILE = 3000
 SAMPLE = (4, 4, 12, 44_506_56)
 
 
+@pytest.mark.long
 async def test_a_worker_killed_at_any_moment_resumes_where_it_was(
     kafka: Kafka, start: Start, elsewhere: Elsewhere, tmp_path: Path
 ) -> None:
@@ -64,6 +66,7 @@ async def test_a_worker_killed_at_any_moment_resumes_where_it_was(
     assert worker.stop() == 0
 
 
+@pytest.mark.long
 async def test_a_standby_worker_takes_over_with_the_same_numbers(
     kafka: Kafka, start: Start, elsewhere: Elsewhere, tmp_path: Path
 ) -> None:
@@ -85,7 +88,9 @@ async def test_a_standby_worker_takes_over_with_the_same_numbers(
 
 
 def get_status(worker: Worker, path: str) -> int:
-    return httpx.get(worker.url + path, headers=dict(worker.headers)).status_code
+    return httpx.get(
+        worker.url + path, headers=dict(worker.headers), timeout=RESPONSE_SECONDS_MAX
+    ).status_code
 
 
 @pytest.mark.parametrize(

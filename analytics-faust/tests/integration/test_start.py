@@ -16,7 +16,7 @@ from local_stack.testing import throwaway_kafka
 from shared.messaging import topics
 from shared.runtime.brokers import Brokers
 
-END_SECONDS = 60
+END_SECONDS = 180
 
 
 @pytest.fixture(scope="module")

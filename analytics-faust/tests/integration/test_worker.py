@@ -200,6 +200,7 @@ async def test_a_deleted_user_keeps_what_was_counted_and_buys_no_more(play: Play
     assert await play(sample(), gone, after) == SAMPLE == count_by_spark([*sample(), *gone, *after])
 
 
+@pytest.mark.long
 async def test_without_moves_the_answers_are_equal(
     kafka: Kafka, worker: Worker, days: Iterator[int]
 ) -> None:

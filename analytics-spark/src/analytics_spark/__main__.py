@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import psycopg
 from starlette.routing import BaseRoute
@@ -25,7 +26,7 @@ async def run_api(arguments: argparse.Namespace) -> None:
     from shared.web import api_process
 
     settings = processes.read_settings(ApiSettings)
-    with telemetry.configured("analytics-api", settings.otel_exporter_otlp_endpoint):
+    with telemetry.configured("analytics-api", settings):
         async with open_resources(settings) as resources:
             app = api.create_app(
                 resources, api_process.create_authenticator(settings), make_page_routes(settings)
@@ -59,7 +60,7 @@ async def run_job(arguments: argparse.Namespace) -> None:
     begin_session(settings)
     from analytics_spark.job import job
 
-    with telemetry.configured("analytics-job", settings.otel_exporter_otlp_endpoint):
+    with telemetry.configured("analytics-job", settings):
         await job.run_job(settings)
 
 
@@ -71,7 +72,7 @@ async def run_reconciler(arguments: argparse.Namespace) -> None:
     from analytics_spark.reconciliation import reconciler
 
     settings = processes.read_settings(ReconcileSettings)
-    with telemetry.configured("analytics-reconciler", settings.otel_exporter_otlp_endpoint):
+    with telemetry.configured("analytics-reconciler", settings):
         await reconciler.run(settings)
 
 
@@ -97,7 +98,7 @@ async def run_aot_cache(arguments: argparse.Namespace) -> None:
 
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     try:
-        await asyncio.to_thread(aot_cache.make, arguments.file.absolute(), arguments.jars)
+        await asyncio.to_thread(aot_cache.make, arguments.file.absolute())
     except (aot_cache.NoCache, OSError) as error:
         sys.exit(f"hometown: {error}")
 
@@ -106,6 +107,10 @@ async def run_export(arguments: argparse.Namespace) -> None:
     from analytics_spark.operations import export
 
     settings = processes.read_settings(ExportSettings)
+    if arguments.records:
+        # Not in the same folder: a reader of all files there would find two kinds of rows.
+        await run_export_of_records(arguments.to or settings.export_dir.with_name("records"))
+        return
     folder = arguments.to or settings.export_dir
     try:
         done = await asyncio.to_thread(export.export, settings.database_dsn, folder)
@@ -117,13 +122,34 @@ async def run_export(arguments: argparse.Namespace) -> None:
     )
 
 
+async def run_export_of_records(folder: Path) -> None:
+    from aiokafka.errors import KafkaError
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    from analytics_spark.operations import export, record_files
+    from shared.messaging.log_ends import RecordsLost
+
+    settings = read_job_settings()
+    failures = (export.NotExported, KafkaError, RecordsLost, PySparkException, Py4JJavaError)
+
+    def work(stop: threading.Event) -> None:
+        done = record_files.run(settings, folder, stop)
+        sys.stdout.write(
+            f"{done.written} files written, {done.unchanged} unchanged, {done.removed} removed,"
+            f" {done.records} records: {folder}\n"
+        )
+
+    await run_in_thread(work, failures)
+
+
 async def run_reprocess(arguments: argparse.Namespace) -> None:
     from analytics_spark.job import job
     from analytics_spark.operations import reprocess
 
     settings = read_job_settings()
     failures = (*job.FAILURES, reprocess.NothingDone)
-    with telemetry.configured("analytics-reprocess", settings.otel_exporter_otlp_endpoint):
+    with telemetry.configured("analytics-reprocess", settings):
         await run_in_thread(lambda stop: reprocess.run(settings, arguments, stop), failures)
 
 
@@ -185,7 +211,8 @@ def keep_spark_quiet() -> None:
 
 def main() -> None:
     arguments = make_parser().parse_args()
-    if arguments.run in (run_aot_cache, run_reprocess, run_rescale):
+    runs_spark = arguments.run in (run_aot_cache, run_reprocess, run_rescale)
+    if runs_spark or getattr(arguments, "records", False):
         keep_spark_quiet()
     processes.run(arguments.run(arguments))
 

@@ -1,8 +1,8 @@
 -- For every hour, how many users bought an item that comes from the place where they live?
 --
 -- This is the question. The operator (job/processor.py) answers it incrementally, batch by batch,
--- without reading a record twice; this query reads all records at once. `make differential` runs
--- this file in DuckDB over random histories, and a cell that differs is a bug of the job.
+-- without reading a record twice; this query reads all records at once. A campaign runs this file
+-- in DuckDB over random histories, and a cell that differs is a bug of the job.
 --
 -- records: what the topics hold
 --          (topic, partition, offset, key, value, type, seq, recorded_at)
@@ -125,7 +125,7 @@ item_at_order AS (
 purchases AS (
     SELECT ordered_at - ordered_at % 3600000 AS hour,
         coalesce(address = origin, false) AS is_local,
-        user_id, item_id, item_type, address, gender,
+        user_id, item_id, item_type, address, gender, origin,
         (line->>'$.quantity')::BIGINT AS quantity,
         ((line->>'$.unit_price')::DECIMAL(18, 2) * 100)::BIGINT AS unit_cents
     FROM order_lines
@@ -142,6 +142,18 @@ cells AS (
         coalesce(address, '') AS address,
         coalesce(gender, '') AS gender,
         CASE WHEN is_local THEN user_id ELSE '' END AS user_id,
+        count(*)::BIGINT AS purchases,
+        sum(quantity)::BIGINT AS quantity,
+        sum(quantity * unit_cents)::BIGINT AS cents
+    FROM purchases
+    GROUP BY ALL
+),
+
+-- Of what is not local, too, but without buyers: one row for each item that was bought.
+sales AS (
+    SELECT hour, item_id,
+        coalesce(item_type, '') AS item_type,
+        coalesce(origin, '') AS origin,
         count(*)::BIGINT AS purchases,
         sum(quantity)::BIGINT AS quantity,
         sum(quantity * unit_cents)::BIGINT AS cents

@@ -50,8 +50,6 @@ class JobSettings(Settings):
     """Settings of the streaming job. `buckets` is fixed for the life of a checkpoint."""
 
     checkpoint_dir: Path
-    spark_jars_dir: Path
-    """The folder with the four jars of Spark's Kafka connector."""
     spark_aot_cache: Path | None = None
     """Made by `python -m analytics_spark aot-cache`. Without one that fits, Spark starts slower."""
     spark_local_dirs: Path | None = None
@@ -62,7 +60,9 @@ class JobSettings(Settings):
     spark_driver_memory: str = "1g"
     spark_executor_memory: str = "1g"
     """Of each executor, when `spark_master` is a cluster."""
-    buckets: int = Field(default=8, ge=1, le=1024)
+    buckets: int = Field(default=6, ge=1, le=1024)
+    """Of users. Spark's hash puts half of six into each of two partitions; of eight it would be
+    five and three."""
     shuffle_partitions: int | None = Field(default=None, ge=1, le=1024)
     """As many as cores. None: the checkpoint's number, SHUFFLE_PARTITIONS_DEFAULT for a new one."""
     lateness_seconds: int = Field(default=7200, ge=1)

@@ -9,8 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from analytics_spark.settings import JobSettings
-from fetching import aot_cache, jars
-from local_stack.settings import Settings
+from fetching import aot_cache
 from local_stack.testing import Databases
 from test_support.analytics.running_job import RunningJob, empty_topics
 
@@ -29,21 +28,13 @@ def reader(tables: str) -> Iterator[psycopg.Connection]:
 
 
 @pytest.fixture(scope="session")
-def spark_jars() -> Path:
-    """The folder with the jars of Spark's Kafka connector."""
-    return jars.fetch(jars.SPARK_JARS, Settings(), lambda line: None)
-
-
-@pytest.fixture(scope="session")
 def aot_cache_file() -> Path:
     """Java's AOT cache of Spark; the first run of all makes it."""
-    return aot_cache.make(Settings(), lambda line: None)
+    return aot_cache.make(lambda line: None)
 
 
 @pytest.fixture(scope="session")
-def spark(
-    spark_jars: Path, aot_cache_file: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[SparkSession]:
+def spark(aot_cache_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One session for the run; the queries of the tests bring their own settings."""
     from analytics_spark.job.session import open_session
 
@@ -51,7 +42,6 @@ def spark(
         environment="development",
         database_url="postgresql://nobody@127.0.0.1/nothing",
         checkpoint_dir=tmp_path_factory.mktemp("unused"),
-        spark_jars_dir=spark_jars,
         spark_aot_cache=aot_cache_file,
     )
     session = open_session(settings)
@@ -60,16 +50,13 @@ def spark(
 
 
 @pytest.fixture
-def settings(
-    tables: str, kafka_servers: str, spark_jars: Path, aot_cache_file: Path, tmp_path: Path
-) -> JobSettings:
+def settings(tables: str, kafka_servers: str, aot_cache_file: Path, tmp_path: Path) -> JobSettings:
     """Those of a job with empty topics, an empty checkpoint and empty tables."""
     asyncio.run(empty_topics(kafka_servers))
     return JobSettings(
         database_url=tables,
         kafka_bootstrap_servers=kafka_servers,
         checkpoint_dir=tmp_path / "checkpoint",
-        spark_jars_dir=spark_jars,
         spark_aot_cache=aot_cache_file,
         trigger_milliseconds=50,
     )

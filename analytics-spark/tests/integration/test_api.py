@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psycopg
 import pyarrow as pa
 import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from analytics_spark.job import sink
 from analytics_spark.job.batch import CellBatch, Tally
-from analytics_spark.job.cells import DELTAS, KEY, VALUES
+from analytics_spark.job.cells import DELTAS, KEY, SALE_KEY, SALES, VALUES
 from analytics_spark.job.checkpoint import Checkpoint
 from analytics_spark.job.records import BAD
 from analytics_spark.job.writer import open_writer
@@ -23,7 +24,7 @@ from local_stack.run_folder import RunFolder
 from local_stack.testing import bearer
 from shared.runtime import postgres
 from shared.web.auth import RequestAuthenticator
-from test_support.analytics.histories import HOUR, at, sample
+from test_support.analytics.histories import HOUR, at, id_of, sample
 from test_support.analytics.served import KnownEnds
 from test_support.analytics.small_job import SmallJob
 
@@ -39,6 +40,10 @@ def store_sample(dsn: str, checkpoint_dir: Path) -> None:
         dict(zip(KEY + VALUES, cell + amounts, strict=True))
         for cell, amounts in job.cells().items()
     ]
+    sales = [
+        dict(zip(SALE_KEY + VALUES, sale + amounts, strict=True))
+        for sale, amounts in job.sales().items()
+    ]
     batch = CellBatch(
         query_id=QUERY_ID,
         batch_id=3,
@@ -48,6 +53,7 @@ def store_sample(dsn: str, checkpoint_dir: Path) -> None:
         latest_order_at=at(30, hour=2),
         tally=Tally(counted=16, late=1, duplicates=2, bad=3),
         deltas=pa.Table.from_pylist(deltas, DELTAS),
+        sales=pa.Table.from_pylist(sales, SALES),
         samples=[],
         bad_records=BAD.empty_table(),
     )
@@ -128,6 +134,60 @@ async def test_an_hour_can_be_split_by_item(api: httpx.AsyncClient) -> None:
     hour = await get(api, "/v1/hours/2016-11-11T00:00:00Z", by="item")
 
     assert [cell["quantity"] for cell in hour["cells"]] == [3, 3, 3, 3]
+
+
+@pytest.mark.usefixtures("stored_sample")
+@pytest.mark.parametrize(
+    ("by", "amounts"),
+    [
+        ("type", {"phone": "75444.32", "pad": "63555.44", "watch": "40033.20", "pod": "24555.44"}),
+        ("origin", {"BJ": "75444.32", "SH": "63555.44", "SZ": "40033.20", "GZ": "24555.44"}),
+        ("gender", {"male": "101628.64", "female": "101959.76"}),
+    ],
+)
+async def test_all_purchases_of_an_hour_can_be_split_and_local_buyers_stay_distinct(
+    api: httpx.AsyncClient, by: str, amounts: Mapping[str, str]
+) -> None:
+    hour = await get(api, "/v1/hours/2016-11-11T00:00:00Z", by=by, of="all")
+
+    assert {cell[by]: cell["all"]["amount"] for cell in hour["cells"]} == amounts
+    assert sum(cell["all"]["purchases"] for cell in hour["cells"]) == ALL["purchases"]
+    local = await get(api, "/v1/hours/2016-11-11T00:00:00Z", by=by)
+    assert [without_all(cell) for cell in hour["cells"]] == local["cells"]
+    assert {name: hour[name] for name in ("all", *TOTALS)} == {"all": ALL, **TOTALS}
+
+
+@pytest.mark.usefixtures("stored_sample")
+async def test_all_purchases_of_an_hour_can_be_split_by_item(api: httpx.AsyncClient) -> None:
+    hour = await get(api, "/v1/hours/2016-11-11T00:00:00Z", by="item", of="all")
+
+    assert {cell["item"]: cell["all"]["quantity"] for cell in hour["cells"]} == {
+        id_of(item): quantity
+        for item, quantity in {"iphone": 14, "ipad": 13, "iwatch": 15, "ipod": 13}.items()
+    }
+    assert [cell["quantity"] for cell in hour["cells"]] == [3, 3, 3, 3]
+
+
+@pytest.mark.usefixtures("stored_sample")
+@pytest.mark.parametrize("by", ["item", "origin"])
+async def test_an_hour_of_before_sales_were_counted_is_refused_for_what_needs_them(
+    api: httpx.AsyncClient, tables: str, by: str
+) -> None:
+    """As an earlier release left it: cells alone, or cells and the sales of later orders."""
+    with psycopg.connect(tables, autocommit=True) as connection:
+        connection.execute("DELETE FROM sales WHERE origin = 'BJ'")
+
+    refused = await api.get("/v1/hours/2016-11-11T00:00:00Z", params={"by": by, "of": "all"})
+
+    assert (refused.status_code, refused.json()["code"]) == (409, "sales-unknown")
+    assert "make reprocess" in refused.json()["detail"]
+    for by_known in ("type", "address", "gender"):
+        await get(api, "/v1/hours/2016-11-11T00:00:00Z", by=by_known, of="all")
+    await get(api, "/v1/hours/2016-11-11T00:00:00Z", by=by)
+
+
+def without_all(cell: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {name: value for name, value in cell.items() if name != "all"}
 
 
 async def test_an_hour_without_purchases_has_zeros(api: httpx.AsyncClient) -> None:

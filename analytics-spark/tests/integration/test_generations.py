@@ -12,7 +12,7 @@ from shared.runtime import postgres
 from test_support.analytics.one_batch import BUCKETS, JACK, one_batch
 
 SHOWN = "SELECT user_id, purchases FROM cells ORDER BY user_id"
-VIEWS = ("cells", "epochs", "batches")
+VIEWS = ("cells", "sales", "epochs", "batches")
 LILY = JACK | {"user_id": "Lily"}
 
 
@@ -39,14 +39,15 @@ def test_the_rows_of_a_rebuild_are_not_shown_before_the_switch(
     assert generations.find_candidate(reader) == second
     assert generations.get_active(reader) == FIRST
 
+    reader.execute(
+        f"INSERT INTO {second.schema}.sales VALUES ('2016-11-11T00:00Z', 'i', 't', 'BJ', 1, 1, 1)"
+    )
+
     generations.show(reader, second)
 
     assert reader.execute(SHOWN).fetchall() == [("Lily", 1)]
-    assert [reader.execute(f"SELECT count(*) FROM {view}").fetchone() for view in VIEWS] == [
-        (1,),
-        (1,),
-        (1,),
-    ]
+    counts = [reader.execute(f"SELECT count(*) FROM {view}").fetchone() for view in VIEWS]
+    assert counts == [(1,)] * len(VIEWS)
 
 
 def test_a_switch_can_be_taken_back_and_forth(
@@ -97,6 +98,7 @@ def refusal(dsn: str, generation: Generation) -> str:
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(writer.SEARCH_PATH, [generation.schema])
         connection.execute(writer.CREATE_DELTAS)
+        connection.execute(writer.CREATE_SALE_DELTAS)
         with pytest.raises(OtherGeneration) as raised:
             sink.apply(connection, one_batch(1, JACK), "0" * 32, generation)
     return str(raised.value)

@@ -19,15 +19,15 @@ from analytics_spark.job import generations
 from test_support.analytics.histories import sample
 from test_support.analytics.running_job import empty_topics, publish
 
-READY_TIMEOUT_SECONDS = 90
-STOP_TIMEOUT_SECONDS = 30
+READY_TIMEOUT_SECONDS = 300
+STOP_TIMEOUT_SECONDS = 120
 NICENESS = 1
 """Enough to be seen, and not so much that a busy machine makes a job miss these limits."""
 
 
 @pytest.fixture
 def environment(
-    tables: str, kafka_servers: str, spark_jars: Path, aot_cache_file: Path, tmp_path: Path
+    tables: str, kafka_servers: str, aot_cache_file: Path, tmp_path: Path
 ) -> dict[str, str]:
     """The settings of a job on a free port, with empty topics."""
     asyncio.run(empty_topics(kafka_servers))
@@ -37,7 +37,6 @@ def environment(
         "DATABASE_URL": tables,
         "KAFKA_BOOTSTRAP_SERVERS": kafka_servers,
         "CHECKPOINT_DIR": str(tmp_path / "checkpoint"),
-        "SPARK_JARS_DIR": str(spark_jars),
         "SPARK_AOT_CACHE": str(aot_cache_file),
         "HTTP_PORT": str(port),
         "NICENESS": str(NICENESS),

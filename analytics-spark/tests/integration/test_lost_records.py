@@ -51,6 +51,7 @@ def lose_topics(broker: StackContext) -> None:
     asyncio.run(topics.create(Brokers(broker.address("kafka"))))
 
 
+@pytest.mark.long
 def test_without_comparison_and_new_checkpoint_orders_are_skipped_in_silence(
     live: RunningJob,
     settings: JobSettings,

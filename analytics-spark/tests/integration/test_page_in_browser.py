@@ -5,12 +5,11 @@ The pictures lie in `.run/screenshots`.
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, Page, Route, ViewportSize, expect
+from playwright.async_api import Browser, Route, ViewportSize, expect
 
 from analytics_spark.job.batch import Tally
 from analytics_spark.job.checkpoint import Checkpoint
@@ -24,8 +23,9 @@ from shared.runtime import postgres
 from shared.web.auth import RequestAuthenticator
 from test_support.analytics.histories import HOUR, at
 from test_support.analytics.served import BUCKETS, KnownEnds, Writer, purchase, served
+from test_support.visits import Visit, visited
 
-WAIT_MILLISECONDS = 30_000
+WAIT_MILLISECONDS = 180_000
 NEVER_SECONDS = 3600
 SHORT_SECONDS = 0.3
 WIDE = ViewportSize(width=1280, height=900)
@@ -38,16 +38,6 @@ SAMPLE = (
     purchase(HOUR, "Lucy", address="GZ", item_type="pod", gender="female", cents=5_666_64),
 )
 """What is local in the sample."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Visit:
-    """A page in a browser, and all that it asked for and complained about."""
-
-    page: Page
-    address: str
-    asked: list[str] = field(default_factory=list)
-    complaints: list[str] = field(default_factory=list)
 
 
 @pytest.fixture
@@ -85,17 +75,10 @@ async def address(
 @pytest.fixture
 async def visit(chromium: Browser, address: str) -> AsyncIterator[Visit]:
     """In every test, the page loads no third-party resources, and logs no errors."""
-    page = await chromium.new_page(viewport=WIDE, reduced_motion="reduce")
-    page.set_default_timeout(WAIT_MILLISECONDS)
     expect.set_options(timeout=WAIT_MILLISECONDS)
-    visit = Visit(page=page, address=address)
-    page.on("request", lambda request: visit.asked.append(request.url))
-    page.on("console", lambda message: visit.complaints.append(message.text))
-    page.on("pageerror", lambda error: visit.complaints.append(str(error)))
-    yield visit
-    await page.close()
-    assert [url for url in visit.asked if not url.startswith(f"{address}/")] == []
-    assert visit.complaints == []
+    async with visited(chromium, address, viewport=WIDE, reduced_motion="reduce") as visit:
+        visit.page.set_default_timeout(WAIT_MILLISECONDS)
+        yield visit
 
 
 async def commit(writer: Writer, *deltas: dict[str, object], watermark: float) -> None:

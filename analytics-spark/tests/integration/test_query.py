@@ -12,7 +12,7 @@ from aiokafka.errors import KafkaError
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from analytics_spark.job import dead_letters, query, resting, sink
+from analytics_spark.job import dead_letters, resting, sink
 from analytics_spark.job.gateway import CONNECTION
 from analytics_spark.job.generations import FIRST
 from analytics_spark.job.writer import NotTheWriter
@@ -281,21 +281,6 @@ def test_java_takes_up_its_aot_cache(spark: SparkSession, aot_cache_file: Path) 
 
 def test_a_child_process_does_not_find_our_java(spark: SparkSession) -> None:
     assert not os.environ.keys() & CONNECTION
-
-
-def test_a_header_is_the_first_of_its_name_or_nothing(spark: SparkSession) -> None:
-    rows = [
-        ([("other", b"0"), ("name", b"1"), ("name", b"2")],),
-        ([("other", b"0")],),
-        ([("name", None)],),
-        ([],),
-        (None,),
-    ]
-    frame = spark.createDataFrame(rows, "headers array<struct<key string, value binary>>")
-
-    values = [row[0] for row in frame.select(query.header("name")).collect()]
-
-    assert values == ["1", None, None, None, None]
 
 
 @pytest.mark.parametrize(("tables_max", "is_right"), [(None, True), (4, False)])

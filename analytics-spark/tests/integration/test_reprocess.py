@@ -125,6 +125,7 @@ def test_a_difference_is_reported_by_hour_and_repaired_by_a_switch(
     assert live.hour(HOUR) == (4, 4, 12, 44_506_56)
 
 
+@pytest.mark.long
 def test_the_number_of_late_orders_that_the_rebuild_accepts_is_reported(
     live: RunningJob, run: Reprocess, reader: psycopg.Connection
 ) -> None:
@@ -139,6 +140,7 @@ def test_the_number_of_late_orders_that_the_rebuild_accepts_is_reported(
     assert "the rebuild accepted 1 orders that live dropped as late" in printed
 
 
+@pytest.mark.long
 def test_a_stopped_rebuild_resumes_where_it_was(
     live: RunningJob, run: Reprocess, reader: psycopg.Connection
 ) -> None:
@@ -152,6 +154,7 @@ def test_a_stopped_rebuild_resumes_where_it_was(
     assert "all hours are equal" in run()
 
 
+@pytest.mark.long
 def test_a_rebuild_can_start_again_and_a_hidden_generation_can_be_dropped(
     settings: JobSettings, live: RunningJob, run: Reprocess, reader: psycopg.Connection
 ) -> None:

@@ -13,8 +13,8 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from analytics_spark.job import query
 from analytics_spark.job.job import get_cause
+from analytics_spark.job.parts import NUMBER, STATE_NAME, USERS_PART, Parts
 from analytics_spark.job.processor import CellDeltas
-from analytics_spark.job.retained import BLOB, CHUNK
 from test_support.analytics.histories import HOUR, at, confirmed, moved, sample
 from test_support.analytics.running_job import RunningJob
 
@@ -22,27 +22,18 @@ NOTED = StructType([StructField("blob", BinaryType()), StructField("note", Strin
 NOTE = StructType([StructField("note", StringType())])
 
 
-class Noted:
-    """A value with a note next to the blob."""
+class NotedParts(Parts):
+    """Parts with a note next to each blob."""
 
-    def __init__(self, state: Any) -> None:
-        self._state = state
-
-    def get(self) -> Any:
-        return self._state.get()
-
-    def update(self, value: tuple[bytes]) -> None:
-        self._state.update((value[0], "new"))
+    def put(self, number: int, blob: bytes) -> None:
+        self._state.updateValue((number,), (blob, "new"))
 
 
 class WithMore(CellDeltas):
     """The operator of a later release: one more variable, and one more field of another one."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self._users = Noted(handle.getValueState("users", NOTED))  # type: ignore[assignment]
-        self._items = handle.getValueState("items", BLOB)
-        self._index = handle.getValueState("index", BLOB)
-        self._chunks = handle.getMapState("chunks", CHUNK, BLOB)
+        self._parts = NotedParts(handle.getMapState(STATE_NAME, NUMBER, NOTED))
         self._notes = handle.getValueState("notes", NOTE)
 
     def _apply(self, *arguments: Any) -> dict[str, object]:
@@ -50,30 +41,27 @@ class WithMore(CellDeltas):
         return super()._apply(*arguments)
 
 
-class Marked:
-    """A value whose table has the mark of a later form."""
+class MarkedParts(Parts):
+    """Parts of which the users have the mark of a later form."""
 
-    def __init__(self, state: Any) -> None:
-        self._state = state
+    def put(self, number: int, blob: bytes) -> None:
+        super().put(number, mark(blob) if number == USERS_PART else blob)
 
-    def get(self) -> Any:
-        return self._state.get()
 
-    def update(self, value: tuple[bytes]) -> None:
-        table = pa.ipc.open_stream(value[0]).read_all()
-        schema = table.schema.with_metadata({b"form": b"2"})
-        stream = pa.BufferOutputStream()
-        with pa.ipc.new_stream(stream, schema) as writer:
-            writer.write_table(table)
-        self._state.update((stream.getvalue().to_pybytes(),))
+def mark(blob: bytes) -> bytes:
+    table = pa.ipc.open_stream(blob).read_all()
+    schema = table.schema.with_metadata({b"form": b"2"})
+    stream = pa.BufferOutputStream()
+    with pa.ipc.new_stream(stream, schema) as writer:
+        writer.write_table(table)
+    return bytes(stream.getvalue())
 
 
 class OfLaterForm(CellDeltas):
     """The operator of a release that keeps other tables."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        super().init(handle)
-        self._users = Marked(self._users)  # type: ignore[assignment]
+        self._parts = MarkedParts.open(handle)
 
 
 @pytest.fixture(autouse=True)

@@ -34,7 +34,7 @@ from shared.web.connections import TimedConnection
 from test_support.analytics.histories import HOUR, at
 from test_support.analytics.served import BUCKETS, KnownEnds, Writer, purchase, served
 
-LONG_SECONDS = 60
+LONG_SECONDS = 180
 SHORT_SECONDS = 0.2
 NEXT = HOUR + timedelta(hours=1)
 

@@ -3,7 +3,11 @@
 import json
 from pathlib import Path
 
+import pytest
+
+from analytics_spark.job import writer
 from analytics_spark.job.checkpoint import Checkpoint
+from analytics_spark.job.writer import NotTheWriter
 
 LOG = """v1
 {"batchWatermarkMs":0,"batchTimestampMs":1795231772826,"conf":%s}
@@ -79,3 +83,16 @@ def test_a_batch_that_only_split_the_state_did_not_go_through_the_sink(tmp_path:
     ]
     assert Checkpoint(tmp_path).newest_done == 2
     assert Checkpoint(tmp_path).newest_sunk == 1
+
+
+def test_a_checkpoint_with_a_source_for_each_topic_is_refused(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path)
+    writer.refuse_other_sources(checkpoint)
+
+    (tmp_path / "offsets").mkdir()
+    (tmp_path / "offsets" / "0").write_text('v1\n{}\n{"orders.v1":{"0":1},"users.v1":{"0":1}}')
+    writer.refuse_other_sources(checkpoint)
+
+    write_offsets(tmp_path, 1, {"users.v1": {"0": 2}}, {"orders.v1": {"0": 5}})
+    with pytest.raises(NotTheWriter, match="make reprocess args=--switch"):
+        writer.refuse_other_sources(checkpoint)

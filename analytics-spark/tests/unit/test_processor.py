@@ -4,18 +4,19 @@ from dataclasses import replace
 
 import pytest
 
-from analytics_spark.job.cells import KEY, NOBODY
+from analytics_spark.job.cells import KEY, NOBODY, SALE_KEY
 from test_support.analytics.histories import (
     HOUR,
     at,
     confirmed,
     deleted,
+    id_of,
     moved,
     origin_corrected,
     registered,
     sample,
 )
-from test_support.analytics.small_job import SmallJob, get_buyer
+from test_support.analytics.small_job import RECORDED_AT, SmallJob, get_buyer
 
 SAMPLE = (4, 4, 12, 44_506_56)
 
@@ -37,6 +38,24 @@ def test_what_is_not_local_names_neither_buyer_nor_item(job: SmallJob) -> None:
 
     assert len(others) == 12
     assert {cell[KEY.index("item_id")] for cell in others} == {NOBODY}
+
+
+def test_sales_are_all_purchases_by_item(job: SmallJob) -> None:
+    found = {sale[SALE_KEY.index("item_id")]: amounts for sale, amounts in job.sales().items()}
+
+    assert found == {
+        id_of("iphone"): (4, 14, 14 * 5_388_88),
+        id_of("ipad"): (4, 13, 13 * 4_888_88),
+        id_of("iwatch"): (4, 15, 15 * 2_668_88),
+        id_of("ipod"): (4, 13, 13 * 1_888_88),
+    }
+
+
+def test_a_sale_moves_with_the_origin_of_its_item(job: SmallJob) -> None:
+    job.read(origin_corrected("iphone", "SH"))
+
+    [origin] = {sale[SALE_KEY.index("origin")] for sale in job.sales() if id_of("iphone") in sale}
+    assert origin == "SH"
 
 
 def test_of_two_unknown_ones_nothing_is_local() -> None:
@@ -154,3 +173,11 @@ def test_only_orders_with_a_recorded_trace_are_sampled(job: SmallJob) -> None:
     job.read(event, replace(event, traceparent=None))
 
     assert [sample["traceparent"] for sample in job.samples] == [traceparent]
+
+
+def test_an_order_that_counts_has_the_time_of_its_confirmation() -> None:
+    lines = ("ipad", 1), ("iphone", 1)
+    first, second, third = (confirmed("new", "Jack", *lines, ordered_at=at(10)) for _ in range(3))
+    job = SmallJob().read(first, second).read(third)
+
+    assert job.recorded == [RECORDED_AT], "neither lines nor repeats are orders"

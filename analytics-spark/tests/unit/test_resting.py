@@ -113,7 +113,6 @@ def create_settings(folder: Path) -> JobSettings:
         environment="development",
         database_url="postgresql://job@127.0.0.1/analytics",
         checkpoint_dir=folder,
-        spark_jars_dir=folder,
         row_age_seconds_max=AGE_MAX,
     )
 

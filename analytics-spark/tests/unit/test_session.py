@@ -25,7 +25,6 @@ def settings(master: str) -> JobSettings:
         environment="development",
         database_url=PostgresDsn("postgresql://analytics@127.0.0.1/analytics"),
         checkpoint_dir=Path("checkpoint"),
-        spark_jars_dir=Path("jars"),
         spark_master=master,
     )
 

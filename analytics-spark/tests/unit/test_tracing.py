@@ -1,5 +1,6 @@
 """A batch is a trace of its own; an order's trace shows that the order reached the table."""
 
+import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
@@ -35,7 +36,7 @@ def test_a_batch_has_no_parent_and_at_most_64_links(spans: InMemorySpanExporter)
 def test_a_counted_order_is_a_span_in_its_own_trace(spans: InMemorySpanExporter) -> None:
     batch, orders = merged(spans)
 
-    assert len(orders) == telemetry.LINKS_MAX
+    assert len(orders) == len(ORDERS)
     order = orders[0]
     assert order.context.trace_id == 1
     assert order.parent is not None
@@ -46,6 +47,28 @@ def test_a_counted_order_is_a_span_in_its_own_trace(spans: InMemorySpanExporter)
         tracing.CELL: "2016-11-11T00:00:00Z",
         tracing.BATCH_ID: 7,
     }
+
+
+@pytest.mark.parametrize(("is_exported", "flushes"), [(True, 10), (False, 1)])
+def test_spans_are_exported_on_the_way_while_there_is_a_collector(
+    spans: InMemorySpanExporter,
+    monkeypatch: pytest.MonkeyPatch,
+    is_exported: bool,
+    flushes: int,
+) -> None:
+    called: list[int] = []
+
+    def flush() -> bool:
+        called.append(1)
+        return is_exported
+
+    monkeypatch.setattr(tracing, "SPANS_EXPORTED_MAX", len(ORDERS) // 10)
+    monkeypatch.setattr(telemetry, "flush", flush)
+
+    _, orders = merged(spans)
+
+    assert len(called) == flushes
+    assert len(orders) == len(ORDERS)
 
 
 def test_a_batch_ignores_the_span_around_it(spans: InMemorySpanExporter) -> None:

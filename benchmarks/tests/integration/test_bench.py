@@ -18,26 +18,23 @@ import pytest
 
 from benchmarks.analytics import event_to_row
 from benchmarks.analytics.parts import ANALYTICS
-from benchmarks.delivery import confirming
 from benchmarks.delivery.parts import DELIVERY
 from benchmarks.delivery.sizes import Size
 from benchmarks.part import Part
 from benchmarks.series import as_figures
+from benchmarks.whole import carrying
+from local_stack.jaeger import JAEGER
 from local_stack.kafka import KAFKA
 from local_stack.postgres import POSTGRES
 from local_stack.stack_spec import StackContext, StackSpec
 from local_stack.testing import throwaway_stack
 
-SECONDS_MAX = 60
-WITHOUT_JOB = replace(
-    confirming.PART.spec,
-    processes=tuple(
-        each
-        for each in confirming.PART.spec.processes
-        if each.name not in ("analytics-job", "analytics-reconciler")
-    ),
+SECONDS_MAX = 300
+WITHOUT_JAEGER = replace(
+    carrying.PART.spec,
+    processes=tuple(each for each in carrying.PART.spec.processes if each.name != JAEGER.name),
 )
-"""The rest of the stack confirms orders without it."""
+"""Its binary can take minutes to build."""
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +44,10 @@ def servers() -> Iterator[StackContext]:
         yield context
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "part",
-    [part for part in DELIVERY.parts if part is not confirming.PART],
+    [part for part in DELIVERY.parts if part is not carrying.PART],
     ids=lambda part: part.name,
 )
 def test_each_part_of_delivery_measures(part: Part[Size], servers: StackContext) -> None:
@@ -59,17 +57,20 @@ def test_each_part_of_delivery_measures(part: Part[Size], servers: StackContext)
     assert any(each.ratio is not None for each in measured), "a figure has a limit"
 
 
+@pytest.mark.long
 def test_the_whole_measures_itself() -> None:
-    with throwaway_stack(WITHOUT_JOB) as context:
-        measured = asyncio.run(confirming.measure(context, DELIVERY.sizes["tiny"]))
+    size = DELIVERY.sizes["tiny"]
+    with throwaway_stack(WITHOUT_JAEGER) as context:
+        measured = asyncio.run(carrying.measure(context, size))
 
     assert all(math.isfinite(figure.value) for figure in as_figures(measured))
-    assert {each.name for each in measured} >= {
-        "confirmed, p50",
-        "CPU of orders-api, per order at that rate",
-    }
+    judged = {each.name for each in measured if each.goal}
+    assert judged == carrying.create_goals(size).keys(), "each goal is one of a figure"
+    (differences,) = [each for each in measured if each.name == carrying.DIFFERENCES]
+    assert differences.value == 0
 
 
+@pytest.mark.long
 def test_the_latency_of_the_job_measures(servers: StackContext) -> None:
     measured = asyncio.run(event_to_row.measure(servers, ANALYTICS.sizes["tiny"]))
 

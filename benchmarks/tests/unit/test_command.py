@@ -3,11 +3,12 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from benchmarks import command
+from benchmarks import command, page
 from benchmarks.goals import at_least
 from benchmarks.part import Benchmark, Part
 from benchmarks.series import Series
@@ -61,6 +62,7 @@ def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     ]
     monkeypatch.setattr(command, "BENCHMARKS", {each.name: each for each in benchmarks})
     monkeypatch.setattr("local_stack.testing.throwaway_stack", no_servers)
+    monkeypatch.setattr(page, "PAGE", tmp_path / "figures.md")
     monkeypatch.setenv("HOMETOWN_RUN_DIR", str(tmp_path))
     return tmp_path / "bench"
 
@@ -131,6 +133,29 @@ def test_a_missed_goal_is_named_and_is_a_failure_unless_the_figures_mean_nothing
     error = capsys.readouterr().err
     assert ("slow misses a goal: rows is" in error) == (status == 1)
     assert len(read_names(bench / "delivery.json")) == 4, "the figures are written all the same"
+
+
+def test_the_screen_has_each_goal_also_of_parts_that_were_recorded_before(
+    monkeypatch: pytest.MonkeyPatch, bench: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    benchmarks = [create_benchmark("delivery", "fold"), create_benchmark("analytics", "slow")]
+    monkeypatch.setattr(command, "BENCHMARKS", {each.name: each for each in benchmarks})
+    assert command.main(["analytics", "--quick", "--record"]) == 1
+    capsys.readouterr()
+
+    assert command.main(["delivery", "--record"]) == 0
+
+    (row,) = [line for line in capsys.readouterr().out.splitlines() if "at least" in line]
+    assert row.split()[:3] == ["slow", "rows", "10"]
+    assert row.split()[-1] == str(datetime.now(UTC).date())
+    assert list(page.read_page(page.PAGE)) == ["delivery: fold", "analytics: slow"]
+
+
+def test_figures_that_mean_nothing_are_not_recorded(bench: Path) -> None:
+    with pytest.raises(SystemExit):
+        command.main(["--tiny", "--record"])
+
+    assert not page.PAGE.exists()
 
 
 def test_parts_are_listed_and_not_measured(bench: Path, capsys: pytest.CaptureFixture[str]) -> None:

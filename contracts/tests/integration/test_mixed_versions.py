@@ -406,7 +406,7 @@ async def test_no_reaction_guesses_at_a_version_that_it_does_not_know(
 
 
 def of_a_later_version(topic: str, name: str) -> IncomingRecord:
-    """The sample of a type, said to be of version 9, on a stream of its own."""
-    [path] = (ROOT / "samples" / topic).glob(f"{name}.v*.json")
+    """The newest sample of a type, said to be of version 9, on a stream of its own."""
+    *_, path = sorted((ROOT / "samples" / topic).glob(f"{name}.v*.json"))
     good = record(new_id(), 1, type_=name, schema_version=9, value=path.read_bytes())
     return replace(good, topic=topic)

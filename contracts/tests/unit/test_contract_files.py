@@ -28,7 +28,7 @@ from contracts.contract_files import (
 from contracts.promises import CONTRACT_ON
 from shared.eventsourcing.codec import Codec
 
-COMMAND_SECONDS_MAX = 60
+COMMAND_SECONDS_MAX = 180
 
 
 @pytest.fixture

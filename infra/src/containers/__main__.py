@@ -3,14 +3,16 @@
 import argparse
 import sys
 
-from containers import footprint, rolling, status
+from containers import faults, footprint, rolling, status
 from containers.republishing import republish
 from containers.rotation import rotate
 from containers.settings import ContainerSettings
-from containers.tools import run
+from containers.tools import run, run_topics
 from containers.up import down, find_project, up
-from local_stack import figures
+from containers.visiting import find_brokers, require_connected
+from local_stack import figures, kafka_tools
 from local_stack.command_line import CommandLine, Verbs
+from local_stack.observing import LAG, OBSERVER
 from local_stack.progress import table, tell
 from local_stack.run_folder import RunFolder
 from local_stack.settings import Settings
@@ -70,6 +72,20 @@ def do_rotate(arguments: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
+def do_lag(arguments: argparse.Namespace, settings: Settings) -> int:
+    own_address = ("--address", "127.0.0.1:8000")
+    return find_project(settings).call("exec", "--no-TTY", OBSERVER, *LAG, *own_address)
+
+
+def do_kafka(arguments: argparse.Namespace, settings: Settings) -> int:
+    if arguments.tool is None:
+        tell(kafka_tools.list_tools())
+        return 0
+    require_connected(arguments.tool)
+    brokers = find_brokers(find_project(settings))
+    return kafka_tools.run(settings, brokers, arguments.tool, arguments.arguments)
+
+
 def do_replace(arguments: argparse.Namespace, settings: Settings) -> int:
     rolling.replace(find_project(settings), arguments.name)
     return 0
@@ -77,6 +93,20 @@ def do_replace(arguments: argparse.Namespace, settings: Settings) -> int:
 
 def do_republish(arguments: argparse.Namespace, settings: Settings) -> int:
     republish(find_project(settings))
+    return 0
+
+
+def do_topics(arguments: argparse.Namespace, settings: Settings) -> int:
+    return run_topics(find_project(settings), only_check=arguments.check)
+
+
+def do_kill(arguments: argparse.Namespace, settings: Settings) -> int:
+    faults.kill(find_project(settings), arguments.name)
+    return 0
+
+
+def do_stop(arguments: argparse.Namespace, settings: Settings) -> int:
+    faults.stop(find_project(settings), arguments.name, arguments.seconds)
     return 0
 
 
@@ -91,7 +121,12 @@ def main() -> int:
         logs=do_logs,
         run=do_run,
         rotate=do_rotate,
+        lag=do_lag,
+        kafka=do_kafka,
         republish=do_republish,
+        topics=do_topics,
+        kill=do_kill,
+        stop=do_stop,
     )
     command_line = CommandLine("containers", __doc__, verbs, ContainerSettings)
     text = "replace the containers of a process, such as users-api, one after the other"

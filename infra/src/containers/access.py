@@ -29,16 +29,13 @@ REQUEST_SECONDS_MAX = 30
 ITERATIONS = 4_096
 """Of SCRAM: the least that brokers take. Guessing random passwords is hopeless with any number."""
 
-SPARK = "spark"
-"""The need of a process whose consumer groups Spark names."""
-SPARKS_GROUPS = "spark-kafka-"
-"""How the names of the groups begin that Spark makes for itself."""
-
 CREATOR = "topics"
 VISITOR = "visitor"
 """For people who look from outside: it reads everything and writes nothing."""
 
 EVERY = "*"
+CLUSTER = "kafka-cluster"
+"""The one name under which brokers are a resource."""
 ALL_RIGHTS = AclBindingFilter(
     ResourceType.ANY,
     None,  # type: ignore[arg-type]
@@ -75,11 +72,16 @@ def rights() -> Mapping[str, Sequence[Right]]:
             for service in services
             if service.database
         },
-        CREATOR: [Right("topic", EVERY, "create"), Right("topic", EVERY, "describe")],
+        CREATOR: [
+            Right("topic", EVERY, operation)
+            for operation in ("create", "alter", "describe", "describe_configs")
+        ],
         VISITOR: [
             Right("topic", EVERY, "read"),
             Right("topic", EVERY, "describe_configs"),
+            Right("group", EVERY, "describe"),
             Right("group", VISITOR, "read", is_prefix=True),
+            Right("broker", CLUSTER, "describe"),  # rights, disks and moves of replicas
         ],
     }
 
@@ -88,19 +90,24 @@ def rights_of_process(service: Service, process: Process) -> list[Right]:
     """None for a process that declares nothing of Kafka."""
     rights = [Right("topic", topic, "write") for topic in process.writes]
     rights += [Right("topic", topic, "describe") for topic in process.describes]
+    if process.observes:
+        rights += [Right(kind, EVERY, "describe") for kind in ("topic", "group")]
+        rights += [Right("broker", CLUSTER, "describe")]  # their disks
     if process.reads:
         rights += [group_of(process), *rights_of_reader(process)]
         rights += [
             Right("topic", topic, operation)
             for topic in service.internal_topics
-            for operation in ("read", "write")
+            for operation in (
+                "read",
+                "write",
+                *(("create", "delete") if service.tool.runs_as else ()),
+            )
         ]
     return rights
 
 
 def group_of(process: Process) -> Right:
-    if SPARK in process.needs:
-        return Right("group", SPARKS_GROUPS, "read", is_prefix=True)
     return Right("group", process.name, "read")
 
 

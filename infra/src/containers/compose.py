@@ -24,12 +24,17 @@ PROFILES = {
     if process.profile is not None
 }
 """The profile of each process that starts on request."""
+PROFILES |= dict.fromkeys(("prometheus", "grafana"), "observability")
 
 APIS = tuple(process.name for process in load_declarations().processes if process.public)
 """They serve https in a stack with TLS."""
 
+DEVELOPMENT = tuple(
+    process.name for process in load_declarations().processes if process.development
+)
+
 OUTSIDE = (
-    *("postgres", "kafka", "jaeger"),
+    *("postgres", "kafka", "jaeger", "prometheus"),
     *APIS,
 )
 """What people reach; everything else is only for the other containers."""
@@ -39,13 +44,18 @@ REPLICAS = (Port(name="kafka-2", default=19093), Port(name="kafka-3", default=19
 
 PUBLISHED: Sequence[Port] = [
     *(port for port in HOMETOWN.ports if port.name in OUTSIDE),
+    Port(name="grafana", default=3000, scheme="http://"),
     *REPLICAS,
 ]
 
 EVERY = ("*",)
 """All profiles: a process that is stopped, shown or removed can have been requested at any time."""
 
+USUAL_FILE = "docker-compose.yml"
+OVERRIDE_FILE = "docker-compose.override.yml"
+"""Compose adds it to the usual file, where it exists and no file is named."""
 CLUSTER_FILE = "docker-compose.cluster.yml"
+GRAFANA_FILE = "docker-compose.grafana.yml"
 
 PROJECT_FILE = "project"
 """The name of the project whose volumes belong to the run folder."""
@@ -113,23 +123,44 @@ class Project:
     @property
     def environment(self) -> Mapping[str, str]:
         chosen = {ports.variable(name): str(number) for name, number in self.ports.items()}
-        file = CLUSTER_FILE if self.settings.way == "cluster" else self.settings.compose_file
         return {
             **os.environ,
             **chosen,
             "COMPOSE_PROJECT_NAME": self.name,
-            **({"COMPOSE_FILE": file} if file else {}),
+            "COMPOSE_FILE": os.pathsep.join(self.files),
             "HOMETOWN_TLS": self.settings.tls,
         }
 
     @property
+    def files(self) -> Sequence[str]:
+        """Those of Compose. Grafana starts on request, and only where no other file is set."""
+        if self.settings.way == "cluster":
+            return CLUSTER_FILE, GRAFANA_FILE
+        if self.settings.compose_file:
+            return (self.settings.compose_file,)
+        override = [OVERRIDE_FILE] if (CHECKOUT / OVERRIDE_FILE).exists() else []
+        return USUAL_FILE, *override, GRAFANA_FILE
+
+    @property
     def published(self) -> Sequence[Port]:
-        """PUBLISHED, with the schemes of this stack."""
+        """PUBLISHED, with the schemes of this stack; a cluster has nothing of development."""
+        ports = PUBLISHED
+        if self.settings.way == "cluster":
+            ports = [port for port in PUBLISHED if port.name not in DEVELOPMENT]
         if not self.settings.has_tls:
-            return PUBLISHED
-        return [
-            replace(port, scheme="https://") if port.name in APIS else port for port in PUBLISHED
-        ]
+            return ports
+        return [replace(port, scheme="https://") if port.name in APIS else port for port in ports]
+
+    @property
+    def builds(self) -> bool:
+        """Whether its own images are built here. Raises Failure if the settings contradict."""
+        builds = self.settings.pull == "never"
+        if builds == bool(self.settings.images):
+            raise Failure(
+                "published images need both HOMETOWN_IMAGES and HOMETOWN_PULL=missing; "
+                "without both, the images are built here"
+            )
+        return builds
 
     def demand_own(self, folder: RunFolder) -> None:
         """Check that no other checkout has containers or volumes under a name that was given.

@@ -1,4 +1,4 @@
-"""`make generate`: write what Compose, HAProxy and Kustomize cannot read from the declarations.
+"""`make generate`: write what other tools cannot read from the declarations.
 
 A service with an event store whose processes are api, relay and worker gets all of its files.
 What any other service needs besides, such as Spark's cluster, is written by hand in its folder.
@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from containers import secrets
+from local_stack import prometheus
 from local_stack.postgres import RECONCILER
 from local_stack.progress import tell
 from shared.runtime.declarations import (
@@ -27,8 +28,16 @@ BROKERS = "kafka:9092,kafka-2:9092,kafka-3:9092"
 AUTHORITY = "/run/secrets/authority.pem"
 SCHEME = "http${HOMETOWN_TLS:+s}"
 """Of the APIs, where Compose is called."""
+SERVERS = {
+    "jaeger": ("http://", "${HOMETOWN_PORT_JAEGER:-16686}"),
+    "kafka": ("", "${HOMETOWN_PORT_KAFKA:-19092}"),
+    "postgres": ("", "${HOMETOWN_PORT_POSTGRES:-15432}"),
+}
+"""What the services stand on: the beginnings of their addresses, and their published ports."""
 SERVERS_MAX = 4
 """Containers of one API that the proxy finds."""
+PULL_POLICY = "${HOMETOWN_PULL:-never}"
+"""As in infra/compose/common.yml: without the setting, what is built here runs."""
 DRAIN_SECONDS_MIN = "3"
 """In which the proxy has noticed that an API stops: it asks each second."""
 
@@ -44,9 +53,15 @@ def generate(declared: Declarations, root: Path) -> Mapping[str, str]:
     """The text of each generated file by its path in the checkout."""
     files = {
         "docker-compose.cluster.yml": cluster(declared, root),
+        "infra/compose/declared.yml": bases(declared),
         "infra/compose.proxy.yml": proxy_container(declared),
         "infra/proxy/apis.cfg": proxy_listeners(declared),
         "infra/k8s/kustomization.yaml": kustomization(declared, root),
+        **{
+            f"infra/observability/prometheus/{way}{'-tls' * tls}.yml": scraping(declared, way, tls)
+            for way in ("containers", "cluster")
+            for tls in (False, True)
+        },
     }
     for service in filter(is_standard, declared.services):
         files[f"{service.folder}/compose.yml"] = containers(declared, service)
@@ -70,9 +85,9 @@ def processes(service: Service) -> Iterable[Process]:
     return service.processes.values()
 
 
-def proxied(declared: Declarations) -> list[Process]:
+def proxied(declared: Declarations) -> list[Process]:  # part: cluster
     """The APIs of a cluster that callers outside reach."""
-    return [each for each in declared.processes if each.public and each.profile is None]
+    return [each for each in declared.processes if each.is_proxied]
 
 
 def stale(root: Path, files: Mapping[str, str]) -> list[str]:
@@ -88,6 +103,7 @@ def write(root: Path, files: Mapping[str, str]) -> list[str]:
     """Bring the files up to date; return the paths of those that were not."""
     paths = stale(root, files)
     for path in paths:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(files[path])
     return paths
 
@@ -163,11 +179,51 @@ def containers(declared: Declarations, service: Service) -> str:
     return head(f"{service.folder}/{FILE}") + about + "services:\n" + "\n".join(parts)
 
 
+def own_image(name: str) -> str:
+    """What Compose calls an image that is built here or, on request, pulled."""
+    return f"${{HOMETOWN_IMAGES:-hometown}}/{name}:${{HOMETOWN_VERSION:-latest}}"
+
+
+def bases(declared: Declarations) -> str:
+    """`infra/compose/declared.yml`: what hand-written containers have because of all services."""
+    migrated = "".join(
+        f"      {name}-migrate: {{condition: service_completed_successfully}}\n"
+        for name in declared.databases
+    )
+    addresses = {
+        **{
+            process.name: f"http${{HOMETOWN_TLS:+s}}://127.0.0.1:{port_variable(process)}"
+            for process in sorted(declared.processes, key=lambda process: process.port)
+            if process.public
+        },
+        **{name: f"{scheme}127.0.0.1:{port}" for name, (scheme, port) in SERVERS.items()},
+    }
+    lines = ",\n        ".join(f'"{name}": "{address}"' for name, address in addresses.items())
+    return (
+        head(f"*/{FILE}")
+        + f"""\
+# What containers have because of all services; those whose files are written by hand `extend` one.
+services:
+  # Starts when every database has its tables.
+  after-migrations:
+    extends: {{file: common.yml, service: service}}
+    depends_on:
+{migrated}
+  # Where a browser finds the others, on the published ports.
+  with-addresses:
+    extends: {{file: common.yml, service: service}}
+    environment:
+      PUBLIC_ADDRESSES: >-
+        {{{lines}}}
+"""
+    )
+
+
 def container(service: Service, name: str, kind: str, lines: str) -> str:
     text = f"""\
   {name}:
     extends: {{file: ../infra/compose/common.yml, service: {kind}}}
-    image: hometown/{service.folder}
+    image: {own_image(service.folder)}
 {lines}
     volumes:
       - {{type: volume, source: secrets, target: /run/secrets, read_only: true, volume: {{subpath: {name}}}}}
@@ -195,7 +251,7 @@ def published(process: Process) -> str:
     return f'    ports: ["127.0.0.1:{port_variable(process)}:8000"]' if process.public else ""
 
 
-def replicas(service: Service) -> str:
+def replicas(service: Service) -> str:  # part: cluster
     """`<service>/compose.cluster.yml`: two of each, and a user of Kafka for those that need one."""
     names = [(process.name, process) for process in processes(service)]
     parts = [
@@ -213,7 +269,7 @@ def replicas(service: Service) -> str:
     return head(f"{service.folder}/{FILE}") + about + "services:\n" + "\n".join(parts)
 
 
-def cluster_variables(name: str, process: Process | None) -> dict[str, str]:
+def cluster_variables(name: str, process: Process | None) -> dict[str, str]:  # part: cluster
     """What differs in a cluster for a process, or for a tool."""
     needs_kafka = process is None or process.reads or process.writes
     is_behind_proxy = process is not None and process.public
@@ -223,7 +279,7 @@ def cluster_variables(name: str, process: Process | None) -> dict[str, str]:
     }
 
 
-def kafka_variables(user: str) -> dict[str, str]:
+def kafka_variables(user: str) -> dict[str, str]:  # part: cluster
     return {
         "KAFKA_USERNAME": user,
         "KAFKA_BOOTSTRAP_SERVERS": BROKERS,
@@ -231,7 +287,7 @@ def kafka_variables(user: str) -> dict[str, str]:
     }
 
 
-def cluster(declared: Declarations, root: Path) -> str:
+def cluster(declared: Declarations, root: Path) -> str:  # part: cluster
     """`docker-compose.cluster.yml`: every service that has containers."""
     included = [
         ["infra/compose.yml", "infra/compose.cluster.yml", "infra/compose.proxy.yml"],
@@ -256,7 +312,7 @@ include:
 # The proxy
 
 
-def proxy_container(declared: Declarations) -> str:
+def proxy_container(declared: Declarations) -> str:  # part: cluster
     apis = proxied(declared)
     ready = "".join(f"      {each.name}: {{condition: service_healthy}}\n" for each in apis)
     ports = "".join(f'      - "127.0.0.1:{port_variable(each)}:{each.port}"\n' for each in apis)
@@ -267,7 +323,8 @@ def proxy_container(declared: Declarations) -> str:
 services:
   proxy:
     extends: {{file: compose/common.yml, service: server}}
-    image: hometown/proxy
+    image: {own_image("proxy")}
+    pull_policy: {PULL_POLICY}
     build: {{context: .., dockerfile: infra/proxy/Dockerfile}}
     depends_on:
 {ready}    environment: {{HOMETOWN_TLS: "${{HOMETOWN_TLS:-}}"}}
@@ -279,11 +336,11 @@ services:
     )
 
 
-def proxy_listeners(declared: Declarations) -> str:
+def proxy_listeners(declared: Declarations) -> str:  # part: cluster
     return head(f"*/{FILE}") + "".join(f"\n{listener(each)}" for each in proxied(declared))
 
 
-def listener(process: Process) -> str:
+def listener(process: Process) -> str:  # part: cluster
     minutes = process.response_minutes_max
     waits = "" if minutes is None else f"    timeout server {minutes}m\n"
     return f"""\
@@ -294,15 +351,43 @@ listen {process.name}
 .else
     bind :{process.port}
 .endif
+    http-request return status 404 if {{ path /metrics }}
 {waits}    server-template {process.name} {SERVERS_MAX} {process.name}:8000
 """
+
+
+# Prometheus
+
+
+def scraping(declared: Declarations, way: str, tls: bool) -> str:
+    """`infra/observability/prometheus/<way>.yml`: each process under its name. In a cluster, a name
+    has an address for each replica, and one that has stopped has none."""
+    jobs = [
+        prometheus.write_job(
+            process,
+            prometheus.write_static(f"{process.name}:8000", process)
+            if way == "containers"
+            else f"dns_sd_configs: [{{names: [{process.name}], type: A, port: 8000}}]",
+            https(process) if tls and process.public else "",
+        )
+        for process in declared.processes
+        if not process.development
+    ]
+    return head(f"*/{FILE}") + prometheus.write_config("/etc/prometheus/alerts.yml", jobs)
+
+
+def https(process: Process) -> str:
+    return (
+        "    scheme: https\n"
+        f"    tls_config: {{ca_file: {AUTHORITY}, server_name: {process.name}}}\n"
+    )
 
 
 # Kubernetes
 
 
-def manifests(declared: Declarations, service: Service) -> str:
-    """`infra/k8s/<service>.yaml`: a job for the migration, and deployments with their services."""
+def manifests(declared: Declarations, service: Service) -> str:  # part: kubernetes
+    """A file of infra/k8s: a job for the migration, and deployments with their services."""
     documents = [migration_job(service)]
     for process in processes(service):
         documents.append(deployment(declared, service, process))
@@ -314,12 +399,12 @@ def manifests(declared: Declarations, service: Service) -> str:
     return head(f"{service.folder}/{FILE}") + about + "---\n".join(documents)
 
 
-def env(given: Mapping[str, str]) -> str:
+def env(given: Mapping[str, str]) -> str:  # part: kubernetes
     lines = [f'            - {{name: {name}, value: "{value}"}}' for name, value in given.items()]
     return "\n".join(["          env:", *lines]) if lines else ""
 
 
-def migration_job(service: Service) -> str:
+def migration_job(service: Service) -> str:  # part: kubernetes
     name = f"{service.name}-migrate"
     return f"""\
 apiVersion: batch/v1
@@ -338,7 +423,9 @@ spec:
 """
 
 
-def deployment(declared: Declarations, service: Service, process: Process) -> str:
+def deployment(
+    declared: Declarations, service: Service, process: Process
+) -> str:  # part: kubernetes
     return without_blank_lines(
         f"""\
 apiVersion: apps/v1
@@ -364,7 +451,7 @@ spec:
     )
 
 
-def cluster_service(process: Process) -> str:
+def cluster_service(process: Process) -> str:  # part: kubernetes
     notified = "    - {name: notify, port: 8000, targetPort: 8000, protocol: UDP}\n"
     return f"""\
 apiVersion: v1
@@ -377,7 +464,7 @@ spec:
 {notified if process.command == RELAY else ""}"""
 
 
-def network_policy(process: Process) -> str:
+def network_policy(process: Process) -> str:  # part: kubernetes
     """An API can be reached from everywhere: each request needs a token."""
     return f"""\
 apiVersion: networking.k8s.io/v1
@@ -390,7 +477,7 @@ spec:
 """
 
 
-def kustomization(declared: Declarations, root: Path) -> str:
+def kustomization(declared: Declarations, root: Path) -> str:  # part: kubernetes
     """`infra/k8s/kustomization.yaml`: the resources, and the secrets of each process."""
     services = [
         service
@@ -402,8 +489,12 @@ def kustomization(declared: Declarations, root: Path) -> str:
         secret_generator(name, files)
         for service in services
         for name, files in (
-            (f"{service.name}-migrate", ("database_url",)),
-            *((each.name, secrets.files_of(service, each)) for each in processes(service)),
+            *([(f"{service.name}-migrate", ("database_url",))] if service.database else []),
+            *(
+                (each.name, secrets.files_of(service, each))
+                for each in processes(service)
+                if each.profile is None
+            ),
         )
     )
     return (
@@ -452,7 +543,7 @@ patches:
     )
 
 
-def secret_generator(name: str, files: Iterable[str]) -> str:
+def secret_generator(name: str, files: Iterable[str]) -> str:  # part: kubernetes
     paths = "".join(f"      - secrets/{name}/{file}\n" for file in files)
     return f"  - name: {name}\n    files:\n{paths}"
 

@@ -36,10 +36,9 @@ class ContainerSteps(Steps):
     def delete_topics(self) -> None:
         if self._project.settings.way == "cluster":
             # The administrator's certificate does not leave the secrets.
-            self._run_once("access", "delete-topics")
-        else:
-            servers = as_found(self._project.settings).address("kafka")
-            delete_topics(AdminClient({"bootstrap.servers": servers}))
+            return self._run_once("access", "delete-topics")
+        servers = as_found(self._project.settings).address("kafka")
+        return delete_topics(AdminClient({"bootstrap.servers": servers}))
 
     def prepare(self) -> None:
         self._run_once("topics")

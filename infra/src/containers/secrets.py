@@ -13,7 +13,7 @@ from containers import access, certificates
 from local_stack import issuer
 from local_stack.postgres import (
     DATABASES,
-    READ_BY_RECONCILER,
+    EVENT_STORES,
     RECONCILER,
     ROLES,
     SUPERUSER,
@@ -24,11 +24,8 @@ from local_stack.run_folder import RunFolder, load_passwords, personal_data_key,
 from shared.runtime.declarations import Process, Service, load_declarations
 
 POSTGRES = "postgres:5432"
-APIS = [
-    process.name
-    for process in load_declarations().processes
-    if process.public and process.profile is None
-]
+JAEGER = "http://jaeger:16686"
+APIS = [process.name for process in load_declarations().processes if process.is_proxied]
 THIS_MACHINE = ("localhost", "127.0.0.1")
 """Under these names every published port is called from outside."""
 BROKER_HOSTS = ("kafka", "kafka-2", "kafka-3", *THIS_MACHINE)
@@ -37,10 +34,8 @@ PROXY = "proxy"
 MOUNTED = Path("/run/secrets")
 """Where a process finds its folder."""
 AUTHORITY, CERTIFICATE = "authority.pem", "certificate.pem"
-HTTP_SETTINGS = {
-    "http_certificate_file": str(MOUNTED / CERTIFICATE),
-    "http_ca_file": str(MOUNTED / AUTHORITY),
-}
+AUTHORITY_SETTING = {"http_ca_file": str(MOUNTED / AUTHORITY)}
+HTTP_SETTINGS = {"http_certificate_file": str(MOUNTED / CERTIFICATE), **AUTHORITY_SETTING}
 TLS_FILES = frozenset({AUTHORITY, CERTIFICATE, *HTTP_SETTINGS})
 """What is removed where it is not needed."""
 
@@ -51,7 +46,10 @@ def store_url(database: str) -> str:
 
 FILES_OF_NEEDS = {
     "personal-data-key": ("personal_data_key",),
-    "event-stores": tuple(map(store_url, READ_BY_RECONCILER)),
+    "event-stores": tuple(map(store_url, EVENT_STORES)),
+    "databases": tuple(map(store_url, DATABASES)),
+    "issuer-key": ("issuer-key.pem",),
+    "canary-token": ("canary_token",),
 }
 """What a need adds to the folder of a process or tool; other needs add nothing secret."""
 
@@ -92,7 +90,7 @@ def files_of(service: Service, process: Process) -> tuple[str, ...]:
     """The files of a process without what it shows to Kafka, by their names."""
     return (
         *(("database_url",) if service.database else ()),
-        *(("jwks.json",) if process.public else ()),
+        *(("jwks.json",) if process.public and not process.development else ()),
         *files_of_needs(process.needs),
     )
 
@@ -109,7 +107,9 @@ def with_tls(
     Paths of files are settings like others: a process that has none of them uses no TLS.
     """
     authority = {AUTHORITY: kept.authority.read_text()}
-    apis = {process.name for process in load_declarations().processes if process.public}
+    processes = load_declarations().processes
+    apis = {process.name for process in processes if process.public}
+    callers = {process.name for process in processes if process.calls} - apis
 
     def files(name: str) -> dict[str, str]:
         certificate = {}
@@ -119,7 +119,8 @@ def with_tls(
                 kept.path, name, hosts, connects=False, renewed=renewed
             )
             certificate = {CERTIFICATE: file.read_text()}
-        return authority | certificate | (HTTP_SETTINGS if name in apis else {})
+        settings = HTTP_SETTINGS if name in apis else AUTHORITY_SETTING if name in callers else {}
+        return authority | certificate | settings
 
     return {name: {**kept_files, **files(name)} for name, kept_files in folders.items()}
 
@@ -145,9 +146,11 @@ def folders(
     texts = {
         "jwks.json": issuer.public_keys(kept).read_text(),
         "personal_data_key": personal_data_key(kept),
+        issuer_key.name: issuer_key.read_text(),
+        "canary_token": issuer.canary_token(kept),
         **{
             store_url(name): url(POSTGRES, passwords, RECONCILER, name, ca_file=ca_file)
-            for name in READ_BY_RECONCILER
+            for name in DATABASES
         },
     }
     folders: dict[str, dict[str, str]] = {
@@ -170,10 +173,13 @@ def folders(
             for process in service.processes.values()
         },
         "load": {
-            "addresses.json": json.dumps({name: f"http{'s' * tls}://{name}:8000" for name in APIS}),
+            "addresses.json": json.dumps(
+                {name: f"http{'s' * tls}://{name}:8000" for name in APIS} | {"jaeger": JAEGER}
+            ),
             issuer_key.name: issuer_key.read_text(),
         },
         PROXY: {},
+        "prometheus": {},
         **{name: {} for name in (access.CREATOR, access.VISITOR)},
         "kafka": {"authority.pem": authority, "broker.pem": broker},
         "administrator": {"authority.pem": authority, "admin.pem": administrator},

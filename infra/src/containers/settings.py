@@ -10,6 +10,7 @@ from local_stack.settings import Settings
 class ContainerSettings(Settings):
     """As those of processes, in a run folder of its own."""
 
-    way: Literal["containers", "cluster"] = Field(
-        default="containers", validation_alias="HOMETOWN_IN"
-    )
+    way: Literal[
+        "containers",
+        "cluster",
+    ] = Field(default="containers", validation_alias="HOMETOWN_IN")

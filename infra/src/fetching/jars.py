@@ -63,7 +63,7 @@ class JarList:
 
 
 KAFKA_JARS = JarList(name="kafka", path=INFRA / "kafka" / "jars.txt")
-SPARK_JARS = JarList(name="spark", path=INFRA / "spark" / "jars.txt")
+SPARK_KAFKA_JARS = JarList(name="spark-kafka", path=INFRA / "spark" / "jars.txt")
 
 
 def fetch(wanted: JarList, settings: FetchSettings, tell: Callable[[str], None]) -> Path:

@@ -1,4 +1,4 @@
-"""The verbs of the stack: `up|down|status|logs|run|token|clean|footprint|fetch`."""
+"""The verbs of the stack: `up|down|status|logs|run|kafka|token|clean|footprint|fetch`."""
 
 import argparse
 import contextlib
@@ -9,13 +9,16 @@ from pathlib import Path
 from fetching import aot_cache, browser
 from fetching.errors import Failure
 from fetching.jaeger_binary import obtain
-from fetching.jars import KAFKA_JARS, SPARK_JARS, fetch
+from fetching.jars import KAFKA_JARS, fetch
 from local_stack import (
     backup,
+    faults,
     figures,
     footprint,
     issuer,
+    kafka_tools,
     logs,
+    observing,
     replacing,
     republishing,
     status,
@@ -24,11 +27,14 @@ from local_stack import (
 from local_stack.command_line import CommandLine, Verbs
 from local_stack.down import down
 from local_stack.hometown import HOMETOWN
+from local_stack.kafka import KAFKA
 from local_stack.progress import tell
 from local_stack.run_folder import RunFolder
 from local_stack.settings import Settings
 from local_stack.stack_spec import StackSpec
 from local_stack.up import WAY, address_table, up
+from shared.runtime.brokers import Brokers
+from shared.runtime.declarations import services_dir
 from shared.runtime.progress import tell_in_place
 
 
@@ -66,15 +72,37 @@ def verbs_of(spec: StackSpec) -> Verbs:
 
     def do_rotate(arguments: argparse.Namespace, settings: Settings) -> int:
         if arguments.what != issuer.KEY:
-            raise Failure("processes have no certificates: add in=containers or in=cluster")
+            raise Failure("processes have no certificates: add in=containers")
         folder = RunFolder(settings.run_dir)
         folder.demand(WAY)
         with folder.locked():
             issuer.rotate(folder, hours=arguments.hours)
         return 0
 
+    def do_lag(arguments: argparse.Namespace, settings: Settings) -> int:
+        return observing.show_lag(settings)
+
+    def do_kafka(arguments: argparse.Namespace, settings: Settings) -> int:
+        if arguments.tool is None:
+            tell(kafka_tools.list_tools())
+            return 0
+        _, context = tools.find_running(spec, settings, KAFKA.name)
+        brokers = Brokers(context.address(KAFKA.name))
+        return kafka_tools.run(settings, brokers, arguments.tool, arguments.arguments)
+
     def do_republish(arguments: argparse.Namespace, settings: Settings) -> int:
         republishing.republish(spec, settings)
+        return 0
+
+    def do_topics(arguments: argparse.Namespace, settings: Settings) -> int:
+        return tools.run_topics(spec, settings, only_check=arguments.check)
+
+    def do_kill(arguments: argparse.Namespace, settings: Settings) -> int:
+        faults.kill(spec, settings, arguments.name)
+        return 0
+
+    def do_stop(arguments: argparse.Namespace, settings: Settings) -> int:
+        faults.stop(spec, settings, arguments.name, arguments.seconds)
         return 0
 
     return Verbs(
@@ -86,7 +114,12 @@ def verbs_of(spec: StackSpec) -> Verbs:
         logs=do_logs,
         run=do_run,
         rotate=do_rotate,
+        lag=do_lag,
+        kafka=do_kafka,
         republish=do_republish,
+        topics=do_topics,
+        kill=do_kill,
+        stop=do_stop,
     )
 
 
@@ -100,9 +133,8 @@ def do_logs(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def do_fetch(arguments: argparse.Namespace, settings: Settings) -> int:
-    for jars in (KAFKA_JARS, SPARK_JARS):
-        tell(f"{jars.name} jars in {fetch(jars, settings, tell_in_place)}")
-    tell(f"{aot_cache.WHAT} in {aot_cache.make(settings, tell_in_place)}")
+    tell(f"{KAFKA_JARS.name} jars in {fetch(KAFKA_JARS, settings, tell_in_place)}")
+    tell(f"{aot_cache.WHAT} in {aot_cache.make(tell_in_place)}")
     if arguments.jaeger:
         tell(f"jaeger in {obtain(settings, tell_in_place)}")
     if arguments.browser:
@@ -117,6 +149,21 @@ def add_replacement(command_line: CommandLine, spec: StackSpec) -> None:
 
     text = "replace a process, such as users-api; no request to an API fails meanwhile"
     command_line.add("replace", do_replace, text).add_argument("name")
+
+
+def add_development(command_line: CommandLine, spec: StackSpec) -> None:
+    def do_dev(arguments: argparse.Namespace, settings: Settings) -> int:
+        from local_stack import developing  # what it watches with is needed for nothing else
+
+        if settings.way != WAY:
+            raise Failure("files are watched for processes: leave out in=containers")
+        context = up(spec, settings)
+        tell("\n" + address_table(spec, context))
+        developing.develop(spec, settings, services_dir())
+        return 0
+
+    text = "start everything, and restart the processes to which a saved file belongs"
+    command_line.add("dev", do_dev, text)
 
 
 def add_recovery(command_line: CommandLine, spec: StackSpec) -> None:
@@ -145,6 +192,7 @@ def main(spec: StackSpec = HOMETOWN) -> int:
     fetched.add_argument("--jaeger", action="store_true", help="and get or build Jaeger")
     fetched.add_argument("--browser", action="store_true", help="and get one for the page's tests")
     add_replacement(command_line, spec)
+    add_development(command_line, spec)
     add_recovery(command_line, spec)
     return command_line.main()
 

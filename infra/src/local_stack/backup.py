@@ -18,7 +18,7 @@ import asyncpg
 
 from fetching.errors import Failure
 from local_stack import issuer, republishing
-from local_stack.postgres import POSTGRES, READ_BY_RECONCILER, SUPERUSER, binaries, dsn, reason
+from local_stack.postgres import EVENT_STORES, POSTGRES, SUPERUSER, binaries, dsn, reason
 from local_stack.progress import Tone, tell
 from local_stack.run_folder import RunFolder, read_json, write_json
 from local_stack.settings import Settings
@@ -27,7 +27,6 @@ from local_stack.status import as_found
 from local_stack.tools import call_or_fail
 from local_stack.up import runs, up_foundations
 
-EVENT_STORES = READ_BY_RECONCILER
 FORMAT = 1
 MANIFEST = "backup.json"
 SECRETS = "secrets.json"

@@ -32,7 +32,12 @@ class Verbs:
     logs: Verb
     run: Verb
     rotate: Verb
+    lag: Verb
+    kafka: Verb
     republish: Verb
+    topics: Verb
+    kill: Verb
+    stop: Verb
 
 
 def give_token(arguments: argparse.Namespace, settings: Settings) -> int:
@@ -101,10 +106,26 @@ class CommandLine:
         )
         run = self.add("run", verbs.run, "run a command of a service, as the owner of its database")
         run.add_argument("--without", metavar="PROCESS", help="stop this process meanwhile")
-        run.add_argument("service", help="users, orders or analytics")
+        run.add_argument("service", help="such as users, orders or analytics")
         run.add_argument("arguments", nargs=argparse.REMAINDER, help="such as: rebuild --check")
+        text = "how far each consumer is behind, and what waits in the outboxes"
+        self.add("lag", verbs.lag, text)
+        text = "run a command of Kafka's own; without a name, list them"
+        kafka = self.add("kafka", verbs.kafka, text)
+        kafka.add_argument("tool", nargs="?", help="such as consumer-groups")
+        kafka.add_argument("arguments", nargs=argparse.REMAINDER, help="such as: --list")
         text = "publish all topics again from the event stores, and count the hours again"
         self.add("republish", verbs.republish, text)
+        text = "create the topics that are missing, or print what differs from the declarations"
+        topics = self.add("topics", verbs.topics, text)
+        topics.add_argument(
+            "--check", action="store_true", help="only print; ends with 1 when something differs"
+        )
+        text = "end a process as kill -9 does, and wait until it is back"
+        self.add("kill", verbs.kill, text).add_argument("name", help="such as users-relay")
+        stop = self.add("stop", verbs.stop, "stop a process for a while, and start it again")
+        stop.add_argument("name", help="a process, such as kafka")
+        stop.add_argument("--seconds", type=float, required=True, help="for how long")
         token = self.add("token", give_token, "a token for calls to the APIs, on standard output")
         token.add_argument("role", nargs="?", default="", help=", ".join(issuer.ROLES))
         token.add_argument("--subject", help="who calls; a user's id for a user")

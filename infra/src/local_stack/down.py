@@ -45,9 +45,14 @@ def stages(spec: StackSpec) -> list[Sequence[Process]]:
 
 
 def stop_together(folder: RunFolder, processes: Sequence[Process]) -> None:
+    """Stop all of them, and say so."""
+    if processes:
+        stop_and_wait(folder, processes)
+        tell(f"stopped {', '.join(process.name for process in processes)}")
+
+
+def stop_and_wait(folder: RunFolder, processes: Sequence[Process]) -> None:
     """Ask all of them, and wait; the supervisor kills those that exceed their limit."""
-    if not processes:
-        return
     for process in processes:
         supervision.stop(folder, process.name)
     names = {process.name for process in processes}
@@ -57,7 +62,6 @@ def stop_together(folder: RunFolder, processes: Sequence[Process]) -> None:
         if all(programs[name].is_at_rest for name in names & programs.keys()):
             break
         time.sleep(POLL_SECONDS)
-    tell(f"stopped {', '.join(process.name for process in processes)}")
 
 
 def end_supervisor(folder: RunFolder) -> None:

@@ -7,7 +7,8 @@ from local_stack import issuer
 from local_stack.jaeger import JAEGER
 from local_stack.kafka import KAFKA
 from local_stack.needs import Need, find_needs
-from local_stack.postgres import POSTGRES, READ_BY_RECONCILER, RECONCILER, dsn, owner
+from local_stack.postgres import POSTGRES, RECONCILER, dsn, owner
+from local_stack.prometheus import PROMETHEUS
 from local_stack.readiness import http_probe
 from local_stack.stack_spec import (
     HOST,
@@ -41,6 +42,7 @@ def build_spec(declared: Declarations) -> StackSpec:
                 for service in declared.services
                 for process in service.processes.values()
             ),
+            PROMETHEUS,
         ),
         preparations=(
             *(build_migration(service) for service in databases),
@@ -50,7 +52,9 @@ def build_spec(declared: Declarations) -> StackSpec:
                 environment=lambda context: {"KAFKA_BOOTSTRAP_SERVERS": context.address("kafka")},
             ),
         ),
-        tools=tuple(build_tool(service) for service in databases),
+        tools=tuple(
+            build_tool(declared, service) for service in declared.services if service.has_tool
+        ),
     )
 
 
@@ -129,12 +133,11 @@ def needed_variables(needs: Sequence[Need], context: StackContext) -> Mapping[st
 
 def owner_variables(service: Service, context: StackContext) -> Mapping[str, str]:
     """For what the role of a service cannot do."""
-    reader = {"DATABASE_READER_ROLE": RECONCILER} if service.name in READ_BY_RECONCILER else {}
     return {
         **shared_variables(context),
         "DATABASE_URL": dsn(context, owner(service.name)),
         "DATABASE_SERVICE_ROLE": service.name,
-        **reader,
+        "DATABASE_READER_ROLE": RECONCILER,
     }
 
 
@@ -146,8 +149,13 @@ def build_migration(service: Service) -> Preparation:
     )
 
 
-def build_tool(service: Service) -> Tool:
+def build_tool(declared: Declarations, service: Service) -> Tool:
     """The commands of a service that run to their end."""
+    if service.tool.runs_as is not None:
+        process = build_process(declared, service, service.processes[service.tool.runs_as])
+        return Tool(
+            name=service.name, command=module(service.package), environment=process.environment
+        )
     needs = find_needs(service.tool.needs)
 
     def environment(context: StackContext) -> Mapping[str, str]:

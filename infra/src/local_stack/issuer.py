@@ -40,6 +40,11 @@ KEY, CERTIFICATES = ROTATED = ("issuer", "certificates")
 EXPIRES = "exp"
 """Member of a published key: when it is withdrawn, in seconds since 1970."""
 
+CANARY = "canary"
+CANARY_SCOPES = ("users:write", "items:write", "orders:read", "orders:write", "hours:read")
+CANARY_VALID = timedelta(days=30)
+"""Until `make up` has to be run again."""
+
 PERSONAL = "user"
 """The role whose subject is the id of a user; it is limited to what belongs to that user."""
 
@@ -146,6 +151,14 @@ def token(
     if not 0 < hours <= HOURS_MAX:
         raise Failure(f"a token is valid for more than 0 and at most {HOURS_MAX:.0f} hours")
     return sign(folder, {"sub": subject or role, "scope": " ".join(ROLES[role])}, hours)
+
+
+def canary_token(folder: RunFolder) -> str:
+    """For what the canary does, and no more; the same all day, so that what is written again is
+    what was there. Raises Failure when there is no issuer here."""
+    today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    times = {"iat": today, "exp": today + CANARY_VALID}
+    return sign(folder, {"sub": CANARY, "scope": " ".join((*CANARY_SCOPES, ALL)), **times})
 
 
 def sign(folder: RunFolder, claims: Mapping[str, object], hours: float = HOURS_DEFAULT) -> str:

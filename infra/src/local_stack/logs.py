@@ -1,12 +1,15 @@
 """`logs`: what processes have logged, and what they log from now on."""
 
+import os
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fetching.errors import Failure
+from local_stack.progress import is_terminal
 from local_stack.readiness import last_lines
 from local_stack.run_folder import RunFolder
+from shared.runtime.logs import to_text
 
 FOLLOW_POLL_SECONDS = 0.2
 TOOLS = ("setup", "supervisord")
@@ -59,4 +62,7 @@ def lines_since(log: Path, position: int) -> tuple[list[str], int]:
 
 
 def add_label(log: Path, line: str, logs: Sequence[Path]) -> str:
+    """A line for people on a terminal, and as it is for a program."""
+    if is_terminal():
+        line = to_text(line, colors="NO_COLOR" not in os.environ)
     return f"{log.stem:<16} {line}" if len(logs) > 1 else line

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from fetching import aot_cache
-from fetching.jars import SPARK_JARS, fetch
-from local_stack.postgres import READ_BY_RECONCILER, RECONCILER, dsn
-from local_stack.run_folder import personal_data_key
+from local_stack import issuer
+from local_stack.postgres import DATABASES, EVENT_STORES, RECONCILER, dsn, home
+from local_stack.run_folder import personal_data_key, write_atomically
 from local_stack.stack_spec import (
     READY_SECONDS_MAX,
     STOP_SECONDS_MAX,
@@ -15,7 +16,6 @@ from local_stack.stack_spec import (
     no_variables,
 )
 from shared.runtime.declarations import DeclarationError
-from shared.runtime.progress import tell_in_place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,19 +52,38 @@ def jaeger_ui_variables(context: StackContext) -> Mapping[str, str]:
 
 def event_store_variables(context: StackContext) -> Mapping[str, str]:
     """Every event store, with the role that only reads there."""
-    return {
-        f"{database.upper()}_STORE_URL": dsn(context, RECONCILER, database)
-        for database in READ_BY_RECONCILER
-    }
+    return store_variables(context, EVENT_STORES)
+
+
+def database_variables(context: StackContext) -> Mapping[str, str]:
+    """Every database, with the same role."""
+    return store_variables(context, DATABASES)
+
+
+def store_variables(context: StackContext, databases: Iterable[str]) -> Mapping[str, str]:
+    return {f"{name.upper()}_STORE_URL": dsn(context, RECONCILER, name) for name in databases}
+
+
+def postgres_disk_variables(context: StackContext) -> Mapping[str, str]:
+    """Where PostgreSQL keeps its data: no query returns how much room is left there."""
+    return {"DISK_FOLDERS": f"postgres={home(context) / 'data'}"}
+
+
+def canary_files(context: StackContext) -> None:
+    """A token of its own, new at each `up`."""
+    write_atomically(canary_token(context), issuer.canary_token(context.folder), mode=0o600)
+
+
+def canary_variables(context: StackContext) -> Mapping[str, str]:
+    return {"CANARY_TOKEN_FILE": str(canary_token(context))}
+
+
+def canary_token(context: StackContext) -> Path:
+    return context.folder / "canary-token"
 
 
 def spark_files(context: StackContext) -> None:
-    """The connector jars, and the folder that Spark writes to.
-
-    Raises:
-        Failure: the jars cannot be downloaded.
-    """
-    fetch(SPARK_JARS, context.settings, tell_in_place)
+    """The folder that Spark writes to."""
     (context.folder / "spark" / "tmp").mkdir(parents=True, exist_ok=True)
 
 
@@ -73,14 +92,18 @@ def spark_variables(context: StackContext) -> Mapping[str, str]:
         "CHECKPOINT_DIR": str(context.folder / "spark" / "checkpoint"),
         "SPARK_LOCAL_DIRS": str(context.folder / "spark" / "local"),
         "TMPDIR": str(context.folder / "spark" / "tmp"),
-        "SPARK_JARS_DIR": str(SPARK_JARS.folder(context.settings)),
-        "SPARK_AOT_CACHE": str(aot_cache.file_of(context.settings)),
+        "SPARK_AOT_CACHE": str(aot_cache.file_of()),
     }
 
 
 def faust_variables(context: StackContext) -> Mapping[str, str]:
     """Where the tables of Faust lie."""
     return {"FAUST_DIR": str(context.folder / "faust")}
+
+
+def run_dir_variables(context: StackContext) -> Mapping[str, str]:
+    """All files of the stack, for what controls it."""
+    return {"RUN_DIR": str(context.folder.path)}
 
 
 def export_variables(context: StackContext) -> Mapping[str, str]:
@@ -91,12 +114,17 @@ NEEDS = {
     "personal-data-key": Need(variables=personal_data_variables),
     "jaeger-ui": Need(variables=jaeger_ui_variables),
     "event-stores": Need(variables=event_store_variables),
+    "databases": Need(variables=database_variables),
+    "postgres-disk": Need(variables=postgres_disk_variables),
+    "canary-token": Need(variables=canary_variables, prepare=canary_files),
     "spark": Need(
         variables=spark_variables,
         prepare=spark_files,
-        ready_seconds_max=120,
+        ready_seconds_max=300,  # a busy machine takes minutes for the first batch
         stop_seconds_max=30,  # a stop during the start waits for Spark, and then for its batch
     ),
     "faust-dir": Need(variables=faust_variables),
     "export-dir": Need(variables=export_variables),
+    "run-dir": Need(variables=run_dir_variables),
+    "issuer-key": Need(),  # the run folder has it; containers get it as a secret
 }

@@ -39,8 +39,8 @@ def owner(database: str) -> str:
 
 
 RECONCILER = "reconciler"
-"""Reads the facts of other services, to compare analytics with them."""
-READ_BY_RECONCILER = load_declarations().event_stores
+"""Reads the facts of services, to compare analytics with them, and what they show of themselves."""
+EVENT_STORES = load_declarations().event_stores
 
 ROLES = (SUPERUSER, *DATABASES, *map(owner, DATABASES), RECONCILER)
 
@@ -238,7 +238,7 @@ async def establish(
 async def create_reconciler(
     connection: asyncpg.Connection,
     passwords: Mapping[str, str],
-    databases: Sequence[str] = READ_BY_RECONCILER,
+    databases: Sequence[str] = DATABASES,
 ) -> None:
     """What it can read there, the owner of each database grants with its migrations."""
     await create_role(connection, RECONCILER, passwords)

@@ -10,6 +10,7 @@ import httpx
 from fetching.errors import Failure
 from local_stack import supervision
 from local_stack.stack_spec import Probe, Process, StackContext
+from shared.runtime.logs import to_text
 
 PROBE_SECONDS_MAX = 5
 POLL_SECONDS = 0.2
@@ -76,7 +77,9 @@ async def obstacle(context: StackContext, process: Process) -> str | None:
     return None
 
 
-async def wait_until_ready(context: StackContext, process: Process, seconds_max: float) -> float:
+async def wait_until_ready(
+    context: StackContext, process: Process, seconds_max: float, starts_max: int = STARTS_MAX
+) -> float:
     """Seconds it took.
 
     Raises:
@@ -94,7 +97,7 @@ async def wait_until_ready(context: StackContext, process: Process, seconds_max:
         waited = time.monotonic() - began
         if seen is None:
             return waited
-        given_up = program is None or not program.restarts(process) or len(pids_seen) >= STARTS_MAX
+        given_up = program is None or not program.restarts(process) or len(pids_seen) >= starts_max
         if given_up or waited > seconds_max:
             raise not_ready(context, process, waited, seen)
         await asyncio.sleep(POLL_SECONDS)
@@ -105,7 +108,7 @@ def not_ready(context: StackContext, process: Process, waited: float, seen: str)
     log = context.folder.log_of(process.name)
     return Failure(
         f"{process.name} is not ready after {waited:.0f} s ({seen}): see {log}, then `make up`",
-        details=last_lines(log, LOG_LINES_SHOWN),
+        details=[to_text(line, colors=False) for line in last_lines(log, LOG_LINES_SHOWN)],
     )
 
 

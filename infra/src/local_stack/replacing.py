@@ -9,12 +9,11 @@ from fetching.errors import Failure
 from local_stack import supervision
 from local_stack.down import stop_together
 from local_stack.progress import Tone, tell
-from local_stack.readiness import PROBE_SECONDS_MAX
+from local_stack.readiness import PROBE_SECONDS_MAX, not_ready
 from local_stack.settings import Settings
 from local_stack.stack_spec import Process, StackContext, StackSpec
-from local_stack.status import as_found
-from local_stack.tools import process_called
-from local_stack.up import make_ready, runs
+from local_stack.tools import find_running
+from local_stack.up import make_ready
 
 POLL_SECONDS = 0.05
 
@@ -25,21 +24,23 @@ def replace(spec: StackSpec, settings: Settings, name: str) -> None:
     Raises:
         Failure: it does not run here, or its successor is not ready in time.
     """
-    process = process_called(spec, name)
-    context = as_found(settings)
-    if not runs(context, process):
-        raise Failure(f"{name} does not run here: `make up`, then again")
+    process, context = find_running(spec, settings, name)
     with context.folder.locked():
         if process.replaced_on is None:
             stop_together(context.folder, [process])
             supervision.start(context.folder, name)
             asyncio.run(make_ready(context, process))
         else:
-            asyncio.run(replace_in_place(context, process, process.replaced_on))
+            seconds = asyncio.run(replace_in_place(context, process, process.replaced_on))
+            tell(f"{name:<16} replaced after {seconds:.1f} s", Tone.GOOD)
 
 
-async def replace_in_place(context: StackContext, process: Process, signal_name: str) -> None:
-    """Let a process replace itself, and wait until it has."""
+async def replace_in_place(context: StackContext, process: Process, signal_name: str) -> float:
+    """Let a process replace itself, and wait until it has; the seconds that it took.
+
+    Raises:
+        Failure: its successor has ended, or is not ready in time.
+    """
     url = f"http://{context.address(process.name)}/health/ready"
     began = time.monotonic()
     # Each call is a connection of its own: a kept one would end with the old process.
@@ -47,13 +48,22 @@ async def replace_in_place(context: StackContext, process: Process, signal_name:
         timeout=process.ready_seconds_max, headers={"Connection": "close"}, trust_env=False
     ) as client:
         before = await read_start(client, url)
+        pid = find_pid(context, process)
         supervision.send_signal(context.folder, process.name, signal_name)
         while await read_start(client, url) in (None, before):
+            if find_pid(context, process) != pid:  # the successor has the id of the former process
+                raise not_ready(context, process, time.monotonic() - began, "it has ended")
             if time.monotonic() > began + process.ready_seconds_max + PROBE_SECONDS_MAX:
                 log = context.folder.log_of(process.name)
                 raise Failure(f"{process.name} is not replaced yet: see {log}, then `make up`")
             await asyncio.sleep(POLL_SECONDS)
-    tell(f"{process.name:<16} replaced after {time.monotonic() - began:.1f} s", Tone.GOOD)
+    return time.monotonic() - began
+
+
+def find_pid(context: StackContext, process: Process) -> int:
+    """0 while it does not run."""
+    program = (supervision.programs(context.folder) or {}).get(process.name)
+    return program.pid if program and program.is_alive else 0
 
 
 async def read_start(client: httpx.AsyncClient, url: str) -> str | None:

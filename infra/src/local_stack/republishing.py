@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 from fetching.errors import Failure
 from local_stack.down import stop_together
 from local_stack.kafka import KAFKA
-from local_stack.postgres import POSTGRES, READ_BY_RECONCILER, SUPERUSER, dsn
+from local_stack.postgres import EVENT_STORES, POSTGRES, SUPERUSER, dsn
 from local_stack.progress import Tone, tell
 from local_stack.settings import Settings
 from local_stack.stack_spec import StackContext, StackSpec, Tier
@@ -128,7 +128,7 @@ def republish_all(steps: Steps, context: StackContext) -> None:
         steps.stop_services()
         steps.delete_topics()
         steps.prepare()
-        for name in READ_BY_RECONCILER:
+        for name in EVENT_STORES:
             steps.run_tool(name, "replay", "--topics-lost")
         publish(steps, context)
         # Only now: an order must not be counted before the moves that it depends on are there.
@@ -163,11 +163,11 @@ def delete_topics(admin: AdminClient) -> None:
 def publish(steps: Steps, context: StackContext) -> None:
     """Run the relays until everything is published."""
     declared = load_declarations()
-    steps.start([declared.service(each).processes[RELAY].name for each in READ_BY_RECONCILER])
+    steps.start([declared.service(each).processes[RELAY].name for each in EVENT_STORES])
     began = time.monotonic()
 
     async def wait_for_all() -> None:
-        waiting = (wait_until_published(context, each) for each in READ_BY_RECONCILER)
+        waiting = (wait_until_published(context, each) for each in EVENT_STORES)
         await asyncio.gather(*waiting)
 
     asyncio.run(wait_for_all())

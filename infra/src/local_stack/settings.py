@@ -12,8 +12,12 @@ CHECKOUT = INFRA.parent
 
 PORT_PREFIX = "HOMETOWN_PORT_"
 
-Way = Literal["processes", "containers", "cluster"]
-"""How a stack runs: as processes of this machine, in containers, or in a cluster of them."""
+Way = Literal[
+    "processes",
+    "containers",
+    "cluster",
+]
+"""How a stack runs: processes are of this machine; a cluster is one of containers."""
 
 
 def ports_given() -> dict[str, int]:
@@ -51,8 +55,15 @@ class Settings(FetchSettings):
     ports: Literal["default", "free"] = "default"
     ports_given: dict[str, int] = Field(default_factory=ports_given)
     jaeger_wait_seconds: float = Field(default=0, ge=0)
+    prometheus_bin: Path | None = Field(default=None, validation_alias="PROMETHEUS_BIN")
+    """Of processes; None: the one on the PATH."""
     tls: Literal["on", ""] = ""
     """Whether the APIs and PostgreSQL of containers use TLS; processes serve this machine only."""
+
+    images: str = ""
+    """Where published images of ours are, such as a registry and a path; empty: nowhere."""
+    pull: Literal["never", "missing", "always"] = "never"
+    """Whether our own images are pulled; `never`: they are built here."""
 
     absolute_run_dir = field_validator("run_dir")(absolute)
 

@@ -10,7 +10,7 @@ from local_stack.settings import Settings
 
 HOST = "127.0.0.1"
 
-READY_SECONDS_MAX = 60.0
+READY_SECONDS_MAX = 180.0
 STOP_SECONDS_MAX = 15
 """Of a process that sets no other limits."""
 
@@ -70,6 +70,10 @@ def no_files(context: StackContext) -> None:
     """Most processes need no files of their own."""
 
 
+def no_demand(settings: Settings) -> None:
+    """Most processes are made of what is always there."""
+
+
 def no_note(folder: RunFolder) -> str:
     """Most processes have nothing to report besides what a probe sees."""
     return ""
@@ -85,7 +89,8 @@ class Process:
 
     `prepare` writes what the program needs on disk, and `once_ready` what it needs inside; both
     run at each `up` and must be safe to repeat. An optional process is not waited for, and its
-    `note` reports why it is not ready. One on request starts when `up` names it. `replaced_on` is
+    `note` reports why it is not ready. One on request starts when `up` names it, and
+    `demand` raises Failure where it cannot. `replaced_on` is
     the signal on which a process executes its command again, and passes its socket on.
     """
 
@@ -105,6 +110,7 @@ class Process:
     replaced_on: str | None = None
     required: bool = True
     on_request: bool = False
+    demand: Callable[[Settings], None] = no_demand
     note: Callable[[RunFolder], str] = no_note
 
 
@@ -115,7 +121,7 @@ class Preparation:
     name: str
     command: Sequence[str]
     environment: Callable[[StackContext], Mapping[str, str]]
-    seconds_max: float = 60
+    seconds_max: float = 180
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from local_stack.stack_spec import Process, StackContext
 MARK = "HOMETOWN_STACK"
 """Every process of a stack carries its run folder in this variable, also when it is orphaned."""
 
-START_SECONDS_MAX = 60
+START_SECONDS_MAX = 180
 STEADY_SECONDS = 1
 """A process that ends sooner has failed to start, and the next attempt waits longer."""
 
@@ -206,6 +206,15 @@ def stop(folder: RunFolder, name: str) -> None:
             supervisor.stopProcess(name, False)
     except Fault as fault:
         if fault.faultCode not in (Faults.NOT_RUNNING, Faults.BAD_NAME):
+            raise
+
+
+def kill(folder: RunFolder, name: str) -> None:
+    """End a program as `kill -9` does; the supervisor starts it again."""
+    try:
+        send_signal(folder, name, "KILL")
+    except Fault as fault:
+        if fault.faultCode != Faults.NOT_RUNNING:  # it has just ended by itself
             raise
 
 

@@ -8,11 +8,15 @@ from contextlib import contextmanager
 from fetching.errors import Failure
 from local_stack import supervision
 from local_stack.down import stop_together
+from local_stack.kafka import KAFKA
 from local_stack.postgres import POSTGRES
 from local_stack.settings import Settings
 from local_stack.stack_spec import Process, StackContext, StackSpec, Tool
 from local_stack.status import as_found
 from local_stack.up import make_ready, runs
+
+PREPARATION = "topics"
+"""The preparation that creates them."""
 
 
 def run(
@@ -38,6 +42,21 @@ def run(
     process = process_called(spec, without)
     with context.folder.locked(), stopped(context, process):
         return call(tool, context, arguments)
+
+
+def run_topics(spec: StackSpec, settings: Settings, *, only_check: bool) -> int:
+    """Create the topics that are missing, or compare them with the declarations; the exit status.
+
+    Raises:
+        Failure: Kafka does not run here.
+    """
+    context = as_found(settings)
+    if not runs(context, KAFKA):
+        raise Failure("kafka does not run here: `make up`, then again")
+    [topics] = [each for each in spec.preparations if each.name == PREPARATION]
+    environment = {**supervision.environment(context.folder), **topics.environment(context)}
+    command = [*topics.command, *(["--check"] if only_check else [])]
+    return subprocess.run(command, env=environment, check=False).returncode
 
 
 def call(tool: Tool, context: StackContext, arguments: Sequence[str]) -> int:
@@ -69,6 +88,15 @@ def tool_called(spec: StackSpec, name: str) -> Tool:
     if name not in tools:
         raise Failure(f"there is no service {name} here: one of {', '.join(tools) or 'none'}")
     return tools[name]
+
+
+def find_running(spec: StackSpec, settings: Settings, name: str) -> tuple[Process, StackContext]:
+    """A process of this stack, which runs. Raises Failure."""
+    process = process_called(spec, name)
+    context = as_found(settings)
+    if not runs(context, process):
+        raise Failure(f"{name} does not run here: `make up`, then again")
+    return process, context
 
 
 def process_called(spec: StackSpec, name: str) -> Process:

@@ -24,6 +24,9 @@ def up(spec: StackSpec, settings: Settings, asked: Collection[str] = ()) -> Stac
         Failure: something is in the way; what has started is left for inspection.
     """
     demand_known(asked, spec)
+    for process in spec.processes:
+        if process.name in asked:
+            process.demand(settings)
     began = time.monotonic()
     folder = RunFolder(settings.run_dir)
     folder.create()

@@ -24,7 +24,7 @@ from shared.runtime import postgres
 from shared.runtime.identifiers import new_id
 from test_support.counter.counter import counted, some_metadata, store_of
 
-DEADLINE_SECONDS = 60
+DEADLINE_SECONDS = 180
 BACKUPS = 10
 CAUSES, EFFECTS = "users", "orders"
 COUNT = "SELECT count(*) FROM events"

@@ -3,22 +3,29 @@
 import json
 import os
 import subprocess
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from containers.compose import CLUSTER_FILE
+from containers.compose import APIS
 from local_stack.settings import CHECKOUT
 
-FILES = ["docker-compose.yml", CLUSTER_FILE]
+FILES = [
+    "docker-compose.yml",
+    "docker-compose.cluster.yml",
+]
 CALLED = {
     "orders-api": {"USERS_URL": "users-api", "ANALYTICS_URL": "analytics-api"},
     "analytics-faust": {"ANALYTICS_URL": "analytics-api"},
+    "canary": {
+        "USERS_URL": "users-api",
+        "ORDERS_URL": "orders-api",
+        "ANALYTICS_URL": "analytics-api",
+    },
 }
 """The variables with addresses of other APIs."""
 
-Services = Mapping[str, Mapping[str, Any]]
+Services = dict[str, dict[str, Any]]
 
 
 @pytest.fixture(autouse=True)
@@ -56,16 +63,24 @@ def differences(one: Services, other: Services) -> dict[str, dict[str, str]]:
 def test_tls_changes_addresses_and_starts_what_uses_it_again(file: str) -> None:
     plain, with_tls = (render(file, tls) for tls in ("", "on"))
 
+    # It reads another file, in which the APIs are scraped with https.
+    scraping = [each.pop("prometheus")["command"][0] for each in (plain, with_tls)]
+    assert scraping[1] == scraping[0].replace(".yml", "-tls.yml")
     changed = differences(plain, with_tls)
 
     addresses = {
         name: {key: value for key, value in values.items() if key != "HOMETOWN_TLS"}
         for name, values in changed.items()
     }
+    shown, shown_by_demo = (
+        addresses.get(name, {}).pop("PUBLIC_ADDRESSES", "") for name in ("console", "demo")
+    )
     assert {name: values for name, values in addresses.items() if values} == {
         name: {variable: f"https://{api}:8000" for variable, api in called.items()}
         for name, called in CALLED.items()
     }
+    assert shown.count("https://127.0.0.1:") == (len(APIS) if "console" in plain else 0)
+    assert shown_by_demo.count("https://127.0.0.1:") == 1
     using = {"secrets", "databases", "postgres", "load", *(["proxy"] * ("proxy" in plain))}
     using |= {
         name for name, each in plain.items() if "SECRETS_DIR" in (each.get("environment") or {})

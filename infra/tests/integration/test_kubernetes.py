@@ -22,8 +22,10 @@ KUSTOMIZE = "sigs.k8s.io/kustomize/kustomize/v5@v5.7.1"
 RENDER_SECONDS_MAX = 300
 """For Go, which can have to download and build it first."""
 
-NOT_THERE = {"analytics-faust"}
-"""Processes that exist only for comparison."""
+NOT_THERE = {process.name for process in HOMETOWN.processes if process.on_request} | {
+    process.name for process in load_declarations().processes if process.development
+}
+"""Processes on request, or for a developer."""
 
 PART_OF = {"app.kubernetes.io/part-of": "hometown"}
 

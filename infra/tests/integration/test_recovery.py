@@ -19,7 +19,7 @@ from local_stack.stack_spec import StackContext, StackSpec
 from local_stack.status import status
 from local_stack.up import up
 
-DEADLINE_SECONDS = 20
+DEADLINE_SECONDS = 120
 POLL_SECONDS = 0.1
 RECORD = b"survives"
 

@@ -33,7 +33,7 @@ from shared.web.signing_keys import KeysUnavailable, SigningKeys
 from shared.web.tls import create_client_context
 
 READY = "/health/ready"
-START_SECONDS_MAX = 60
+START_SECONDS_MAX = 180
 POLL_SECONDS = 0.05
 
 DEBIAN = Path("/usr/lib/postgresql")

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from local_stack.pytest_plugin import SHARED_BY
 
 TEST = """
@@ -16,6 +18,7 @@ def test() -> None:
 """
 
 
+@pytest.mark.long
 def test_the_tests_of_a_shared_folder_stay_with_one_worker_and_come_first(tmp_path: Path) -> None:
     log = tmp_path / "log"
     for folder in ("alone", *SHARED_BY):

@@ -57,9 +57,13 @@ def test_each_process_has_the_files_that_follow_from_its_declaration(tmp_path: P
         "analytics-job": DATABASE | KAFKA,
         "analytics-tool": DATABASE | KAFKA | STORES,
         "analytics-faust": KEYS | KAFKA,
+        "canary": {"canary_token"},
+        "observer": STORES | {"analytics_store_url"} | KAFKA,
+        "console": {"issuer-key.pem"},  # part: console
         "postgres": {"password"},
         "load": {"addresses.json", "issuer-key.pem"},
         "proxy": set(),
+        "prometheus": set(),
         "topics": KAFKA,
         "visitor": KAFKA,
         "kafka": {"authority.pem", "broker.pem"},
@@ -67,11 +71,20 @@ def test_each_process_has_the_files_that_follow_from_its_declaration(tmp_path: P
     }
     addresses = json.loads(folders["load"]["addresses.json"])
     assert {name: addresses[name] for name in leave_out_added(addresses)} == {
-        name: f"http://{name}:8000" for name in ("users-api", "orders-api", "analytics-api")
+        **{f"{name}-api": f"http://{name}-api:8000" for name in ("users", "orders", "analytics")},
+        "jaeger": "http://jaeger:16686",
     }
 
 
-SERVERS = {"users-api", "orders-api", "analytics-api", "analytics-faust", "postgres", "proxy"}
+APIS = {"users-api", "orders-api", "analytics-api", "analytics-faust"}
+SERVERS = {
+    *(*APIS, "postgres", "proxy"),
+    "console",
+}
+SIGNERS = (
+    *("keys", "load"),
+    "console",
+)
 API = {"certificate.pem", "http_certificate_file", "http_ca_file"}
 
 
@@ -91,6 +104,7 @@ def test_with_tls_servers_have_a_certificate_and_clients_the_authority(tmp_path:
     } == {
         **{name: API for name in SERVERS - {"postgres", "proxy"}},
         **{name: {"certificate.pem"} for name in ("postgres", "proxy")},
+        "canary": {"http_ca_file"},
     }
     texts = {**folders["users-api"], **folders["analytics-tool"]}
     assert all(
@@ -185,19 +199,21 @@ def test_no_process_has_the_kafka_password_of_another(tmp_path: Path) -> None:
 def test_only_brokers_and_the_administrator_have_certificates_of_their_own(tmp_path: Path) -> None:
     secrets.write(tmp_path)
     folders = contents(tmp_path)
-    del folders["keys"], folders["load"]
+    for name in SIGNERS:
+        del folders[name]
 
     holders = {name for name, files in folders.items() if "PRIVATE KEY" in "".join(files.values())}
     assert holders == {"kafka", "administrator"}
 
 
-def test_only_the_issuer_and_load_which_plays_many_callers_can_sign(tmp_path: Path) -> None:
+def test_only_the_issuer_and_those_who_play_many_callers_can_sign(tmp_path: Path) -> None:
     secrets.write(tmp_path)
     folders = contents(tmp_path)
-    kept, load = folders.pop("keys"), folders.pop("load")
+    signers = [folders.pop(name) for name in SIGNERS]
+    kept = signers[0]
 
     private = kept[issuer.private_key(secrets.keys(tmp_path)).name]
     assert "PRIVATE KEY" in private
-    assert private in load.values()
+    assert all(private in signer.values() for signer in signers)
     assert private not in "".join(text for files in folders.values() for text in files.values())
     assert folders["orders-api"]["jwks.json"] == kept["issuer-jwks.json"]

@@ -83,9 +83,9 @@ def test_a_container_on_request_can_be_down() -> None:
 
 
 def test_every_published_port_is_one_of_the_stack() -> None:
-    replicas = {"kafka-2", "kafka-3"}
+    replicas = {"kafka-2", "kafka-3", "grafana"}
     assert {port.name for port in PUBLISHED} == replicas | set(OUTSIDE)
-    assert PROFILES.keys() <= PROCESSES.keys()
+    assert PROFILES.keys() <= PROCESSES.keys() | {"grafana"}
 
 
 @pytest.mark.parametrize(
@@ -390,7 +390,10 @@ def test_a_cluster_has_its_own_compose_file_whatever_that_of_containers_is() -> 
     given: dict[str, Any] = {"COMPOSE_FILE": "mine.yml"}
 
     assert project(**given).environment["COMPOSE_FILE"] == "mine.yml"
-    assert project("cluster", **given).environment["COMPOSE_FILE"] == "docker-compose.cluster.yml"
+    assert project("cluster", **given).environment["COMPOSE_FILE"] == (
+        "docker-compose.cluster.yml:docker-compose.grafana.yml"
+    )
+    assert project().environment["COMPOSE_FILE"] == "docker-compose.yml:docker-compose.grafana.yml"
 
 
 def test_before_the_first_start_nothing_is_rotated(

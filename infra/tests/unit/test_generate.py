@@ -1,5 +1,6 @@
 """The generated files are up to date, and a new service gets all of its own."""
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,15 @@ types = ["note-written"]
 """
 
 
+SCRAPING = {
+    f"infra/observability/prometheus/{name}.yml"
+    for name in ("containers", "containers-tls", "cluster", "cluster-tls")
+}
+
+
+BASES = "infra/compose/declared.yml"
+
+
 class Loader(yaml.SafeLoader):
     """Compose has tags of its own."""
 
@@ -70,6 +80,16 @@ def test_every_generated_file_is_up_to_date() -> None:
     assert stale(root, generate(load_declarations(), root)) == []
 
 
+def test_what_is_for_development_is_in_no_cluster_and_no_deployment() -> None:
+    declared = load_declarations()
+    names = {each.name for each in declared.processes if each.development}
+    assert names
+
+    for path, text in generate(declared, services_dir()).items():
+        if path != BASES:  # what is in no cluster may extend one of them
+            assert not [name for name in names if name in text], path
+
+
 def test_a_changed_file_and_a_missing_one_are_stale(tmp_path: Path) -> None:
     """The negative control."""
     files = {"same": "1\n", "changed": "1\n", "missing": "1\n"}
@@ -86,9 +106,11 @@ def test_a_changed_declaration_makes_files_stale(with_notes: Declarations) -> No
 
     assert set(changed) == {
         "docker-compose.cluster.yml",
+        BASES,
         "infra/compose.proxy.yml",
         "infra/k8s/kustomization.yaml",
         "infra/k8s/notes.yaml",
+        *SCRAPING,
         "infra/proxy/apis.cfg",
         "notes-svc/compose.cluster.yml",
         "notes-svc/compose.yml",
@@ -117,8 +139,39 @@ def test_a_new_service_has_its_containers(with_notes: Declarations) -> None:
     assert "environment" not in containers["notes-relay"]
     assert containers["notes-worker"]["environment"] == {"NOTE_SECONDS": None}
     for name, container in containers.items():
-        assert container["image"] == "hometown/notes-svc"
+        assert container["image"] == (
+            "${HOMETOWN_IMAGES:-hometown}/notes-svc:${HOMETOWN_VERSION:-latest}"
+        )
         assert container["volumes"][0]["volume"] == {"subpath": name}
+
+
+def test_the_console_and_the_observer_know_a_new_service(with_notes: Declarations) -> None:
+    bases = parse(generate(with_notes, services_dir())[BASES])["services"]
+    addresses = json.loads(bases["with-addresses"]["environment"]["PUBLIC_ADDRESSES"])
+
+    assert addresses["notes-api"] == (
+        "http${HOMETOWN_TLS:+s}://127.0.0.1:${HOMETOWN_PORT_NOTES_API:-8905}"
+    )
+    assert {each.name for each in with_notes.processes if each.public} < addresses.keys()
+    assert "notes-relay" not in addresses
+    assert bases["after-migrations"]["depends_on"].keys() == {
+        f"{database}-migrate" for database in with_notes.databases
+    }
+
+
+@pytest.mark.parametrize("file", sorted(SCRAPING))
+def test_a_new_service_is_scraped(with_notes: Declarations, file: str) -> None:
+    config = parse(generate(with_notes, services_dir())[file])
+    jobs = {each["job_name"]: each for each in config["scrape_configs"]}
+
+    assert jobs.keys() == {each.name for each in with_notes.processes if not each.development}
+    assert jobs["notes-api"].get("scheme", "http") == ("https" if "tls" in file else "http")
+    assert "scheme" not in jobs["notes-relay"], "only APIs use TLS"
+    if "containers" in file:
+        assert jobs["notes-worker"]["static_configs"] == [{"targets": ["notes-worker:8000"]}]
+        assert jobs["canary"]["static_configs"][0]["labels"] == {"on_request": "true"}
+    else:
+        assert jobs["notes-worker"]["dns_sd_configs"][0]["names"] == ["notes-worker"]
 
 
 def test_a_new_service_has_its_place_in_a_cluster(with_notes: Declarations) -> None:
@@ -146,10 +199,18 @@ listen notes-api
 .else
     bind :8905
 .endif
+    http-request return status 404 if { path /metrics }
     timeout server 2m
     server-template notes-api 4 notes-api:8000
 """
     )
+
+
+def test_the_proxy_passes_no_metrics_on(with_notes: Declarations) -> None:
+    listeners = generate(with_notes, services_dir())["infra/proxy/apis.cfg"].split("listen ")[1:]
+
+    assert listeners
+    assert all("return status 404 if { path /metrics }" in each for each in listeners)
 
 
 def test_a_new_service_has_its_manifests(with_notes: Declarations) -> None:

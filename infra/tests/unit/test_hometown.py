@@ -1,10 +1,12 @@
 """The process table holds what people and tools rely on."""
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from containers.tools import container_of_tool
 from local_stack.hometown import HOMETOWN, build_spec
 from local_stack.postgres import DATABASES
 from local_stack.settings import CHECKOUT, Settings
@@ -12,13 +14,21 @@ from local_stack.stack_spec import Process, StackContext
 from shared.runtime.declarations import DeclarationError, load_declarations
 from test_support.first_services import is_added, leave_out_added
 
-SERVICES = [process for process in HOMETOWN.processes if process.tier.value == "service"]
+SERVICES = [
+    process
+    for process in HOMETOWN.processes
+    if process.tier.value == "service" and process.name != "prometheus"
+]
 [ANALYTICS_FAUST] = [process for process in SERVICES if process.name == "analytics-faust"]
+WITHOUT_DATABASE = {
+    *("canary", "observer"),
+    "analytics-faust",
+    "console",
+}
 
 SPARK = {
     "CHECKPOINT_DIR",
     "SPARK_AOT_CACHE",
-    "SPARK_JARS_DIR",
     "SPARK_LOCAL_DIRS",
     "TMPDIR",
 }
@@ -37,6 +47,9 @@ OWN_VARIABLES: dict[str, set[str]] = {
     "analytics_spark reconciler": STORES,
     "analytics_spark job": SPARK,
     "analytics_faust worker": {"ANALYTICS_URL", "FAUST_DIR"},
+    "console_svc serve": {"RUN_DIR"},
+    "observer_svc canary": {"ANALYTICS_URL", "CANARY_TOKEN_FILE", "ORDERS_URL", "USERS_URL"},
+    "observer_svc watch": STORES | {"ANALYTICS_STORE_URL", "DISK_FOLDERS"},
 }
 """What each command gets besides what every process gets."""
 EVERY_PROCESS = {
@@ -72,6 +85,7 @@ def test_the_usual_ports() -> None:
         "kafka-controller": 19093,
         "jaeger": 16686,
         "otlp": 4318,
+        "console": 8000,  # part: console
         "users-api": 8001,
         "users-relay": 8011,
         "users-worker": 8021,
@@ -82,6 +96,9 @@ def test_the_usual_ports() -> None:
         "analytics-job": 8023,
         "analytics-faust": 8004,
         "analytics-reconciler": 8033,
+        "observer": 8043,
+        "canary": 8053,
+        "prometheus": 9090,
     }
 
 
@@ -103,7 +120,7 @@ def test_a_service_has_the_role_of_its_own_database(
     process: Process, whole_site: StackContext
 ) -> None:
     variables = environment(process, whole_site)
-    if process is ANALYTICS_FAUST:
+    if process.name in WITHOUT_DATABASE:
         assert "DATABASE_URL" not in variables
         return
     role = process.name.partition("-")[0]
@@ -136,8 +153,8 @@ def test_a_process_that_needs_something_unknown_is_refused(tmp_path: Path) -> No
 def test_only_spark_takes_longer_to_start_and_to_stop() -> None:
     limits = {each.name: (each.ready_seconds_max, each.stop_seconds_max) for each in SERVICES}
 
-    assert limits.pop("analytics-job") == (120, 30)
-    assert set(limits.values()) == {(60, 15)}
+    assert limits.pop("analytics-job") == (300, 30)
+    assert set(limits.values()) == {(180, 15)}
 
 
 def test_no_process_waits_for_the_one_that_is_only_compared(whole_site: StackContext) -> None:
@@ -151,7 +168,7 @@ def test_spark_keeps_its_checkpoint_in_the_run_folder(whole_site: StackContext) 
     job = next(process for process in SERVICES if process.name == "analytics-job")
     variables = environment(job, whole_site)
     assert variables["CHECKPOINT_DIR"] == str(whole_site.folder / "spark" / "checkpoint")
-    assert variables["SPARK_JARS_DIR"].startswith(str(whole_site.settings.cache_dir))
+    assert variables["SPARK_AOT_CACHE"].startswith(sys.prefix)
 
 
 def test_every_database_is_migrated_and_the_topics_are_created() -> None:
@@ -174,7 +191,7 @@ def test_the_commands_of_a_service_run_as_the_owner_and_notify_its_relay(
     whole_site: StackContext,
 ) -> None:
     names = [tool.name for tool in HOMETOWN.tools if not is_added(tool.name)]
-    assert names == ["users", "orders", "analytics"]
+    assert names == ["users", "orders", "analytics", "analytics-faust"]
     for tool in HOMETOWN.tools[:2]:
         variables = tool.environment(whole_site)
         assert f"//{tool.name}_owner:" in variables["DATABASE_URL"]
@@ -189,6 +206,16 @@ def test_the_commands_of_analytics_have_the_checkpoint_of_the_job(whole_site: St
     assert variables["CHECKPOINT_DIR"] == environment(job, whole_site)["CHECKPOINT_DIR"]
 
 
+def test_the_commands_of_a_service_without_a_database_have_the_environment_of_its_process(
+    whole_site: StackContext,
+) -> None:
+    [tool] = [each for each in HOMETOWN.tools if each.name == "analytics-faust"]
+
+    assert tool.environment(whole_site) == environment(ANALYTICS_FAUST, whole_site)
+    assert container_of_tool("analytics-faust") == ANALYTICS_FAUST.name
+    assert container_of_tool("users") == "users-tool"
+
+
 def test_every_setting_is_in_the_example_file() -> None:
     example = (CHECKOUT / ".env.example").read_text()
     for name, field in Settings.model_fields.items():
@@ -199,3 +226,11 @@ def test_every_setting_is_in_the_example_file() -> None:
 def test_ports_are_given_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOMETOWN_PORT_USERS_API", "9001")
     assert Settings().ports_given["users-api"] == 9001
+
+
+@pytest.mark.parametrize("process", SERVICES, ids=lambda process: process.name)
+def test_no_variable_of_a_process_ends_its_quotation(
+    process: Process, whole_site: StackContext
+) -> None:
+    """The supervisor reads them from a file, in double quotes."""
+    assert not any('"' in value for value in environment(process, whole_site).values())

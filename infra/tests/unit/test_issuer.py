@@ -130,6 +130,18 @@ def test_a_token_has_the_scopes_of_its_role(established: RunFolder, role: str) -
     assert claims["scope"] == " ".join(issuer.ROLES[role])
 
 
+def test_the_token_of_the_canary_allows_what_it_does_and_is_the_same_all_day(
+    established: RunFolder,
+) -> None:
+    token = issuer.canary_token(established)
+    claims = claims_of(token)
+
+    assert issuer.canary_token(established) == token
+    assert str(claims["scope"]).split() == [*issuer.CANARY_SCOPES, "all"]
+    assert {*issuer.CANARY_SCOPES} < {*issuer.ROLES["clerk"], *issuer.ROLES["analyst"]}
+    assert claims["exp"] - claims["iat"] == issuer.CANARY_VALID.total_seconds()  # type: ignore[operator]
+
+
 def test_the_roles_have_the_scopes_that_services_declare_for_them() -> None:
     reading = {"users:read", "items:read", "orders:read"}
 

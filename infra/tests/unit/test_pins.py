@@ -3,13 +3,22 @@
 import json
 import re
 from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from fetching import browser, jaeger_binary
+from fetching.jars import JarList
 from local_stack.settings import CHECKOUT
+from scripts import setup
 
-IMAGE_FILES = ("**/Dockerfile", "**/*compose*.yml", "infra/k8s/*.yaml")
+IMAGE_FILES = (
+    "**/Dockerfile",
+    "**/*compose*.yml",
+    "infra/k8s/*.yaml",
+)
 IMAGE = re.compile(r"^ *(?:FROM|image:) ([\w./-]+):([\w.@:-]+)", re.MULTILINE)
 OWN = "hometown/"
 
@@ -43,6 +52,7 @@ def test_every_image_has_one_reference() -> None:
 
     assert images.keys() == {
         *("python", "postgres", "apache/kafka", "jaegertracing/jaeger"),
+        *("prom/prometheus", "grafana/grafana"),
         "ghcr.io/astral-sh/uv",
     }
     assert {name: files for name, files in images.items() if len(files) > 1} == {}
@@ -73,5 +83,51 @@ def test_updates_are_proposed_for_every_file_with_an_image() -> None:
     assert all(re.search(pattern.strip("/"), file) for file in manifests)
     assert "docker:pinDigests" in config["extends"]
     assert set(config["enabledManagers"]) >= {
-        *("dockerfile", "docker-compose", "kubernetes", "github-actions", "pep621")
+        *("dockerfile", "docker-compose", "kubernetes", "github-actions", "pep621"),
+        *("gomod", "custom.regex"),
     }
+
+
+def find_pins(manager: dict[str, Any], files: Iterable[Path]) -> list[tuple[str, str, str]]:
+    """File, name and version of what a custom manager finds there, as Renovate reads it."""
+    patterns = [re.compile(each.strip("/")) for each in manager["managerFilePatterns"]]
+    matches = [re.compile(each.replace("(?<", "(?P<")) for each in manager["matchStrings"]]
+    return [
+        (name, to_dependency(manager, found.groupdict()), found["currentValue"])
+        for file in files
+        if any(pattern.search(name := str(file.relative_to(CHECKOUT))) for pattern in patterns)
+        for match in matches
+        for found in match.finditer(file.read_text())
+    ]
+
+
+def to_dependency(manager: dict[str, Any], groups: dict[str, str]) -> str:
+    template = str(manager.get("depNameTemplate", "{{{depName}}}"))
+    return re.sub(r"\{\{\{(\w+)\}\}\}", lambda field: groups[field[1]], template)
+
+
+def test_updates_are_proposed_for_every_jar_and_binary() -> None:
+    config = json.loads((CHECKOUT / "renovate.json").read_text())
+    lists = [*CHECKOUT.glob("infra/*/jars.txt"), *CHECKOUT.glob("benchmarks/*/*/jars.txt")]
+    code = [*CHECKOUT.glob("infra/src/fetching/*.py"), *CHECKOUT.glob("scripts/*.py")]
+
+    found = [pin for each in config["customManagers"] for pin in find_pins(each, lists + code)]
+
+    jars = {
+        (str(path.relative_to(CHECKOUT)), f"{jar.organisation}:{jar.name}", jar.version)
+        for path in lists
+        for jar in JarList(name=path.parent.name, path=path).read()
+    }
+    assert len(lists) >= 3
+    assert {pin for pin in found if pin[0].endswith("jars.txt")} == jars
+    jaeger = jaeger_binary.RELEASES.rpartition("/v")[2]
+    assert sorted(pin for pin in found if not pin[0].endswith("jars.txt")) == [
+        ("infra/src/fetching/browser.py", browser.PACKAGE, browser.VERSION),
+        *[("infra/src/fetching/jaeger_binary.py", "jaegertracing/jaeger", jaeger)]
+        * (1 + len(jaeger_binary.PINNED)),
+        ("scripts/setup.py", "uv", setup.UV_VERSION),
+    ]
+
+
+def test_one_version_of_uv_is_used_everywhere() -> None:
+    assert find_images(CHECKOUT)["ghcr.io/astral-sh/uv"].keys() == {setup.UV_VERSION}

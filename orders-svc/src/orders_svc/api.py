@@ -5,6 +5,7 @@ from fastapi import FastAPI
 import orders_svc.item.api
 import orders_svc.order.api
 from orders_svc.bootstrap import Resources
+from orders_svc.order.admission import EarlyRefusal
 from orders_svc.service_clients import ServiceClients
 from shared.web import http
 from shared.web.auth import RequestAuthenticator
@@ -20,4 +21,5 @@ def create_app(
         "orders-svc", routers, pool=resources.pool, resources=resources, authenticator=authenticator
     )
     app.state.service_clients = service_clients
+    app.add_middleware(EarlyRefusal, admission=resources.admission)
     return app

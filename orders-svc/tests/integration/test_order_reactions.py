@@ -23,7 +23,7 @@ from shared.messaging.records import IncomingRecord
 from shared.messaging.wire import OutgoingRecord
 from shared.runtime.identifiers import new_id
 
-COMMAND_SECONDS_MAX = 60
+COMMAND_SECONDS_MAX = 180
 
 
 async def write_dead_letter(letter: OutgoingRecord) -> None:

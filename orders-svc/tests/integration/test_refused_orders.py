@@ -83,6 +83,21 @@ async def test_a_repeated_request_gets_its_stored_response_meanwhile(
     assert again.status_code == 201, "the refusal was stored under the key"
 
 
+async def test_a_refusal_costs_neither_a_token_nor_a_body(
+    client: httpx.AsyncClient, resources: Resources, order: dict[str, object]
+) -> None:
+    await place(client, order, WAITING_MIN)
+    await observe(resources, LATER)
+    del client.headers["Authorization"]
+
+    early = await client.post("/v1/orders", content=b"{")
+    with_key = await client.post("/v1/orders", json=order, headers={"Idempotency-Key": "one"})
+    another = await client.post("/v1/items", json=IPHONE)
+
+    assert (early.status_code, early.json()["code"]) == (503, "overloaded")
+    assert [with_key.status_code, another.status_code] == [401, 401]
+
+
 async def test_orders_are_accepted_again_when_earlier_ones_are_decided(
     client: httpx.AsyncClient, resources: Resources, order: dict[str, object]
 ) -> None:

@@ -22,7 +22,7 @@ from test_support.counter.counter import Counted, counted, some_metadata, store_
 from test_support.counter.kafka_log import kafka_log
 from test_support.counter.relays import StartRelay, relays
 
-EXIT_SECONDS_MAX = 15
+EXIT_SECONDS_MAX = 90
 PUBLISHED = 3
 
 # Each iteration takes a transaction id.

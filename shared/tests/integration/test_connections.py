@@ -4,19 +4,21 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import ClassVar
+from unittest.mock import Mock
 
 import httpx
 import pytest
 from fastapi import FastAPI, Request
 from fastapi.responses import StreamingResponse
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from shared.web.connections import HEAD_BYTES_MAX, TimedConnection, server_config
 from shared.web.health import Server
 from shared.web.limits import BODY_BYTES_MAX, AnswerTime, BodySize
 
 SHORT_SECONDS = 0.3
-ANSWER_SECONDS = 60
+ANSWER_SECONDS = 180
 MUCH_BYTES = 1 << 26
 HEAD = b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\n"
 
@@ -25,12 +27,33 @@ class Impatient(TimedConnection):
     head_seconds_max = body_seconds_max = taken_seconds_max = SHORT_SECONDS
 
 
+class Counted(Impatient):
+    """Counts what is sent at once."""
+
+    writes: ClassVar[int] = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        write = transport.write
+
+        def counting(data: bytes) -> None:
+            type(self).writes += 1
+            write(data)
+
+        self.transport = Mock(wraps=transport, write=counting)
+
+
 def application() -> FastAPI:
     app = FastAPI(telemetry={"tracing": False})
 
     @app.post("/echo")
     async def echo(request: Request) -> int:
         return len(await request.body())
+
+    @app.post("/headers")
+    async def headers(request: Request) -> list[str]:
+        await request.body()
+        return sorted(request.headers)
 
     @app.get("/slow")
     async def slow() -> None:
@@ -42,6 +65,14 @@ def application() -> FastAPI:
             for _ in range(3):
                 yield b"piece"
                 await asyncio.sleep(SHORT_SECONDS)
+
+        return StreamingResponse(pieces())
+
+    @app.get("/late")
+    async def late() -> StreamingResponse:
+        async def pieces() -> AsyncIterator[bytes]:
+            await asyncio.Event().wait()
+            yield b""
 
         return StreamingResponse(pieces())
 
@@ -138,7 +169,7 @@ async def test_a_body_that_does_not_arrive_is_refused(framing: bytes) -> None:
 
 async def test_uvicorn_by_itself_waits_without_limit() -> None:
     """The negative control."""
-    async with serving(H11Protocol) as port:
+    async with serving(HttpToolsProtocol) as port:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(5 * SHORT_SECONDS):
                 await answer_to(port, HEAD)
@@ -182,6 +213,129 @@ async def test_a_head_that_is_too_large_in_two_pieces_is_refused() -> None:
     assert answer == b"" or answer.startswith(b"HTTP/1.1 400 ")
 
 
+LENGTH = b"Content-Length: 2\r\n"
+CHUNKED = b"Transfer-Encoding: chunked\r\n"
+LAST_CHUNK = b"0\r\n"
+CLOSE = b"Connection: close\r\n"
+UPGRADE = b"Connection: Upgrade, HTTP2-Settings, close\r\nUpgrade: h2c\r\nHTTP2-Settings: x\r\n"
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        HEAD + LENGTH + CHUNKED + b"\r\n0\r\n\r\n",
+        HEAD + CHUNKED + LENGTH + b"\r\n0\r\n\r\n",
+        HEAD + LENGTH + b"Content-Length: 3\r\n\r\n12",
+        HEAD + b"Host: y\r\n" + LENGTH + b"\r\n12",
+        HEAD.replace(b"Host: x\r\n", b"") + LENGTH + b"\r\n12",
+        HEAD.replace(b"HTTP/1.1", b"HTTP/2.0") + LENGTH + b"\r\n12",
+        HEAD + CHUNKED + b"\r\nzz\r\n",
+    ],
+    ids=[
+        "a length and chunks",
+        "chunks and a length",
+        "two lengths",
+        "two hosts",
+        "no host",
+        "HTTP/2",
+        "a chunk without a size",
+    ],
+)
+async def test_a_malformed_request_is_refused(request_: bytes) -> None:
+    async with serving() as port:
+        answer = await answer_to(port, request_)
+
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b'"code":"malformed-request"' in answer
+
+
+@pytest.mark.parametrize("pause", [0, SHORT_SECONDS / 4], ids=["at once", "later"])
+async def test_what_follows_a_request_before_its_response_is_not_read(pause: float) -> None:
+    first = b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n"
+    async with serving() as port:
+        answer = await answer_to(port, first, HEAD + LENGTH + b"\r\n12", pause=pause)
+        together = await answer_to(port, first + HEAD + LENGTH + b"\r\n12")
+
+    assert answer.startswith(b"HTTP/1.1 504 ")
+    assert answer.count(b"HTTP/1.1 ") == together.count(b"HTTP/1.1 ") == 1
+
+
+@pytest.mark.parametrize("cut", [0, 1, 2], ids=["whole body", "half a body", "no body"])
+async def test_a_request_that_follows_the_body_of_one_that_was_answered_early_is_read(
+    cut: int,
+) -> None:
+    """A client can have the response before it sends a body, which nothing reads."""
+    first = HEAD.replace(b"/echo", b"/nowhere") + LENGTH + b"\r\n12"
+    begin, rest = first[: len(first) - 2 + cut], first[len(first) - 2 + cut :]
+    async with serving() as port:
+        answer = await answer_to(port, begin, rest + HEAD + CLOSE + LENGTH + b"\r\n12", pause=0.1)
+
+    assert answer.startswith(b"HTTP/1.1 404 ")
+    assert answer.count(b"HTTP/1.1 ") == 2
+    assert b"HTTP/1.1 200 " in answer
+
+
+async def test_the_body_of_a_request_to_upgrade_is_its_body() -> None:
+    """Java's client asks for HTTP/2 like this by default."""
+    request = HEAD.replace(b"/echo", b"/headers") + UPGRADE + LENGTH + b"\r\n1"
+    async with serving() as port:
+        answer = await answer_to(port, request, b"2")
+
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert b'"upgrade"' not in answer
+
+
+async def test_uvicorn_by_itself_takes_the_body_of_a_request_to_upgrade_for_another_request() -> (
+    None
+):
+    """The negative control: it answers before the body, which is read as a request."""
+    async with serving(HttpToolsProtocol) as port:
+        answer = await answer_to(
+            port, HEAD + UPGRADE.replace(b", close", b"") + LENGTH + b"\r\n1", b"2", pause=0.1
+        )
+
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert answer.count(b"HTTP/1.1 ") == 2
+
+
+async def test_a_header_after_the_body_is_none_of_the_request() -> None:
+    request = HEAD.replace(b"/echo", b"/headers") + CLOSE + CHUNKED + b"\r\n" + LAST_CHUNK
+    async with serving() as port:
+        answer = await answer_to(port, request + b"Authorization: x\r\n\r\n")
+
+    assert answer.endswith(b'["connection","content-type","host","transfer-encoding"]')
+
+
+async def test_headers_after_the_body_that_are_too_large_are_refused() -> None:
+    line = b"X: " + b"x" * 1_000 + b"\r\n"
+    async with serving() as port:
+        answer = await answer_to(port, HEAD + CHUNKED + b"\r\n" + LAST_CHUNK, *[line] * 17)
+
+    assert answer == b"" or answer.startswith(b"HTTP/1.1 400 ")
+
+
+async def test_blank_lines_do_not_keep_a_connection_open() -> None:
+    async with serving() as port:
+        answer = await answer_to(port, *[b"\r\n\r\n"] * 3, pause=SHORT_SECONDS / 4)
+
+    assert answer.startswith(b"HTTP/1.1 408 ")
+
+
+async def test_blank_lines_before_a_request_are_ignored() -> None:
+    async with serving() as port:
+        answer = await answer_to(port, b"\r\n\r\n" + HEAD + CLOSE + LENGTH + b"\r\n12")
+
+    assert answer.startswith(b"HTTP/1.1 200 ")
+
+
+async def test_the_refusal_of_a_request_for_the_head_has_no_body() -> None:
+    request = HEAD.replace(b"POST", b"HEAD").replace(b"/echo", b"/slow") + LENGTH
+    async with serving() as port:
+        answer = await answer_to(port, request + b"\r\n1")
+
+    assert answer.endswith(b"\r\n\r\n")
+
+
 async def test_one_connection_too_many_is_refused_and_the_others_are_served() -> None:
     async with serving(TimedConnection, connections_max=2) as port:
         open_ones = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
@@ -203,6 +357,26 @@ async def test_a_response_that_does_not_begin_is_cancelled_and_a_stream_is_not()
 
     assert (slow.status_code, slow.json()["code"]) == (504, "answer-too-slow")
     assert stream.content == b"piece" * 3
+
+
+async def test_a_response_is_sent_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Counted, "writes", 0)
+    async with serving(Counted) as port:
+        answer = await answer_to(port, HEAD + CLOSE + LENGTH + b"\r\n12")
+
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert answer.endswith(b"2")
+    assert Counted.writes == 1
+
+
+async def test_the_head_of_a_stream_is_sent_before_its_first_piece() -> None:
+    async with serving() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /late HTTP/1.1\r\nHost: x\r\n\r\n")
+        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), ANSWER_SECONDS)
+        await closed(writer)
+
+    assert head.startswith(b"HTTP/1.1 200 ")
 
 
 async def test_a_client_that_does_not_read_is_disconnected() -> None:

@@ -12,7 +12,7 @@ from shared.web.idempotency import KEPT
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
-FORGOTTEN_SECONDS_MAX = 10
+FORGOTTEN_SECONDS_MAX = 60
 
 KEEP = """
     INSERT INTO idempotency_keys (scope, key, fingerprint, status, headers, body, recorded_at)

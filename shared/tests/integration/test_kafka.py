@@ -14,7 +14,7 @@ from shared.runtime.brokers import Brokers
 
 TOPIC, PARTITION = "users.v1", 3
 SEQUENCE_MAX = 2**31 - 1
-DEADLINE_SECONDS = 20
+DEADLINE_SECONDS = 120
 
 
 def records(*values: bytes) -> list[OutgoingRecord]:

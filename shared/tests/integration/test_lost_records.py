@@ -33,7 +33,7 @@ from test_support.counter.relays import StartRelay, StartRelayAt
 from test_support.counter.workers import worker
 from test_support.power_cut import cut_power
 
-DEADLINE_SECONDS = 60
+DEADLINE_SECONDS = 180
 
 IS_PUBLISHED = """
     SELECT target IS NULL
@@ -190,6 +190,7 @@ async def test_a_relay_that_outlives_its_broker_notices_the_loss_and_no_other_co
     assert f"Kafka has lost records of {TOPIC}/" in (tmp_path / "complaints").read_text()
 
 
+@pytest.mark.long
 async def test_without_what_they_remember_records_are_lost_in_silence(
     shop: Shop, start: StartRelay, database: str, broker: StackContext, tmp_path: Path
 ) -> None:

@@ -18,6 +18,8 @@ NAMES = [
     "shared/0004_append_without_errors.sql",
     "shared/0005_refused_records.sql",
     "shared/0006_lost_records.sql",
+    "shared/0007_delivery_observations.sql",
+    "shared/0008_delivery_counts.sql",
 ]
 
 TAMPER = "UPDATE migrations SET sha256 = 'another' WHERE name = $1"

@@ -19,7 +19,7 @@ from shared.messaging import wire
 from shared.runtime.identifiers import new_id
 from test_support.counter.counter import Counted, counted, publish, some_metadata, store_of
 
-DEADLINE_SECONDS = 30
+DEADLINE_SECONDS = 120
 UNLOCKED = locked_streams.LOCK.replace("FOR NO KEY UPDATE", "")
 
 

@@ -24,7 +24,7 @@ from test_support.counter.counted_records import as_read
 from test_support.counter.counter import Counted, counted, some_metadata
 from test_support.counter.counts import CREATE, READ_MODELS
 
-DEADLINE_SECONDS = 60
+DEADLINE_SECONDS = 180
 WRITE_SECONDS = 0.02
 """Between two events of a stream that is written to all the time."""
 ROWS_MAX = 100_000

@@ -18,7 +18,7 @@ from shared.runtime.postgres import Connection
 from test_support.counter.counted_records import record, records
 from test_support.counter.desk import NAME, Desk
 
-DEADLINE_SECONDS = 30
+DEADLINE_SECONDS = 120
 GARBAGE = b"\x00\xff garbage"
 OPERATOR_ACTION = OperatorAction(by="jack", reason="a test")
 

@@ -2,13 +2,18 @@
 
 import asyncio
 import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from uuid import UUID
 
 import asyncpg
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
 
 from shared.eventsourcing import event_store
 from shared.eventsourcing.event_store import EventStore
@@ -25,8 +30,8 @@ from test_support.counter.counter import CODEC, Counted, counted, some_metadata,
 from test_support.counter.kafka_log import kafka_log
 from test_support.counter.relays import StartRelay, StartRelayAt
 
-DEADLINE_SECONDS = 60
-LEASE_AND_MORE_SECONDS = 15
+DEADLINE_SECONDS = 180
+LEASE_AND_MORE_SECONDS = 60
 
 
 async def add(store: EventStore[Counted], counter: UUID, start: int, count: int) -> None:
@@ -244,8 +249,6 @@ async def test_an_asked_stop_does_not_wait_for_a_broker_that_is_away(
 async def test_a_record_carries_exactly_one_traceparent(
     store: EventStore[Counted], start_relay: StartRelay, kafka_servers: str
 ) -> None:
-    from opentelemetry.sdk.trace import TracerProvider
-
     counter = new_id()
     async with kafka_log(kafka_servers) as log:
         start_relay()
@@ -255,6 +258,41 @@ async def test_a_record_carries_exactly_one_traceparent(
 
     [traceparent] = [value for name, value in log.headers[str(counter)] if name == "traceparent"]
     assert format(span.get_span_context().trace_id, "032x") in traceparent.decode()
+
+
+async def test_spans_are_exported_before_the_checkpoint(
+    store: EventStore[Counted],
+    start_relay: StartRelay,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is behind a checkpoint is not published again, so its spans would be missing."""
+    counter, received = new_id(), list[bytes]()
+    with (
+        collector(received) as address,
+        TracerProvider().get_tracer("test").start_as_current_span("a"),
+    ):
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
+        await add(store, counter, 1, 1)
+        doomed = start_relay(Failpoint.CHECKPOINT_STORED)
+        assert await asyncio.to_thread(doomed.wait, DEADLINE_SECONDS) == -signal.SIGKILL
+
+    assert b"send" in b"".join(received)
+
+
+@contextmanager
+def collector(received: list[bytes]) -> Iterator[str]:
+    """The address of a server that keeps what exporters send to it."""
+
+    class Collector(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            received.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(200)
+            self.end_headers()
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Collector) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
 
 
 async def test_a_checkpoint_of_another_cluster_is_refused(

@@ -41,7 +41,7 @@ REFUSED = [
     "DELETE FROM migrations",
     "INSERT INTO migrations (name, sha256) VALUES ('mine', '')",
     "TRUNCATE streams",
-    "DROP TABLE streams",
+    "DROP TABLE streams CASCADE",
     "CREATE TABLE mine ()",
     "CREATE TEMPORARY TABLE mine ()",
     "CREATE SCHEMA mine",
@@ -120,7 +120,7 @@ async def test_the_owner_is_not_refused(own: Own) -> None:
     await connection.close()
 
 
-READ_BY_A_READER = {"events"}
+READ_BY_A_READER = {"events", "delivery_counts", "delivery_observations"}
 
 NOT_FOR_A_READER = [
     "INSERT INTO events (stream_id) VALUES (gen_random_uuid())",
@@ -161,6 +161,7 @@ async def test_a_reader_of_facts_reads_them_and_nothing_else(
     )
     assert {row["relname"] for row in tables} == READ_BY_A_READER
     assert await reader.fetchval("SELECT count(*) FROM events") >= 0
+    assert await reader.fetchval("SELECT count(*) FROM delivery_observations") >= 3
 
     for statement in NOT_FOR_A_READER:
         with pytest.raises(asyncpg.InsufficientPrivilegeError):

@@ -44,7 +44,7 @@ from verification.stress.relays import open_relays
 from verification.stress.trial import wait_until_relay_is_up
 
 CHECKOUT = Path(__file__).parents[3]
-DEADLINE_SECONDS = 60
+DEADLINE_SECONDS = 180
 POLL_SECONDS = 0.05
 
 

@@ -18,7 +18,7 @@ from shared.service import command_line
 from shared.service.command_line import Service
 from shared.web.idempotency import KEPT
 
-FORGOTTEN_SECONDS_MAX = 10
+FORGOTTEN_SECONDS_MAX = 60
 
 KEEP = """
     INSERT INTO idempotency_keys (scope, key, fingerprint, status, headers, body, recorded_at)

@@ -1,4 +1,5 @@
-"""A worker as a process of its own. Files in its folder name the faults that it meets:
+"""A worker as a process of its own: its folder, and its name and topic if they are others than
+usual. Files in its folder name the faults that it meets:
 
 `hold`: each reaction takes long. `away`: each reaction meets a transient error. `no-letters`: dead
 letters cannot be written. `bug`: `take` itself raises. `die-at`: the name of a fault point. `hang`:
@@ -25,7 +26,7 @@ from shared.runtime.relay_notifier import RelayNotifier
 from shared.runtime.settings import Settings
 from test_support.counter.counted_records import apply_effect
 
-NAME = "users-worker"
+NAME, TOPIC = "users-worker", "users.v1"
 LONG_SECONDS = 600
 HANGING_STOP_SECONDS_MAX = 2.0
 """Of a worker that hangs: a test need not wait as long as a supervisor."""
@@ -70,9 +71,9 @@ async def hang(folder: Path) -> None:
                 await asyncio.sleep(LOOK_SECONDS)
 
 
-async def work(folder: Path) -> None:
+async def work(folder: Path, name: str = NAME, topic: str = TOPIC) -> None:
     settings = processes.read_settings(Settings)
-    write = kafka.create_single_writer(settings.brokers, NAME)
+    write = kafka.create_single_writer(settings.brokers, name)
 
     async def react(connection: Connection, deliveries: Sequence[Delivery]) -> None:
         for each in deliveries:
@@ -88,9 +89,9 @@ async def work(folder: Path) -> None:
             raise ConnectionError("unavailable")
         await write(letter)
 
-    async with postgres.open_pool(settings.database_dsn, name=NAME, connections_max=4) as pool:
-        reactions = {"users.v1": {"counted": [react]}}
-        consumer = Fallible(NAME, pool, reactions, write_dead_letter, RelayNotifier(None))
+    async with postgres.open_pool(settings.database_dsn, name=name, connections_max=4) as pool:
+        reactions = {topic: {"counted": [react]}}
+        consumer = Fallible(name, pool, reactions, write_dead_letter, RelayNotifier(None))
         consumer.folder = folder
         if (folder / "unwatched").exists():
             patch("shared.inbox.worker.watch_committed", watch_nothing).start()
@@ -102,4 +103,4 @@ async def work(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    processes.run(work(Path(sys.argv[1])))
+    processes.run(work(Path(sys.argv[1]), *sys.argv[2:]))

@@ -1,6 +1,7 @@
 """Every client gets the same address of the brokers and the same login."""
 
 import ssl
+from dataclasses import replace
 from pathlib import Path
 
 import certifi
@@ -8,7 +9,7 @@ import pytest
 from faust.types.auth import AuthProtocol
 
 from shared.inbox.worker import faust_options
-from shared.runtime.brokers import Brokers, Login
+from shared.runtime.brokers import Brokers, Login, read_client_options
 from shared.runtime.settings import KafkaSettings
 
 CA_FILE = Path(certifi.where())
@@ -21,7 +22,7 @@ def test_without_a_login_the_connection_is_plain() -> None:
 
     assert brokers == Brokers(SERVERS)
     assert brokers.options == {"bootstrap_servers": SERVERS}
-    assert brokers.java_options == {"bootstrap.servers": SERVERS}
+    assert read_client_options(brokers.to_text()) == brokers.options
     assert faust_options(brokers) == {"broker": "kafka://kafka-1:9092;kafka-2:9092"}
 
 
@@ -41,8 +42,21 @@ def test_all_clients_show_the_same_login() -> None:
     assert credentials.protocol is AuthProtocol.SASL_SSL
     assert credentials.mechanism.value == brokers.options["sasl_mechanism"] == "SCRAM-SHA-512"
     assert credentials.ssl_context is brokers.options["ssl_context"]
-    assert brokers.java_options["ssl.truststore.certificates"] == CA_FILE.read_text()
-    assert 'password="a\\"b\\\\c"' in brokers.java_options["sasl.jaas.config"]
+
+
+def test_a_process_without_our_files_has_the_same_login_and_certificates(tmp_path: Path) -> None:
+    certificates = tmp_path / "ca.pem"
+    certificates.write_bytes(CA_FILE.read_bytes())
+    brokers = Brokers(SERVERS, replace(LOGIN, ca_file=certificates))
+    text = brokers.to_text()
+    certificates.unlink()
+
+    ours, theirs = Brokers(SERVERS, LOGIN).options, read_client_options(text)
+    context, other = ours.pop("ssl_context"), theirs.pop("ssl_context")
+    assert theirs == ours
+    assert other.verify_mode is ssl.CERT_REQUIRED
+    assert other.check_hostname
+    assert other.get_ca_certs() == context.get_ca_certs()
 
 
 def test_settings_make_a_login(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,10 @@ from shared.runtime.settings import Settings
 from shared.service import command_line
 from shared.service.command_line import Service
 
-COMMANDS = ("api", "relay", "worker", "migrate", "parked", "rebuild", "replay", "adopt-outbox")
+COMMANDS = (
+    *("api", "relay", "worker", "migrate"),
+    *("parked", "rewind", "rebuild", "replay", "adopt-outbox"),
+)
 ONLY_API_OR_WORKER = ("faust", "fastapi", "jwt")
 
 

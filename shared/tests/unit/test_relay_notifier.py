@@ -7,7 +7,11 @@ from functools import partial
 
 import pytest
 
+from shared.runtime import relay_notifier
 from shared.runtime.relay_notifier import Listener, RelayNotifier
+
+GAP_SECONDS = 0.5
+"""Longer than a busy machine takes for a burst."""
 
 
 class CountingListener(Listener):
@@ -20,22 +24,23 @@ class CountingListener(Listener):
         super().datagram_received(data, addr)
 
 
-async def test_a_burst_of_rings_is_heard_as_two() -> None:
+async def test_a_burst_of_notifications_is_received_as_two(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first at once, the others together at the gap's end: none of them is lost."""
+    monkeypatch.setattr(relay_notifier, "MINIMUM_GAP_SECONDS", GAP_SECONDS)
     event = asyncio.Event()
     transport, listener = await asyncio.get_running_loop().create_datagram_endpoint(
         lambda: CountingListener(event), ("127.0.0.1", 0)
     )
     host, port = transport.get_extra_info("sockname")
-    relay_notifier = RelayNotifier(f"{host}:{port}")
+    notifier = RelayNotifier(f"{host}:{port}")
 
     for _ in range(1_000):
-        relay_notifier.notify()
+        notifier.notify()
     await asyncio.wait_for(event.wait(), 5)
-    await asyncio.sleep(0.05)
+    await asyncio.sleep(2 * GAP_SECONDS)
 
     assert listener.count == 2
-    relay_notifier.close()
+    notifier.close()
     transport.close()
 
 
@@ -52,10 +57,10 @@ async def test_all_relays_behind_a_name_hear_it(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(
             socket, "getaddrinfo", lambda *asked: [(*asked[2:], "", each) for each in addresses]
         )
-        relay_notifier = RelayNotifier("relays:1")
-        stack.callback(relay_notifier.close)
+        notifier = RelayNotifier("relays:1")
+        stack.callback(notifier.close)
 
-        relay_notifier.notify()
+        notifier.notify()
 
         for event in heard:
             await asyncio.wait_for(event.wait(), 5)

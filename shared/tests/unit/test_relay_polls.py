@@ -20,7 +20,7 @@ HOURS_SECONDS = 3_600.0
 TURNS = 50
 """Of the event loop: more than the relay needs from one poll to the next."""
 NO_ROWS: Sequence[Any] = ()
-A_ROW = (SimpleNamespace(position=1, traceparent=None, record=None),)
+A_ROW = (SimpleNamespace(position=1, topic="a", milliseconds=0, traceparent=None, record=None),)
 
 
 class Outbox:

@@ -15,7 +15,7 @@ import pytest
 
 CHECKOUT = Path(__file__).parents[3]
 CONTRACT = "The rooms of shared"
-DEADLINE_SECONDS = 60
+DEADLINE_SECONDS = 180
 
 
 def read_layers() -> list[list[str]]:

@@ -15,13 +15,25 @@ def test_the_facts_of_the_packages_are_declared() -> None:
 
     assert load_rights(["shared", "users_svc"]).service == shared
     assert load_rights(["shared", "orders_svc"]).service == shared
-    assert load_rights(["shared", "users_svc"]).reader.keys() == {"events"}
-    assert load_rights(["shared", "orders_svc"]).reader.keys() == {"events", "publications"}
+    assert load_rights(["shared", "users_svc"]).reader.keys() == {
+        "events",
+        "delivery_counts",
+        "delivery_observations",
+    }
+    assert load_rights(["shared", "orders_svc"]).reader.keys() == {
+        "events",
+        "delivery_counts",
+        "delivery_observations",
+        "publications",
+    }
     assert load_rights(["analytics_spark"]).service == {
         "migrations": "SELECT",
         "generations": "SELECT",
     }
-    assert load_rights(["analytics_spark"]).reader == {}
+    assert load_rights(["analytics_spark"]).reader.keys() == {
+        "consumer_positions",
+        "job_observations",
+    }
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,22 @@
 
 import subprocess
 import sys
+from unittest.mock import patch
 
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import NonRecordingSpan, SpanKind
 
 from shared.runtime import telemetry
+from shared.runtime.identifiers import new_id
 
 # In a process of its own: a process has one provider for its whole life.
 SCRIPT = """
 from shared.runtime import telemetry
-with telemetry.configured("test", {endpoint!r}), telemetry.tracer.start_as_current_span("a") as a:
+from shared.runtime.settings import ProcessSettings
+settings = ProcessSettings(otel_exporter_otlp_endpoint={endpoint!r})
+with telemetry.configured("test", settings), telemetry.tracer.start_as_current_span("a") as a:
     with telemetry.tracer.start_as_current_span("b"):
         traceparent = telemetry.current_traceparent()
 same = format(a.get_span_context().trace_id, "032x") in traceparent
@@ -64,3 +69,14 @@ def test_a_span_after_a_message_without_a_trace_begins_one(
 
     [span] = spans.get_finished_spans()
     assert span.parent is None
+
+
+def test_the_id_of_a_span_of_an_event_is_the_same_each_time() -> None:
+    event_id, provider = new_id(), TracerProvider(id_generator=telemetry.span_ids)
+    with patch.object(telemetry, "tracer", provider.get_tracer("test")):
+        first, again = (telemetry.start_span_of(event_id, "send") for _ in range(2))
+        other = telemetry.tracer.start_span("another")
+
+    assert first.get_span_context().span_id == again.get_span_context().span_id
+    assert f"{first.get_span_context().span_id:016x}" == event_id.hex[16:]
+    assert other.get_span_context().span_id != first.get_span_context().span_id

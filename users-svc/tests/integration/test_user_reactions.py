@@ -24,7 +24,7 @@ from users_svc.bootstrap import Resources
 from users_svc.commands import RegisterUser
 from users_svc.user import USER, require_active
 
-COMMAND_SECONDS_MAX = 60
+COMMAND_SECONDS_MAX = 180
 
 PLACED = '{"order_id": "%s", "user_id": "%s", "amount": "30.00"}'
 CONFIRMED = '{"order_id": "%s", "user_id": "%s", "ordered_at": "2016-11-11T00:00:01Z"}'

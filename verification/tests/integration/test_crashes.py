@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from local_stack.kafka import KAFKA
 from local_stack.postgres import POSTGRES
 from local_stack.stack_spec import StackSpec
@@ -15,6 +17,7 @@ BATCHES = 8
 """So many that there are some left for each kill."""
 
 
+@pytest.mark.long
 def test_v13_a_job_killed_inside_and_after_its_commit_counts_each_order_once() -> None:
     with throwaway_stack(StackSpec(processes=(POSTGRES, KAFKA))) as context:
         asyncio.run(topics.create(Brokers(context.address("kafka"))))

@@ -69,6 +69,7 @@ def test_an_order_that_was_never_placed_is_lost(stack: DrilledStack, run_folder:
     assert report([row], wrong=[]) == 1
 
 
+@pytest.mark.long
 def test_a_step_that_cannot_be_done_ends_the_drill(stack: DrilledStack, run_folder: Path) -> None:
     async def explode(drill: Drill) -> Recovery:
         raise Failure("no more processes")

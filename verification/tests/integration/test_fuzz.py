@@ -74,6 +74,7 @@ def promise_a_header(document: Json) -> None:
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "falsify",
     [remove_a_refusal, remove_a_code, allow_any_price, promise_a_number, promise_a_header],

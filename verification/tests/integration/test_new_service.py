@@ -1,18 +1,14 @@
 """`make new-service name=parcels` in a copy of this checkout: what it makes works unedited."""
 
 import json
-import os
-import shutil
-import subprocess
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Collection, Iterator, Mapping
 
 import pytest
-import yaml
 
-from local_stack.testing import new_folder, sweep
-from scripts.new_service.made_service import CHECKOUT
+from local_stack.settings import CHECKOUT
+from test_support.checkout_copy import Copy, copied_checkout
+from test_support.compose_files import render
+from test_support.surfaces import list_surfaces
 
 NAME = "parcels"
 FOLDER = f"{NAME}-svc"
@@ -26,6 +22,9 @@ TESTS_OF_ALL_SERVICES = (
     *("infra/tests/unit/test_main.py", "infra/tests/unit/test_generate.py"),
     "infra/tests/unit/test_container_access.py",
     "infra/tests/unit/test_container_secrets.py",
+    "infra/tests/integration/test_kubernetes.py",
+    *("infra/tests/unit/test_dashboards.py", "verification/tests/unit/test_reference.py"),
+    "console-svc/tests/unit/test_drawing.py",
     *("contracts/tests/unit/test_views.py", "contracts/tests/unit/test_asyncapi.py"),
     *("contracts/tests/unit/test_promises.py", "shared/tests/unit/test_names.py"),
     "contracts/tests/unit/test_contract_files.py::test_a_sample_that_is_missing_is_begun",
@@ -36,116 +35,56 @@ TESTS_OF_ALL_SERVICES = (
 )
 """Tests of lists of services, of all documents and of all texts: one more service keeps to them."""
 
-COMMAND_SECONDS_MAX = 600
+TOPIC = f"{NAME}.v1"
+API, RELAY, WORKER = (f"{NAME}-{command}" for command in ("api", "relay", "worker"))
+API_PORT = 8005
 
-PRINT_STACK = """
-import json
-from local_stack.hometown import HOMETOWN
-from shared.messaging.topics import TOPICS
-print(json.dumps({
-    "processes": {each.name: each.ports[0].default for each in HOMETOWN.processes},
-    "preparations": [each.name for each in HOMETOWN.preparations],
-    "readers": {name: topic.readers for name, topic in TOPICS.items()},
-}))
-"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Copy:
-    """A checkout with packages of its own."""
-
-    root: Path
-
-    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
-        """The environment has nothing of the `make` and the stack that run this test."""
-        environment = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("MAKE", "HOMETOWN_RUN_DIR", "PYTEST", "VIRTUAL_ENV"))
-        }
-        return subprocess.run(
-            command,
-            cwd=self.root,
-            env=environment | {"HOMETOWN_PORTS": "free"},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=COMMAND_SECONDS_MAX,
-        )
-
-    def printed(self, *command: str) -> str:
-        """The output of a command, which must succeed."""
-        ended = self.run(*command)
-        assert ended.returncode == 0, f"{command}\n{ended.stdout}"
-        return ended.stdout
-
-    def python(self, *arguments: str) -> str:
-        return self.printed(".venv/bin/python", *arguments)
-
-    def git(self, *arguments: str) -> str:
-        return self.printed("git", "-c", "user.name=test", "-c", "user.email=test", *arguments)
-
-
-def link_or_copy(source: str, target: str) -> None:
-    try:
-        os.link(source, target)
-    except OSError:  # another file system
-        shutil.copy2(source, target)
-
-
-def copy_checkout(root: Path) -> None:
-    """All files that people commit, committed; and the packages, so that `make setup` is quick."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    for name in filter(None, listed.stdout.split("\0")):
-        if (CHECKOUT / name).is_file():
-            (root / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(CHECKOUT / name, root / name)
-    shutil.copytree(
-        CHECKOUT / ".venv",
-        root / ".venv",
-        symlinks=True,
-        copy_function=link_or_copy,
-        # Without its stamp, `make setup` installs the copy's own code instead of ours.
-        ignore=shutil.ignore_patterns("hometown-setup"),
-    )
-    for script in (root / ".venv" / "bin").iterdir():
-        if not script.is_symlink() and script.read_bytes().startswith(b"#!"):
-            point_to(script, root)
-    (root / ".tools").symlink_to(CHECKOUT / ".tools")
-    if (cache := CHECKOUT / ".mypy_cache").exists():
-        shutil.copytree(cache, root / ".mypy_cache")
-    Copy(root=root).git("init", "-q")
-    Copy(root=root).git("add", "-A")
-    Copy(root=root).git("commit", "-q", "-m", "the checkout")
-
-
-def point_to(script: Path, root: Path) -> None:
-    """Make a script run the interpreter of the copy; the file that it is linked with stays."""
-    text, mode = script.read_text(), script.stat().st_mode
-    script.unlink()
-    script.write_text(text.replace(str(CHECKOUT), str(root)))
-    script.chmod(mode)
+KNOWN: Mapping[str, Collection[str]] = {
+    "local stack": {f"{API} {API_PORT}", RELAY, WORKER, f"{NAME} tables", f"tool {NAME}"},
+    "topics": {f"{TOPIC} ('{WORKER}',)", f"'{WORKER}')"},
+    "lag": {f"{WORKER} ['orders.v1', '{TOPIC}']", f"outbox of {NAME}"},
+    "rights in Kafka": {RELAY, WORKER, f"{NAME}-tool"},
+    "secrets": {f"'{NAME}_store_url'", f"'{API}'"},
+    "roles": {f"{NAME}:read", f"{NAME}:write"},
+    "kubernetes": {
+        f"- {NAME}.yaml",
+        *(f"secrets/{each}/database_url" for each in (API, RELAY, WORKER, f"{NAME}-migrate")),
+    },
+    "proxy": {f"listen {API}\n", f"bind :{API_PORT}\n", f"{API}: {{condition: service_healthy}}"},
+    **{
+        f"targets {way}{tls}": {f"job_name: {each}\n" for each in PROCESSES}
+        for way in ("containers", "cluster")
+        for tls in ("", "-tls")
+    },
+    "dashboards": {f'"value": "{NAME}"'},
+    "asyncapi": {f'"{TOPIC}": {{', f'"{FOLDER}.send.{TOPIC}"', f'"{WORKER}.receive.orders.v1"'},
+    "requests": {f"http://127.0.0.1:{API_PORT}\n", f"/v1/{NAME}\n"},
+    "ports of an editor": {f'"label": "{API}"'},
+    "reference": {f"reference/http-{FOLDER}.md"},
+    "reference/processes.md": {
+        f"| `{API}` | {FOLDER} | {API_PORT} |",
+        f"| `{WORKER}` | {FOLDER} | 8025 | `orders.v1`, `{TOPIC}` |",
+        f"| `{NAME}:write` | {FOLDER} | change {NAME} | clerk |",
+    },
+    "reference/topics.md": {f"| `{TOPIC}` | {FOLDER} | `parcel_id` | 4 |", f"{WORKER}.dlq"},
+    "reference/events.md": {f"## {TOPIC}\n", "### parcel-added.v1\n"},
+    "reference/settings.md": {f"`{NAME.upper()}_STORE_URL`"},
+    "console": {
+        *(f"{API}: decides on each request", f"{NAME} events: events and their outbox"),
+        *(f"{RELAY}: publishes the outbox in order", f"{TOPIC}: 4 partitions"),
+        *(f"{WORKER}: reacts to the events of others", f"http://{API}.invalid/docs"),
+    },
+    "console's processes": {f"{each}: 200" for each in PROCESSES},
+}
+"""What each surface shows of the new service, see `test_support.surfaces`."""
 
 
 @pytest.fixture(scope="module")
 def copy() -> Iterator[Copy]:
     """The copy after the command."""
-    sweep()
-    root = new_folder()
-    try:
-        copy_checkout(root)
-        copy = Copy(root=root)
+    with copied_checkout() as copy:
         copy.printed("make", "new-service", f"name={NAME}")
         yield copy
-    finally:
-        shutil.rmtree(root)
 
 
 def test_it_is_linted_typed_and_keeps_its_contract(copy: Copy) -> None:
@@ -157,6 +96,7 @@ def test_it_is_linted_typed_and_keeps_its_contract(copy: Copy) -> None:
     assert copy.printed("make", "--no-print-directory", "generate") == ""
 
 
+@pytest.mark.long
 def test_its_own_tests_pass_and_those_of_all_services_still_do(copy: Copy) -> None:
     """The end-to-end tests of its own start its processes with Kafka, PostgreSQL and Jaeger, send
     the first command, and read its event from Kafka and its trace from Jaeger.
@@ -167,27 +107,54 @@ def test_its_own_tests_pass_and_those_of_all_services_still_do(copy: Copy) -> No
     assert "skipped" not in printed
 
 
-def test_the_local_stack_and_its_topics_contain_it(copy: Copy) -> None:
-    stack = json.loads(copy.python("-c", PRINT_STACK))
-
-    ports = {name: port for name, port in stack["processes"].items() if name in PROCESSES}
-    others = {port for name, port in stack["processes"].items() if name not in PROCESSES}
-    assert ports.keys() == PROCESSES
-    assert not set(ports.values()) & others
-    assert f"{NAME} tables" in stack["preparations"]
-    assert stack["readers"][f"{NAME}.v1"] == [f"{NAME}-worker"]
-    assert f"{NAME}-worker" in stack["readers"]["orders.v1"]
+@pytest.fixture(scope="module")
+def surfaces(copy: Copy) -> Mapping[str, str]:
+    """With the new service."""
+    found: Mapping[str, str] = json.loads(copy.python("-m", "test_support.surfaces"))
+    return found
 
 
-def test_compose_contains_it(copy: Copy) -> None:
-    top = yaml.safe_load((copy.root / COMPOSE).read_text())
-    assert f"{FOLDER}/compose.yml" in top["include"]
-    services = yaml.safe_load((copy.root / FOLDER / "compose.yml").read_text())["services"]
-    assert services.keys() >= {*PROCESSES, f"{NAME}-migrate", f"{NAME}-tool"}
+@pytest.fixture(scope="module")
+def surfaces_without() -> Mapping[str, str]:
+    """Those of this checkout, which differs in nothing else."""
+    return list_surfaces(CHECKOUT)
 
-    if shutil.which("docker") and copy.run("docker", "compose", "version").returncode == 0:
-        rendered = json.loads(copy.printed("docker", "compose", "config", "--format", "json"))
-        assert rendered["services"].keys() >= PROCESSES
+
+@pytest.mark.parametrize("surface", KNOWN)
+def test_a_surface_knows_it_without_an_edit(
+    surface: str, surfaces: Mapping[str, str], surfaces_without: Mapping[str, str]
+) -> None:
+    assert {each for each in KNOWN[surface] if each not in surfaces[surface]} == set()
+    assert NAME not in surfaces_without[surface], "the negative control"
+
+
+def test_no_surface_is_left_out(surfaces: Mapping[str, str]) -> None:
+    """But pages about other services, about metrics, whose names no service adds, and verbs."""
+    others = {each for each in surfaces if each.startswith("reference/http-")}
+
+    assert surfaces.keys() - KNOWN.keys() - others == {
+        *("reference/metrics.md", "reference/verbs.md")
+    }
+
+
+@pytest.mark.parametrize("file", ["docker-compose.yml", "docker-compose.cluster.yml"])
+def test_compose_starts_it_and_the_others_know_it(copy: Copy, file: str) -> None:
+    services, before = render(copy.root, file), render(CHECKOUT, file)
+
+    added = services.keys() - before.keys()
+    assert added == {*PROCESSES, f"{NAME}-migrate", f"{NAME}-tool"}
+    knowing = {each for each in before if f"{NAME}-" in str(services[each])}
+    assert knowing - {"console"} == {"observer", *(["proxy"] if "cluster" in file else [])}
+    assert ("console" in knowing) == ("console" in before)
+    assert f"{NAME}-migrate" in services["observer"]["depends_on"]
+    assert NAME not in str(before)
+    if "cluster" in file:
+        assert services[WORKER]["deploy"]["replicas"] == 2
+        assert str(API_PORT) in str(services["proxy"]["ports"])
+    else:
+        assert str(API_PORT) in str(services[API]["ports"])
+        shown = str(services["console"]["environment"])  # part: console
+        assert f'"{API}": "http://127.0.0.1:{API_PORT}"' in shown  # part: console
 
 
 def test_files_that_people_write_gain_a_line_at_most(copy: Copy) -> None:
@@ -202,6 +169,11 @@ def test_files_that_people_write_gain_a_line_at_most(copy: Copy) -> None:
 
 
 def is_generated(copy: Copy, name: str) -> bool:
-    """uv writes the lock, `make contracts` the document, `make generate` what begins with that."""
+    """uv writes the lock, `make contracts` the document, `make generate` dashboards and what begins
+    with that."""
     first_line = (copy.root / name).read_text().partition("\n")[0]
-    return name in ("uv.lock", "contracts/asyncapi.json") or "Generated by" in first_line
+    return (
+        name in ("uv.lock", "contracts/asyncapi.json")
+        or name.startswith("infra/observability/dashboards/")
+        or "Generated by" in first_line
+    )

@@ -16,7 +16,7 @@ from verification.saga.world import Services, open_services
 
 INTERLEAVINGS = 150
 CONTROL_INTERLEAVINGS = 3_000
-CAMPAIGN_SECONDS_MAX = 120
+CAMPAIGN_SECONDS_MAX = 600
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +44,7 @@ def test_credit_balances_to_the_cent_in_every_interleaving(
     play(services, runner, INTERLEAVINGS, number=1)
 
 
+@pytest.mark.long
 def test_without_the_version_guard_it_does_not(
     services: Services, runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 PROGRAM = "verification.stress"
 OPTIONS = ("--seeds", "1", "--seconds", "4", "--writers", "32", "--streams", "20")
-SECONDS_MAX = 300
+SECONDS_MAX = 900
 
 Figures = Mapping[str, float]
 

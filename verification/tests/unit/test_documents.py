@@ -91,3 +91,19 @@ def test_the_readme_quotes_the_definition_of_the_answer() -> None:
 
     assert len(steps) == 2
     assert [step for step in steps if step not in definition.read_text()] == []
+
+
+def test_what_it_costs_is_as_in_the_last_figures() -> None:
+    figures = re.findall(
+        r"^\| ([^|]+) \| ([\d.,]+) \| [^|]*\| ([^|]+) \|",
+        (CHECKOUT / "benchmarks/figures.md").read_text(),
+        re.MULTILINE,
+    )
+    costs = re.findall(
+        r"^\| [^|]+ \| ([\d.,]+) (\S+) \| ([^|[]+) \|$",
+        (CHECKOUT / "docs/when-not-to-use.md").read_text(),
+        re.MULTILINE,
+    )
+
+    assert len(costs) == 8
+    assert {(name, value, unit) for value, unit, name in costs} <= set(figures)

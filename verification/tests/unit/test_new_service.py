@@ -1,5 +1,7 @@
 """`make new-service`: names and their forms, ports, and no change after an error."""
 
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -11,12 +13,13 @@ from scripts.new_service import made_service
 from scripts.new_service.made_service import CHECKOUT, choose_ports, make_service, read_skeleton
 from scripts.new_service.words import NewServiceError, Words, derive_singular, parse_words
 from shared.runtime.declarations import load_declarations
+from test_support.shown import read_steps
 
 PAYMENTS = Words(plural="payments", singular="payment")
 INVOICES = Words(plural="invoices", singular="invoice")
 LONGEST = Words(plural="abcdefghijklmnos", singular="abcdefghijklmnop")
 
-COMMAND_SECONDS_MAX = 60
+COMMAND_SECONDS_MAX = 180
 
 
 @pytest.mark.parametrize(
@@ -150,7 +153,7 @@ def test_an_interrupted_step_changes_nothing(
     def interrupted(root: Path, title: str, command: Sequence[str]) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(made_service, "run_step", interrupted)
+    monkeypatch.setattr("scripts.steps.run_step", interrupted)
     before = contents(checkout)
 
     with pytest.raises(KeyboardInterrupt):
@@ -176,3 +179,43 @@ def test_the_longest_name_fits_into_all_lines(tmp_path: Path) -> None:
     )
 
     assert found.stdout == ""
+
+
+def test_the_edits_of_the_guide_fit_and_its_service_keeps_to_its_tests(tmp_path: Path) -> None:
+    """Without servers; e2e-tests/test_new_service_guide.py does all of it."""
+    for path, text in read_skeleton().items():
+        renamed = tmp_path / PAYMENTS.rename(path)
+        renamed.parent.mkdir(parents=True, exist_ok=True)
+        renamed.write_text(PAYMENTS.rename(text))
+    folder = tmp_path / PAYMENTS.folder
+    shutil.copy(CHECKOUT / "pyproject.toml", tmp_path)
+    # The order of imports depends on what is a package of the checkout.
+    (tmp_path / "shared").symlink_to(CHECKOUT / "shared")
+    ruff = [sys.executable, "-m", "ruff"]
+    steps = read_steps(CHECKOUT / "docs" / "new-service.md")
+    edits = [step.content for step in steps if step.kind == "diff"]
+
+    run(tmp_path, *ruff, "check", "-q", "--select=I", "--fix", PAYMENTS.folder)
+    run(tmp_path, *ruff, "format", "-q", PAYMENTS.folder)
+    assert len(edits) == (CHECKOUT / "docs" / "new-service.md").read_text().count("```diff")
+    for number, edit in enumerate(edits):
+        (tmp_path / f"{number}.diff").write_text(edit)
+        run(tmp_path, "git", "apply", f"{number}.diff")
+
+    run(tmp_path, *ruff, "format", "--check", PAYMENTS.folder)
+    tests = [f"{PAYMENTS.folder}/tests/unit/test_payment{each}.py" for each in ("", "_contract")]
+    alone = {"PYTHONPATH": str(folder / "src"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    command = [sys.executable, "-m", "pytest", "-q", "-c", os.devnull]
+    run(tmp_path, *command, "--import-mode=importlib", "-p", "no:cacheprovider", *tests, **alone)
+
+
+def run(folder: Path, *command: str, **variables: str) -> None:
+    ended = subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        timeout=COMMAND_SECONDS_MAX,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -1,19 +1,19 @@
 """The operator answers what definition.sql asks, and each step of that file matters."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from analytics_spark.job.cells import KEY, VALUES
+from analytics_spark.job.cells import KEY, SALE_KEY, VALUES
 from test_support.analytics.histories import Event
-from test_support.analytics.small_job import RECORDED_AT, SmallJob
+from test_support.analytics.small_job import RECORDED_AT, Amounts, Cell, SmallJob
 from verification.differential import oracle
 from verification.differential.history_trial import table
-from verification.differential.oracle import BATCHES, CELLS, NEVER_MILLISECONDS, RECORDS
+from verification.differential.oracle import BATCHES, CELLS, NEVER_MILLISECONDS, RECORDS, SALES
 from verification.differential.random_history import RandomHistory
 
 ORDERS = 500
@@ -21,11 +21,12 @@ ORDERS = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """What the operator read, in which batches, and its cells (rows of CELLS)."""
+    """What the operator read, in which batches, and its cells and sales (rows of CELLS, SALES)."""
 
     records: pa.Table
     batches: pa.Table
     cells: pa.Table
+    sales: pa.Table
     late: int
     counted: int
 
@@ -50,7 +51,8 @@ def play(seed: int, batch_records: int) -> Played:
     return Played(
         records=table([row_of(event) for event in events], RECORDS),
         batches=table(batches, BATCHES),
-        cells=cells_of(job),
+        cells=to_rows(job.cells(), [*KEY, *VALUES], CELLS),
+        sales=to_rows(job.sales(), [*SALE_KEY, *VALUES], SALES),
         late=job.tally["late"],
         counted=job.tally["counted"],
     )
@@ -61,10 +63,9 @@ def row_of(event: Event) -> tuple[object, ...]:
     return (event.topic, 0, event.number, key, value, event.type, event.version, RECORDED_AT)
 
 
-def cells_of(job: SmallJob) -> pa.Table:
-    names = [*KEY, *VALUES]
-    rows = [dict(zip(names, (*cell, *sums), strict=True)) for cell, sums in job.cells().items()]
-    return pa.Table.from_pylist(rows, schema=CELLS)
+def to_rows(found: Mapping[Cell, Amounts], names: Sequence[str], schema: pa.Schema) -> pa.Table:
+    rows = [dict(zip(names, (*key, *sums), strict=True)) for key, sums in found.items()]
+    return pa.Table.from_pylist(rows, schema=schema)
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +82,7 @@ def test_the_operator_answers_what_the_definition_asks(seed: int, batch_records:
     right = oracle.answer(played.records, played.batches)
 
     assert oracle.differences(right.cells, played.cells) == []
+    assert oracle.differences(right.sales, played.sales) == []
     assert (right.late, right.counted) == (played.late, played.counted)
 
 
@@ -95,6 +97,13 @@ STEPS = {
     "repeated records": ('(PARTITION BY order_id ORDER BY "offset") = 1', "() > 0"),
     "what is local": ("address = origin", "address <> origin"),
 }
+
+
+STEPS_OF_SALES = {
+    *("corrections of origins", "late orders", "cancellations", "repeated records"),
+    *("the version at the order's time", "the latest version"),
+}
+"""Sales have no buyer, so it does not matter where one lived."""
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -112,7 +121,10 @@ def test_with_another_step_the_answer_is_another_one(
     wrong = oracle.answer(in_pieces.records, in_pieces.batches)
 
     assert oracle.differences(right.cells, in_pieces.cells) == []
+    assert oracle.differences(right.sales, in_pieces.sales) == []
     assert oracle.differences(wrong.cells, in_pieces.cells) != []
+    if step in STEPS_OF_SALES:
+        assert oracle.differences(wrong.sales, in_pieces.sales) != []
 
 
 def test_the_definition_is_a_file_of_the_job() -> None:

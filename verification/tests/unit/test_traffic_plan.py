@@ -1,12 +1,22 @@
 """A plan follows from its seed, and none of its orders can be late by accident."""
 
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 
 from verification.load.actions import NAMES, CancelOrder, ListItem, PlaceOrder, Repeat
-from verification.load.plan import Plan, Scale, create_plan
+from verification.load.campaign import parser
+from verification.load.plan import (
+    BURST_MAX,
+    BURST_SECONDS_MAX,
+    Plan,
+    Scale,
+    create_plan,
+    place_burst,
+)
 from verification.load.window import HOUR, NoWindow, Window, find_window
 
 LATENESS = timedelta(hours=2)
@@ -40,6 +50,46 @@ def test_actions_are_due_at_the_rate_one_after_the_other(plan: Plan) -> None:
 
     assert len(due) == 100 * 30 + 50 + 20
     assert due == [number / 100 for number in range(len(due))]
+
+
+def test_a_burst_is_five_times_the_rate_in_the_middle_and_ends() -> None:
+    scale = replace(SCALE, burst=5)
+    burst, due = (
+        place_burst(scale),
+        [each.due_seconds for each in create_plan(scale, WINDOW).actions],
+    )
+
+    assert burst is not None
+    assert (burst.begins, burst.ends) == ((70 + 1_500) / 100, (70 + 1_500 + 600) / 100)
+    inside = [seconds for seconds in due if burst.begins <= seconds < burst.ends]
+    assert len(inside) == 5 * 6 * 100
+    assert len(due) == 70 + 100 * 30 + 4 * 6 * 100
+    assert due == sorted(due)
+    assert len({round(later - earlier, 6) for earlier, later in pairwise(inside)}) == 1
+    assert max(later - earlier for earlier, later in pairwise(due)) <= 0.01 + 1e-9
+
+
+def test_a_burst_has_a_bound_however_long_the_load_is() -> None:
+    burst = place_burst(replace(SCALE, seconds=3_600, burst=5))
+
+    assert burst is not None
+    assert burst.ends - burst.begins == BURST_SECONDS_MAX
+
+
+def test_no_order_of_a_burst_can_be_late() -> None:
+    times = [order.ordered_at for order in orders(create_plan(replace(SCALE, burst=5), WINDOW))]
+
+    assert max(times) - min(times) < LATENESS
+
+
+@pytest.mark.parametrize("times", ["0", str(BURST_MAX + 1)])
+def test_a_burst_that_means_nothing_is_refused(
+    times: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        parser().parse_args(["--burst", times])
+
+    assert "--burst: is " in capsys.readouterr().err
 
 
 def test_every_kind_of_action_happens(plan: Plan) -> None:

@@ -1,19 +1,21 @@
 """A batch of cell deltas: the operator's rows, one for each bucket, combined."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 from pyspark.sql import Row
 
 from analytics_spark.job.blobs import from_bytes
-from analytics_spark.job.cells import DELTAS, HOUR_MILLISECONDS, sum_cells
+from analytics_spark.job.cells import DELTAS, HOUR_MILLISECONDS, SALES, sum_cells, sum_sales
 from analytics_spark.job.checkpoint import Checkpoint, Ranges
+from analytics_spark.job.orders import EVENTS
 from analytics_spark.job.records import BAD
 from analytics_spark.job.tracing import SampledOrder
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+RECORDED = pa.schema({"recorded_at": EVENTS["recorded_at"]})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,9 @@ class CellBatch:
     deltas: pa.Table
     samples: Sequence[SampledOrder]
     bad_records: pa.Table
+    sales: pa.Table = field(default_factory=SALES.empty_table)
+    recorded: pa.Table = field(default_factory=RECORDED.empty_table)
+    """When each order that counts was confirmed, in milliseconds."""
 
 
 def to_batch(rows: Sequence[Row], batch_id: int, checkpoint: Checkpoint, buckets: int) -> CellBatch:
@@ -57,14 +62,16 @@ def to_batch(rows: Sequence[Row], batch_id: int, checkpoint: Checkpoint, buckets
         latest_order_at=to_instant(
             max((row["latest"] for row in rows if row["latest"] is not None), default=None)
         ),
-        tally=Tally(
-            **{field.name: sum(row[field.name] for row in rows) for field in fields(Tally)}
-        ),
+        tally=Tally(**{each.name: sum(row[each.name] for row in rows) for each in fields(Tally)}),
         # Cells without a user come from several buckets.
         deltas=sum_cells([DELTAS.empty_table(), *(from_bytes(row["cells"]) for row in rows)]),
+        sales=sum_sales([SALES.empty_table(), *(from_bytes(row["sales"]) for row in rows)]),
         samples=[order for row in rows for order in to_samples(from_bytes(row["samples"]))],
         bad_records=pa.concat_tables(
             [BAD.empty_table(), *(from_bytes(row["bad_records"]) for row in rows)]
+        ),
+        recorded=pa.concat_tables(
+            [RECORDED.empty_table(), *(from_bytes(row["recorded"]) for row in rows)]
         ),
     )
 

@@ -20,8 +20,16 @@ NOBODY = ""
 equal nothing, not even itself."""
 VALUES = ["purchases", "quantity", "cents"]
 
+SALE_KEY = ["hour", "item_id", "item_type", "origin"]
+"""The sales of an hour are all its purchases by item, of whomever: one row for each item that was
+bought, where cells of all purchases by item and place would be many."""
+
 DELTAS = pa.schema(dict.fromkeys(KEY, pa.string()) | dict.fromkeys(["hour", *VALUES], pa.int64()))
 """Signed changes of cells; the hour is in milliseconds."""
+SALES = pa.schema(
+    dict.fromkeys(SALE_KEY, pa.string()) | dict.fromkeys(["hour", *VALUES], pa.int64())
+)
+"""Signed changes of sales."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +79,9 @@ def corrections(
 
 
 def contributions(lines: pa.Table, tables: Tables, sign: int) -> pa.Table:
-    """Signed cell deltas of the lines; a line is local if its user lived where the item comes from.
+    """Signed cell deltas of the lines, each with the item that was sold and its origin.
+
+    A line is local if its user lived where the item comes from.
 
     Address and origin are those valid at the order's time; a missing one equals nothing. The
     amount is quantity times the line's own price.
@@ -91,6 +101,8 @@ def contributions(lines: pa.Table, tables: Tables, sign: int) -> pa.Table:
             "address": pc.fill_null(address, NOBODY),
             "gender": pc.fill_null(tables.users.take("gender", user), NOBODY),
             "user_id": pc.if_else(local, lines["user_id"], NOBODY),
+            "sold": lines["item_id"],
+            "origin": pc.fill_null(origin, NOBODY),
             "purchases": weight,
             "quantity": quantity,
             "cents": pc.multiply(quantity, lines["unit_cents"]),
@@ -100,10 +112,25 @@ def contributions(lines: pa.Table, tables: Tables, sign: int) -> pa.Table:
 
 def sum_cells(deltas: list[pa.Table]) -> pa.Table:
     """The deltas summed by cell, without cells that do not change."""
-    sums = pa.concat_tables(deltas).group_by(KEY, use_threads=False)
-    cells = sums.aggregate([(value, "sum") for value in VALUES])
-    cells = cells.select(KEY + [f"{value}_sum" for value in VALUES]).rename_columns(KEY + VALUES)
-    changed = np.zeros(cells.num_rows, bool)
+    return sum_by(KEY, deltas)
+
+
+def sum_sales(deltas: list[pa.Table]) -> pa.Table:
+    """The deltas summed by sale, without sales that do not change."""
+    return sum_by(SALE_KEY, deltas)
+
+
+def to_sales(contributed: pa.Table) -> pa.Table:
+    """The contributions of lines to sales."""
+    names = ["hour", "sold", "item_type", "origin", *VALUES]
+    return contributed.select(names).rename_columns(SALE_KEY + VALUES)
+
+
+def sum_by(key: list[str], deltas: list[pa.Table]) -> pa.Table:
+    grouped = pa.concat_tables(deltas).group_by(key, use_threads=False)
+    sums = grouped.aggregate([(value, "sum") for value in VALUES])
+    sums = sums.select(key + [f"{value}_sum" for value in VALUES]).rename_columns(key + VALUES)
+    changed = np.zeros(sums.num_rows, bool)
     for value in VALUES:
-        changed |= column(cells, value).to_numpy() != 0
-    return cells.filter(pa.array(changed)).combine_chunks()
+        changed |= column(sums, value).to_numpy() != 0
+    return sums.filter(pa.array(changed)).combine_chunks()

@@ -78,6 +78,10 @@ class Checkpoint:
                 merged |= json.loads(line)
         return merged
 
+    def count_sources(self, batch_id: int) -> int:
+        """How many sources a batch was planned with; 0 for an unknown batch."""
+        return len(self._read_plan(batch_id)[2:])
+
     def get_ranges(self, batch_id: int) -> Ranges:
         """What a batch reads."""
         before, after = self.get_end_offsets(batch_id - 1), self.get_end_offsets(batch_id)

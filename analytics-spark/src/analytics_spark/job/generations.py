@@ -10,7 +10,7 @@ from psycopg.rows import class_row
 
 from analytics_spark.job.checkpoint import Checkpoint
 
-TABLES = ("cells", "epochs", "batches")
+TABLES = ("cells", "sales", "epochs", "batches")
 """The tables of each generation."""
 
 LOCK_TIMEOUT_SECONDS = 10

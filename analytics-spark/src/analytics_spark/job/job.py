@@ -27,6 +27,7 @@ from analytics_spark.job.session import open_session
 from analytics_spark.job.writer import LastingWriter
 from analytics_spark.settings import JobSettings
 from shared.messaging.log_ends import RecordsLost, require_records
+from shared.runtime import disks
 from shared.runtime.brokers import Brokers
 from shared.web.health import health_server
 
@@ -66,6 +67,8 @@ async def run_job(settings: JobSettings) -> None:
     pause_seconds_max = settings.trigger_milliseconds / 1000 + settings.row_age_seconds_max
     readiness = Readiness(pause_seconds_max)
     checks = {"query": readiness.check}
+    sink.begin_metrics()
+    disks.expose(lambda: {"spark": disks.measure(settings.checkpoint_dir)})
     async with health_server(settings.http_host, settings.http_port, checks):
         try:
             await asyncio.to_thread(run_query, settings, stop, readiness)
@@ -107,11 +110,12 @@ def open_query(
     own = settings.model_copy(update={"checkpoint_dir": checkpoint.path})
     dsn, buckets = settings.database_dsn, settings.buckets
     with writer.open_lasting_writer(dsn, checkpoint, buckets, generation) as opened:
+        writer.refuse_other_sources(checkpoint)
         writer.refuse_other_partitions(checkpoint, settings.shuffle_partitions)
         refuse_lost_records(checkpoint, settings.brokers)
         spark = open_session(own)
         try:
-            query.begin_first_batch(spark, own)
+            query.begin_first_batch(spark)
             frame = query.outcomes(spark, own)
             copy = partial(dead_letters.write_dead_letter, settings.brokers)
             write_dead_letter = write_dead_letter or copy

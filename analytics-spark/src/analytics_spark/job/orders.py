@@ -20,6 +20,7 @@ EVENTS = {
     "cancelled": pa.bool_(),
     "offset": pa.int64(),
     "traceparent": pa.string(),
+    "recorded_at": pa.int64(),
 }
 """A line of an order that was confirmed, or cancelled after that."""
 
@@ -46,6 +47,8 @@ class Settled:
     accepted: pa.Table
     cancelled: pa.Array
     samples: pa.Table
+    recorded: pa.Table
+    """When each order that counts was confirmed."""
     counted: int
     duplicates: int
     cancellations: int
@@ -78,6 +81,7 @@ def settle(events: pa.Table, stored: pa.Table, *, samples_max: int) -> Settled:
         accepted=get_accepted_lines(events, ids, confirmed_at, out),
         cancelled=ids.filter(pa.array(out & (weight == 1))),
         samples=traced.select(["traceparent", "order_id", "ordered_at"]).slice(0, samples_max),
+        recorded=accepted_heads.select(["recorded_at"]),
         counted=int(new.sum()),
         duplicates=int((~cancel & ~new).sum()),
         cancellations=int(out.sum()),

@@ -5,25 +5,23 @@ together. So the operator gets no rows of single orders, but a few blobs of many
 """
 
 from collections.abc import Iterator
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
 
 from analytics_spark.job.blobs import column, to_bytes
 from analytics_spark.job.records import check
 from analytics_spark.job.topics import Kind, Topic
 from analytics_spark.job.versions import Integers
 
-ROWS_MAX = 50_000
+ROWS_MAX = 20_000
 """Records that a task holds before it packs them."""
 
 BYTES_MAX = 64 * 1024 * 1024
 """Bytes that a task holds before it packs them: a few big records need as much as many small ones.
-Spark's batches can add as much again (its `arrow.maxBytesPerBatch`)."""
+The last fetch can add FETCH_BYTES_MAX of `log_reader`."""
 
 PACKED = "bucket int, kind string, event_time timestamp, body binary"
 PACKED_ARROW = pa.schema(
@@ -38,15 +36,11 @@ PACKED_ARROW = pa.schema(
 PackedRow = tuple[int, Kind, int | None, bytes | None]
 
 
-def pack_topic(records: DataFrame, topic: Topic, buckets: int) -> DataFrame:
-    """The packed rows of one topic's records, which have the columns of `records.check`."""
-    return records.mapInArrow(partial(pack, topic=topic, buckets=buckets), PACKED)
-
-
 def pack(
     batches: Iterator[pa.RecordBatch], *, topic: Topic, buckets: int
 ) -> Iterator[pa.RecordBatch]:
-    """The packed rows of one task; records are held until they reach ROWS_MAX or BYTES_MAX."""
+    """The packed rows of one topic's records in one task, which have the columns of
+    `records.check`; they are held until they reach ROWS_MAX or BYTES_MAX."""
     held: list[pa.RecordBatch] = []
     for batch in batches:
         held.append(batch)

@@ -10,26 +10,35 @@ from pyspark.sql.streaming.stateful_processor import (
     StatefulProcessor,
     StatefulProcessorHandle,
     TimerValues,
-    ValueState,
 )
 
 from analytics_spark.job.blobs import column, from_bytes, to_bytes
-from analytics_spark.job.cells import Advance, Tables, contributions, corrections, sum_cells
+from analytics_spark.job.cells import (
+    Advance,
+    Tables,
+    contributions,
+    corrections,
+    sum_cells,
+    sum_sales,
+    to_sales,
+)
 from analytics_spark.job.orders import EVENTS, STORED, Settled, settle, zero_cancelled
+from analytics_spark.job.parts import ITEMS_PART, USERS_PART, Parts
 from analytics_spark.job.records import BAD
-from analytics_spark.job.retained import BLOB, CHUNK, RetainedOrders
+from analytics_spark.job.retained import RetainedOrders
 from analytics_spark.job.topics import ITEM_ATTRIBUTES, USER_ATTRIBUTES, Kind
 from analytics_spark.job.versions import Changes, Versions
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
 
-SAMPLES_MAX = 64
+SAMPLES_MAX = 5_000
 """Orders of a batch whose traces get a span for the table."""
 
 OUTCOME = (
     "watermark long, latest long, counted long, late long, duplicates long, cancellations long,"
-    " ignored long, bad long, cells binary, samples binary, bad_records binary"
+    " ignored long, bad long, cells binary, sales binary, samples binary, recorded binary,"
+    " bad_records binary"
 )
 """One row for each bucket that had input; times in milliseconds, tables as blobs."""
 
@@ -57,10 +66,7 @@ class CellDeltas(StatefulProcessor):
     orders newer than the watermark."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self._users = handle.getValueState("users", BLOB)
-        self._items = handle.getValueState("items", BLOB)
-        self._index = handle.getValueState("index", BLOB)
-        self._chunks = handle.getMapState("chunks", CHUNK, BLOB)
+        self._parts = Parts.open(handle)
 
     def handleInputRows(
         self, key: Any, rows: Iterator["pd.DataFrame"], timerValues: TimerValues
@@ -80,7 +86,7 @@ class CellDeltas(StatefulProcessor):
         advance = self._advance(arrived, watermark)
         late = pc.less_equal(arrived.orders["ordered_at"], watermark)
         events = arrived.orders.filter(pc.invert(late))
-        retained = RetainedOrders(self._index, self._chunks)
+        retained = RetainedOrders(self._parts)
         chunks = retained.find_affected(column(events, "ordered_at").to_numpy(), advance.since)
         stored = pa.concat_tables([pa.schema(STORED).empty_table(), *chunks.values()])
         settled = settle(events, stored, samples_max=SAMPLES_MAX)
@@ -93,24 +99,26 @@ class CellDeltas(StatefulProcessor):
             **get_tallies(settled, arrived.orders.filter(late)),
             "bad": arrived.bad.num_rows,
             "cells": to_bytes(sum_cells(deltas)),
+            "sales": to_bytes(sum_sales([to_sales(each) for each in deltas])),
             "samples": to_bytes(settled.samples),
+            "recorded": to_bytes(settled.recorded),
             "bad_records": to_bytes(arrived.bad),
         }
 
     def _advance(self, arrived: Arrived, watermark: int) -> Advance:
         """Bring users and items to their new versions."""
         before = Tables(
-            users=load_versions(self._users, USER_ATTRIBUTES),
-            items=load_versions(self._items, ITEM_ATTRIBUTES),
+            users=load_versions(self._parts.get(USERS_PART), USER_ATTRIBUTES),
+            items=load_versions(self._parts.get(ITEMS_PART), ITEM_ATTRIBUTES),
         )
         after = Tables(
             users=before.users.merge(arrived.users, watermark),
             items=before.items.merge(arrived.items, watermark),
         )
         if after.users is not before.users:
-            self._users.update((after.users.to_bytes(),))
+            self._parts.put(USERS_PART, after.users.to_bytes())
         if after.items is not before.items:
-            self._items.update((after.items.to_bytes(),))
+            self._parts.put(ITEMS_PART, after.items.to_bytes())
         return Advance(
             before=before,
             after=after,
@@ -135,9 +143,8 @@ def unpack(frames: Iterator["pd.DataFrame"]) -> Arrived:
     )
 
 
-def load_versions(state: ValueState, attributes: Mapping[str, pa.DataType]) -> Versions:
-    value = state.get()
-    return Versions.from_bytes(value[0]) if value else Versions.empty(attributes)
+def load_versions(blob: bytes | None, attributes: Mapping[str, pa.DataType]) -> Versions:
+    return Versions.empty(attributes) if blob is None else Versions.from_bytes(blob)
 
 
 def store_orders(

@@ -5,43 +5,32 @@ from collections.abc import Callable, Iterator
 # Spark imports pandas for the first stage, while everything waits; here it happens earlier.
 import pandas  # type: ignore[import-untyped]  # noqa: F401
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from analytics_spark.job.pack import pack_topic
 from analytics_spark.job.processor import OUTCOME, CellDeltas
 from analytics_spark.job.session import run_in_background
-from analytics_spark.job.topics import ITEMS, ORDERS, SCHEMA_VERSION, USERS, Topic
+from analytics_spark.job.source import ShopTopics, get_options
+from analytics_spark.job.topics import ORDERS, Topic
 from analytics_spark.settings import JobSettings
 
 Sink = Callable[[DataFrame, int], None]
-Source = Callable[[SparkSession, Topic, JobSettings], DataFrame]
-
-FETCH_WAIT_MAX_MILLISECONDS = 20
-"""How long the broker can hold a fetch. Every live batch reads up to the end of its partitions, and
-would wait there for Kafka's default of 500 ms."""
-
-TASKS = {USERS.name: 1, ITEMS.name: 1, ORDERS.name: 2}
-"""Few tasks: a dozen small ones cost a quarter more than four."""
-
-SAMPLED_TRACEPARENT = "^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f][13579bdf]$"
+Source = Callable[[SparkSession, JobSettings], DataFrame]
 
 
-def kafka(spark: SparkSession, topic: Topic, settings: JobSettings) -> DataFrame:
-    """The records of a topic.
+def read_topics(spark: SparkSession, settings: JobSettings) -> DataFrame:
+    """The packed records of the topics.
 
-    One source for each topic, and a limit for orders alone: users and items are read as far as they
-    go, or they would trail the orders on a cold start, until the watermark had passed orders whose
-    users are not known yet.
+    Orders have a limit, users and items are read as far as they go, or they would trail the orders
+    on a cold start, until the watermark had passed orders whose users are not known yet.
     """
-    limit = get_records_max(topic, settings)
-    return (
-        spark.readStream.format("kafka")
-        .options(**subscription(topic, settings))
-        .options(**({} if limit is None else {"maxOffsetsPerTrigger": limit}))
-        .load()
+    options = get_options(
+        settings.brokers.to_text(),
+        settings.buckets,
+        settings.records_per_trigger_max,
+        settings.table_records_per_trigger_max,
     )
+    return spark.readStream.format(ShopTopics.name()).options(**options).load()
 
 
 def get_records_max(topic: Topic, settings: JobSettings) -> int | None:
@@ -51,86 +40,30 @@ def get_records_max(topic: Topic, settings: JobSettings) -> int | None:
     return settings.table_records_per_trigger_max
 
 
-def subscription(topic: Topic, settings: JobSettings) -> dict[str, str | int]:
-    """Options of Kafka's source, streaming or not."""
-    return {
-        **{f"kafka.{name}": value for name, value in settings.brokers.java_options.items()},
-        "subscribe": topic.name,
-        "startingOffsets": "earliest",
-        "failOnDataLoss": "true",
-        "includeHeaders": "true",
-        "kafka.isolation.level": "read_committed",
-        "kafka.fetch.max.wait.ms": FETCH_WAIT_MAX_MILLISECONDS,
-    }
+def begin_first_batch(spark: SparkSession) -> None:
+    """Run a Python task in the background, so that the workers have started when the query is
+    planned."""
 
+    def run_task() -> None:
+        spark.range(1).mapInArrow(pass_through, "id long").collect()
 
-def begin_first_batch(spark: SparkSession, settings: JobSettings) -> None:
-    """Read a few items in the background, so that everything that the first batch needs, from
-    Kafka's clients to the Python workers, has started when the query is planned."""
-
-    def read_items() -> None:
-        source = spark.read.format("kafka").options(**subscription(ITEMS, settings))
-        source.load().select("value").mapInArrow(pass_through, "value binary").take(1)
-
-    run_in_background(read_items)
+    run_in_background(run_task)
 
 
 def pass_through(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     return batches
 
 
-def outcomes(spark: SparkSession, settings: JobSettings, source: Source = kafka) -> DataFrame:
+def outcomes(spark: SparkSession, settings: JobSettings, source: Source = read_topics) -> DataFrame:
     """The operator's rows: cell deltas and counts of each batch and bucket."""
-    users, items, orders = (
-        pack_topic(
-            select_records(source(spark, topic, settings), topic, settings), topic, settings.buckets
-        )
-        for topic in (USERS, ITEMS, ORDERS)
-    )
     return (
-        users.union(items)
-        .union(orders)
+        source(spark, settings)
         .withWatermark("event_time", f"{settings.lateness_seconds} seconds")
         .groupBy("bucket")
         .transformWithStateInPandas(
             CellDeltas(), outputStructType=OUTCOME, outputMode="Update", timeMode="EventTime"
         )
     )
-
-
-def select_records(records: DataFrame, topic: Topic, settings: JobSettings) -> DataFrame:
-    """The records of the types that matter, with the columns of `records.check`."""
-    type_, traceparent = header("ce_type"), header("traceparent")
-    # A record without a type is kept, to be dead-lettered, and so is one of an unknown version: the
-    # meaning of its fields must not be guessed.
-    matters = type_.isNull() | type_.isin(*sorted(topic.types))
-    is_known_version = header("ce_schemaversion").try_cast("int") == SCHEMA_VERSION
-    return (
-        records.where(matters)
-        .coalesce(TASKS[topic.name])
-        .select(
-            F.expr(f"cast(pmod(hash(cast(key AS string)), {settings.buckets}) AS int) AS bucket"),
-            "key",
-            "value",
-            F.when(is_known_version, type_).alias("type"),
-            header("ce_streamversion").try_cast("long").alias("seq"),
-            "partition",
-            "offset",
-            F.unix_millis("timestamp").alias("time"),
-            F.when(traceparent.rlike(SAMPLED_TRACEPARENT), traceparent).alias("traceparent"),
-        )
-    )
-
-
-def header(name: str) -> Column:
-    """The text of the record's first header of that name; null when there is none.
-
-    Built-in functions only: Spark interprets a lambda, element by element, at ten times the cost
-    of everything else that it does with a record.
-    """
-    position = F.nullif(F.array_position(F.col("headers.key"), name), F.lit(0).cast("long"))
-    value = F.try_element_at(F.col("headers.value"), position.cast("int"))
-    return value.cast("string")
 
 
 def start(

@@ -1,5 +1,6 @@
 """Kafka's records as checked Arrow tables; records that break their contract are separated."""
 
+import zlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from analytics_spark.job.topics import (
     DELETED,
     ITEM_ATTRIBUTES,
     ITEMS,
+    SCHEMA_VERSION,
     USER_ATTRIBUTES,
     USERS,
     Kind,
@@ -31,6 +33,13 @@ watermark there, and every order after it would be late."""
 
 BLOCK_BYTES_MIN = 1 << 20
 
+
+TYPE, TYPE_VERSION = "ce_type", "ce_schemaversion"
+STREAM_VERSION, TRACEPARENT = "ce_streamversion", "traceparent"
+HEADERS = (TYPE, TYPE_VERSION, STREAM_VERSION, TRACEPARENT)
+
+NUMBER = "^[0-9]{1,18}$"
+SAMPLED_TRACEPARENT = "^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f][13579bdf]$"
 
 BAD = pa.schema(
     {"topic": pa.string(), "partition": pa.int32(), "offset": pa.int64(), "reason": pa.string()}
@@ -69,6 +78,49 @@ class Verdicts:
         topics = pa.array([topic.name] * rows.num_rows, pa.string())
         columns = [topics, column(rows, "partition"), column(rows, "offset"), reasons]
         return pa.table(columns, schema=BAD)
+
+
+def has_type_of(topic: Topic, heads: pa.Table) -> Mask:
+    """Which records matter, by their HEADERS. One without a type does, to be dead-lettered."""
+    types = pa.array([name.encode() for name in sorted(topic.types)])
+    return to_mask(pc.or_(pc.is_null(heads[TYPE]), pc.is_in(heads[TYPE], types)))
+
+
+def select(records: pa.Table, buckets: int) -> pa.RecordBatch:
+    """Records with the columns of `check`, from those of `record_batches.to_table` for HEADERS, and
+    `partition`.
+
+    The type of an unknown version is none: the meaning of its fields must not be guessed.
+    """
+    type_, version = column(records, TYPE), column(records, TYPE_VERSION)
+    is_known = pc.equal(version, str(SCHEMA_VERSION).encode())
+    columns = {
+        "bucket": choose_buckets(column(records, "key"), buckets),
+        "key": column(records, "key"),
+        "value": column(records, "value"),
+        "type": pc.if_else(is_known, type_, None).cast(pa.string()),
+        "seq": keep_matching(column(records, STREAM_VERSION), NUMBER).cast(pa.int64()),
+        "partition": column(records, "partition"),
+        "offset": column(records, "offset"),
+        "time": column(records, "time"),
+        "traceparent": keep_matching(column(records, TRACEPARENT), SAMPLED_TRACEPARENT),
+    }
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def keep_matching(values: pa.Array, pattern: str) -> pa.Array:
+    """The bytes that match, as text; null for the others."""
+    if values.null_count == len(values):
+        return values.cast(pa.string())
+    return pc.if_else(pc.match_substring_regex(values, pattern), values, None).cast(pa.string())
+
+
+def choose_buckets(keys: pa.Array, buckets: int) -> pa.Array:
+    """The bucket of each key. A null key, which is bad in any topic, has the first one."""
+    encoded = keys.dictionary_encode()
+    of_keys = [zlib.crc32(key) % buckets for key in encoded.dictionary.to_pylist()]
+    found = pa.array(of_keys, pa.int32()).take(encoded.indices)
+    return pc.fill_null(found, 0)
 
 
 def check(topic: Topic, records: pa.Table) -> Checked:
@@ -198,6 +250,7 @@ def orders(records: pa.Table, documents: pa.Array, verdicts: Verdicts) -> pa.Tab
             "cancelled": cancelled[owner],
             "offset": records["offset"].take(record),
             "traceparent": records["traceparent"].take(record),
+            "recorded_at": records["time"].take(record),
         }
     )
     return rows.filter(pa.array(counts))

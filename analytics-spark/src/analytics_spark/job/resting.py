@@ -1,7 +1,7 @@
 """How long the job rests after a batch.
 
-A batch takes about a second of CPU, whether it has twenty records or two thousand. Without a rest,
-a machine that is short of CPU would spend half of it on many small batches.
+A batch takes most of a second of CPU, whether it has twenty records or two thousand. Without a
+rest, a machine that is short of CPU would spend half of it on many small batches.
 """
 
 import threading

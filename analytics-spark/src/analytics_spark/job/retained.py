@@ -2,17 +2,13 @@
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.streaming.stateful_processor import MapState, ValueState
-from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from analytics_spark.job.blobs import column, from_bytes, to_bytes
+from analytics_spark.job.parts import INDEX_PART, Parts
 from analytics_spark.job.versions import Integers, Mask
 
 SMALL_CHUNK_ROWS = 2_000
 """A last chunk below this is extended, so that short triggers do not make thousands of chunks."""
-
-BLOB = StructType([StructField("blob", BinaryType())])
-CHUNK = StructType([StructField("chunk", LongType())])
 
 
 class RetainedOrders:
@@ -25,11 +21,9 @@ class RetainedOrders:
     the constructor, and written by `save`.
     """
 
-    def __init__(self, index: ValueState, chunks: MapState) -> None:
-        self._state = index
-        self._chunks = chunks
-        value = index.get()
-        self._index: Integers = np.frombuffer(value[0] if value else b"", np.int64).reshape(-1, 4)
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._index: Integers = np.frombuffer(parts.get(INDEX_PART) or b"", np.int64).reshape(-1, 4)
 
     def find_affected(self, times: Integers, since: int | None) -> dict[int, pa.Table]:
         """The chunks that can have an order of one of these times, or any order from `since` on."""
@@ -42,7 +36,7 @@ class RetainedOrders:
 
     def replace(self, chunk: int, lines: pa.Table) -> None:
         """Replace the lines of a chunk."""
-        self._chunks.updateValue((chunk,), (to_bytes(lines),))
+        self._parts.put(chunk, to_bytes(lines))
 
     def append(self, lines: pa.Table) -> None:
         """Store new lines, at least one."""
@@ -59,13 +53,13 @@ class RetainedOrders:
         """Remove the chunks without an order newer than the watermark (milliseconds)."""
         dead = self._index[:, 2] <= watermark
         for chunk in self._index[dead, 0]:
-            self._chunks.removeKey((int(chunk),))
+            self._parts.remove(int(chunk))
         self._index = self._index[~dead]
 
     def save(self) -> None:
-        self._state.update((self._index.tobytes(),))
+        self._parts.put(INDEX_PART, self._index.tobytes())
 
     def _load(self, chunk: int) -> pa.Table:
-        value = self._chunks.getValue((chunk,))
-        assert value is not None  # the index has only stored chunks
-        return from_bytes(value[0])
+        blob = self._parts.get(chunk)
+        assert blob is not None  # the index has only stored chunks
+        return from_bytes(blob)

@@ -77,13 +77,17 @@ def open_session(settings: JobSettings, *, writes_aot_cache: bool = False) -> Sp
     with ONE_AT_A_TIME:
         if SparkContext._gateway is None:
             own_options = get_java_options(settings, writes_aot_cache)
-            with java_gateway(own_options, list_jars(settings), options) as java:
+            with java_gateway(own_options, options) as java:
                 session = builder.getOrCreate()
             gateway = SparkContext._gateway
             assert gateway is not None  # a session was opened
             gateway.proc = java  # as if PySpark had started it
         else:
             session = builder.getOrCreate()
+    # Imported here: Java starts sooner than this is imported.
+    from analytics_spark.job.source import ShopTopics
+
+    session.dataSource.register(ShopTopics)
     # A failure of the query is logged once, by the job, with its cause.
     session.sparkContext.setLogLevel("OFF")
     if is_local(settings):
@@ -121,11 +125,6 @@ def run_in_background(work: Callable[[], object]) -> None:
     threading.Thread(target=run, daemon=True).start()
 
 
-def list_jars(settings: JobSettings) -> list[Path]:
-    """The jars of Spark's Kafka connector."""
-    return sorted(settings.spark_jars_dir.glob("*.jar"))
-
-
 def get_java_options(settings: JobSettings, writes_aot_cache: bool = False) -> list[str]:
     """Options of the driver's Java."""
     return [
@@ -141,8 +140,6 @@ def configuration(settings: JobSettings) -> dict[str, str | int]:
     return {
         "spark.app.name": "analytics-job",
         "spark.master": settings.spark_master,
-        # Not as `spark.jars`, which Java's cache of classes cannot hold, and which Spark copies.
-        "spark.executor.extraClassPath": os.pathsep.join(map(str, list_jars(settings))),
         **(get_local_options() if is_local(settings) else get_cluster_options(settings)),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -178,8 +175,8 @@ def get_local_options() -> dict[str, str]:
 
 
 def get_cluster_options(settings: JobSettings) -> dict[str, str]:
-    """The executors of a cluster find the driver by the name of its machine, and have the packages,
-    the jars and the folder of the checkpoint in the same places as the driver."""
+    """The executors of a cluster find the driver by the name of its machine, and have the packages
+    and the folder of the checkpoint in the same places as the driver."""
     return {
         "spark.driver.host": socket.gethostname(),
         "spark.driver.bindAddress": "0.0.0.0",  # noqa: S104

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import datetime, timedelta
 
 import psycopg
@@ -13,15 +13,38 @@ from pyarrow import csv
 from pyspark.sql import DataFrame
 
 from analytics_spark.job import generations, tracing
-from analytics_spark.job.batch import EPOCH, CellBatch, to_batch
+from analytics_spark.job.batch import EPOCH, CellBatch, Tally, to_batch
+from analytics_spark.job.blobs import column
 from analytics_spark.job.checkpoint import Checkpoint
 from analytics_spark.job.failpoints import JobFailpoint
 from analytics_spark.job.generations import FIRST, Generation
 from analytics_spark.job.writer import LastingWriter
-from shared.runtime import failpoints, telemetry
+from shared.runtime import failpoints, metrics, telemetry
 
 BATCHES_KEPT_MAX = 100_000
 """Rows of history for each query: half a day of batches without a pause."""
+
+BATCH_DURATION = metrics.measure(
+    "hometown.job.batch.duration", "s", "From the begin of a batch's sink to its commit"
+)
+ORDERS = metrics.Count(
+    "hometown.job.orders",
+    "{order}",
+    "Orders in committed batches by outcome, from counted to late; and bad records",
+)
+
+ROW_AGE = metrics.measure(
+    "hometown.job.row.age",
+    "s",
+    "From the confirmation of the oldest order of a batch to its row in the hours",
+)
+SLOW = metrics.Count(
+    "hometown.job.slow",
+    "{order}",
+    "Orders whose row came more than 5 seconds after their confirmation",
+)
+SLOW_SECONDS = 5
+"""The objective that alerts count against; under load the job makes rows wait for 4 seconds."""
 
 ADVANCE_EPOCH = """
     INSERT INTO epochs AS epoch (
@@ -67,6 +90,7 @@ FORGET_BATCHES = """
 """
 
 COPY_DELTAS = "COPY deltas FROM STDIN (FORMAT csv)"
+COPY_SALE_DELTAS = "COPY sale_deltas FROM STDIN (FORMAT csv)"
 
 ADD_DELTAS = """
     INSERT INTO cells AS cell (
@@ -90,6 +114,25 @@ DELETE_EMPTY = """
       AND (cell.hour, cell.user_id, cell.item_id, cell.item_type, cell.address, cell.gender)
         = (deltas.hour, deltas.user_id, deltas.item_id, deltas.item_type, deltas.address,
            deltas.gender)
+"""
+
+ADD_SALE_DELTAS = """
+    INSERT INTO sales AS sale (hour, item_id, item_type, origin, purchases, quantity, cents)
+    SELECT hour, item_id, item_type, origin, purchases, quantity, cents
+    FROM sale_deltas
+    ON CONFLICT (hour, item_id, item_type, origin) DO UPDATE
+    SET purchases = sale.purchases + excluded.purchases,
+        quantity = sale.quantity + excluded.quantity,
+        cents = sale.cents + excluded.cents
+"""
+
+DELETE_EMPTY_SALES = """
+    DELETE FROM sales AS sale
+    USING sale_deltas AS deltas
+    WHERE deltas.purchases < 0
+      AND sale.purchases = 0
+      AND (sale.hour, sale.item_id, sale.item_type, sale.origin)
+        = (deltas.hour, deltas.item_id, deltas.item_type, deltas.origin)
 """
 
 
@@ -125,7 +168,25 @@ def merge(writer: LastingWriter, batch: CellBatch, began_at: int, generation: Ge
             lambda connection: apply(connection, batch, trace_id, generation, began_at)
         )
     if applied:
+        record_metrics(batch, began_at)
         tracing.record_counted(batch.batch_id, batch.samples, span)
+
+
+def record_metrics(batch: CellBatch, began_at: int) -> None:
+    BATCH_DURATION.record((time.time_ns() - began_at) / 1e9)
+    for outcome, number in asdict(batch.tally).items():
+        ORDERS.add(number, {"outcome": outcome})
+    if batch.recorded.num_rows:
+        ages = time.time() - column(batch.recorded, "recorded_at").to_numpy() / 1000
+        ROW_AGE.record(max(0.0, float(ages.max())))
+        SLOW.add(int((ages > SLOW_SECONDS).sum()))
+
+
+def begin_metrics() -> None:
+    """Expose zeros: what Prometheus sees first is no increase, whatever its value."""
+    for outcome in fields(Tally):
+        ORDERS.add(0, {"outcome": outcome.name})
+    SLOW.add(0)
 
 
 def apply(
@@ -161,8 +222,11 @@ def apply(
         if cursor.rowcount == 0:
             return False
         if batch.deltas.num_rows:
-            copy_deltas(cursor, batch.deltas)
+            copy_deltas(cursor, COPY_DELTAS, batch.deltas)
             add_deltas(cursor, batch.deltas)
+        if batch.sales.num_rows:
+            copy_deltas(cursor, COPY_SALE_DELTAS, batch.sales)
+            add_sale_deltas(cursor, batch.sales)
         cursor.execute(FORGET_BATCHES, values)
         cursor.execute(INSERT_BATCH, values | {"milliseconds": get_milliseconds_since(began_at)})
         failpoints.hit(JobFailpoint.CELLS_WRITTEN)
@@ -178,14 +242,14 @@ def get_milliseconds_since(began_at: int | None) -> int | None:
     return None if began_at is None else (time.time_ns() - began_at) // 1_000_000
 
 
-def copy_deltas(cursor: psycopg.Cursor, deltas: pa.Table) -> None:
+def copy_deltas(cursor: psycopg.Cursor, statement: str, deltas: pa.Table) -> None:
     with telemetry.tracer.start_as_current_span("copy deltas"):
         hours = deltas["hour"].cast(pa.timestamp("ms", "UTC"))
         # One chunk: the writer of pyarrow 26 writes garbage after an empty chunk of times.
         rows = deltas.set_column(0, "hour", hours).combine_chunks()
         text = pa.BufferOutputStream()
         csv.write_csv(rows, text, csv.WriteOptions(include_header=False))
-        with cursor.copy(COPY_DELTAS) as copy:
+        with cursor.copy(statement.encode()) as copy:
             copy.write(text.getvalue().to_pybytes())
 
 
@@ -194,3 +258,10 @@ def add_deltas(cursor: psycopg.Cursor, deltas: pa.Table) -> None:
         cursor.execute(ADD_DELTAS)
         if pc.min(deltas["purchases"]).as_py() < 0:
             cursor.execute(DELETE_EMPTY)
+
+
+def add_sale_deltas(cursor: psycopg.Cursor, deltas: pa.Table) -> None:
+    with telemetry.tracer.start_as_current_span("upsert sales"):
+        cursor.execute(ADD_SALE_DELTAS)
+        if pc.min(deltas["purchases"]).as_py() < 0:
+            cursor.execute(DELETE_EMPTY_SALES)

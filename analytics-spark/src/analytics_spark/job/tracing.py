@@ -11,6 +11,9 @@ from opentelemetry.trace import Link, Span, SpanKind
 
 from shared.runtime import telemetry
 
+SPANS_EXPORTED_MAX = 1_000
+"""At once: half of what the exporter's queue holds (2,048, by default)."""
+
 BATCH_ID = "app.spark.batch_id"
 CELL = "app.cell"
 ORDER_ID = "app.order.id"
@@ -55,8 +58,15 @@ def get_trace_id(span: Span) -> str:
 
 def record_counted(batch_id: int, orders: Sequence[SampledOrder], batch: Span) -> None:
     """Add a span to each order's own trace, with a link to the batch. Links from the batch alone
-    cannot be followed from the order."""
-    for order in orders[: telemetry.LINKS_MAX]:
+    cannot be followed from the order.
+
+    The exporter drops what its queue cannot hold, so it is emptied on the way; not any more once
+    that failed, as the job would wait for a collector that is unavailable.
+    """
+    is_exported = True
+    for number, order in enumerate(orders, start=1):
+        if is_exported and number % SPANS_EXPORTED_MAX == 0:
+            is_exported = telemetry.flush()
         telemetry.tracer.start_span(
             "merge cell",
             context=telemetry.extract({telemetry.TRACEPARENT: order.traceparent}),

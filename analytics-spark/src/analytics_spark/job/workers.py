@@ -10,7 +10,8 @@ import pandas  # type: ignore[import-untyped]  # noqa: F401
 from pyspark.daemon import manager
 
 import analytics_spark.job.pack
-import analytics_spark.job.processor  # noqa: F401
+import analytics_spark.job.processor
+import analytics_spark.job.source  # noqa: F401
 
 if __name__ == "__main__":
     # Each worker collects garbage after each task. What was imported is none: frozen, it is not

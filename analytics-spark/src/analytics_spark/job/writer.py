@@ -55,6 +55,18 @@ CREATE_DELTAS = """
     ) ON COMMIT DELETE ROWS
 """
 
+CREATE_SALE_DELTAS = """
+    CREATE TEMPORARY TABLE sale_deltas (
+        hour timestamptz,
+        item_id text,
+        item_type text,
+        origin text,
+        purchases bigint,
+        quantity bigint,
+        cents bigint
+    ) ON COMMIT DELETE ROWS
+"""
+
 
 class NotTheWriter(Exception):
     """This job must not write these tables; the message has the reason."""
@@ -88,6 +100,7 @@ def open_writer(
         refuse_other_state(connection, checkpoint)
         refuse_other_buckets(connection, buckets)
         connection.execute(CREATE_DELTAS)
+        connection.execute(CREATE_SALE_DELTAS)
         yield connection
 
 
@@ -245,6 +258,19 @@ def refuse_other_buckets(connection: psycopg.Connection, buckets: int) -> None:
         raise NotTheWriter(
             f"the checkpoint permanently has {row[0]} buckets, but BUCKETS is {buckets}: set it to"
             f" {row[0]}, or empty the tables and the checkpoint to count from the beginning"
+        )
+
+
+def refuse_other_sources(checkpoint: Checkpoint) -> None:
+    """Releases before this one had a source for each topic, and put users into other buckets.
+
+    Raises:
+        NotTheWriter: the checkpoint is one of theirs.
+    """
+    if checkpoint.count_sources(checkpoint.newest_planned) > 1:
+        raise NotTheWriter(
+            f"{checkpoint.path} was written by an earlier release, which read Kafka in another way:"
+            " count from the beginning with `make reprocess args=--switch`"
         )
 
 

@@ -14,14 +14,22 @@ def add_aot_cache(verbs: "Verbs") -> argparse.ArgumentParser:
     text = "write Java's cache of Spark's classes, with which the job starts seconds sooner"
     parser = verbs.add_parser("aot-cache", help=text, description=text)
     parser.add_argument("file", type=Path, help="the path that SPARK_AOT_CACHE of the job names")
-    parser.add_argument("--jars", type=Path, required=True, help="SPARK_JARS_DIR of the job")
     return parser
 
 
 def add_export(verbs: "Verbs") -> argparse.ArgumentParser:
     text = "write the cells of final hours that changed to Parquet files"
     parser = verbs.add_parser("export", help=text, description=text)
-    parser.add_argument("--to", type=Path, help="the folder; default: EXPORT_DIR")
+    parser.add_argument(
+        "--records",
+        action="store_true",
+        help="write all records of the topics instead, a file for each topic and day",
+    )
+    parser.add_argument(
+        "--to",
+        type=Path,
+        help="the folder; default: EXPORT_DIR, or for records the folder `records` next to it",
+    )
     return parser
 
 

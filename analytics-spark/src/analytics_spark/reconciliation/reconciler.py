@@ -9,7 +9,7 @@ import psycopg
 from analytics_spark.reconciliation import reconcile
 from analytics_spark.reconciliation.reconcile import NotComparable, Reconciliation
 from analytics_spark.settings import ReconcileSettings
-from shared.runtime import processes
+from shared.runtime import metrics, processes
 from shared.web.health import health_server
 
 log = logging.getLogger(__name__)
@@ -21,6 +21,12 @@ DIFFERENCES_LOGGED_MAX = 20
 HOURS_STORED_MAX = 100
 KEPT_MAX = 10_000
 """Results that are kept: those of a year."""
+
+DIFFERENCES = metrics.Gauge(
+    "hometown.reconcile.differences",
+    "{cell}",
+    "Cells that differed from the event stores in the last comparison",
+)
 
 STORE = """
     INSERT INTO reconciliations (since, until, purchases, undecided, differences, hours)
@@ -36,6 +42,10 @@ class Health:
 
     def __init__(self) -> None:
         self.failure: str | None = None
+        self.last: Reconciliation | None = None
+
+    def read_differences(self) -> list[metrics.Reading]:
+        return [] if self.last is None else [({}, float(len(self.last.differences)))]
 
     async def check(self) -> str | None:
         return self.failure
@@ -45,6 +55,7 @@ async def run(settings: ReconcileSettings) -> None:
     """Compare at once, and then each `reconcile_seconds`, until SIGTERM."""
     stop = processes.create_stop_event()
     health = Health()
+    DIFFERENCES.set_reader(health.read_differences)
     async with health_server(
         settings.http_host, settings.http_port, {"reconciliation": health.check}
     ):
@@ -63,7 +74,7 @@ async def attempt(settings: ReconcileSettings, health: Health) -> bool:
         health.failure = f"could not compare: {error}".splitlines()[0]
         log.warning("%s", health.failure)
         return False
-    health.failure = None
+    health.failure, health.last = None, result
     log_result(result)
     return True
 

@@ -1,7 +1,7 @@
 """The HTTP API over the results: hours, their splits, and how far the job is."""
 
 import json
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, Any
@@ -16,9 +16,19 @@ from analytics_spark.serving import change_feed, hour_queries
 from analytics_spark.serving.bootstrap import Resources
 from analytics_spark.serving.dependencies import TOO_MANY_LISTENERS, FeedSlot, ResourcesDep
 from analytics_spark.serving.field_types import Hour
-from analytics_spark.serving.hour_queries import Epoch, HourTotals, Split, Totals, get_lag, is_final
+from analytics_spark.serving.hour_queries import (
+    Epoch,
+    HourTotals,
+    Purchases,
+    SalesUnknown,
+    Split,
+    Totals,
+    get_lag,
+    is_final,
+)
 from analytics_spark.serving.page import PATHS as PAGE_PATHS
-from shared.eventsourcing.errors import NotFound
+from shared.eventsourcing.errors import NotFound, Refused
+from shared.runtime.postgres import Connection
 from shared.web import http
 from shared.web.auth import NOT_YOURS, Caller, RequestAuthenticator, require_scope
 from shared.web.field_types import Amount, Id, Instant, Label
@@ -28,6 +38,7 @@ PAGE_MAX = 1_000
 PARTITION_MAX = 2**31 - 1
 OFFSET_MAX = 2**63 - 1
 NOT_READ = "not-read"
+SALES_UNKNOWN = "sales-unknown"
 
 
 TOTALS: dict[str, Any] = {
@@ -74,6 +85,16 @@ class CellResponse(TotalsResponse):
     model_config = ConfigDict(extra="allow", json_schema_extra={"examples": [A_CELL]})
 
 
+class CellOfAllResponse(CellResponse):
+    """With the totals of all purchases. The value is empty where it is not known."""
+
+    model_config = ConfigDict(
+        extra="allow", json_schema_extra={"examples": [A_CELL | {"all": ALL}]}
+    )
+
+    all: AllResponse
+
+
 class HourPage(BaseModel):
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"hours": [AN_HOUR], "next": AN_HOUR["hour"]}]}
@@ -100,7 +121,7 @@ class SplitHourResponse(HourResponse):
     )
 
     by: Split | None
-    cells: Sequence[CellResponse] | None
+    cells: Sequence[CellOfAllResponse | CellResponse] | None
 
 
 class BatchResponse(BaseModel):
@@ -298,19 +319,51 @@ async def list_hours(
     return HourPage(hours=page, next=page[-1].hour if len(page) == limit else None)
 
 
-@router.get("/v1/hours/{hour}", responses=refusals(missing=[NOT_FOUND]))
+@router.get("/v1/hours/{hour}", responses=refusals(missing=[NOT_FOUND], conflicts=[SALES_UNKNOWN]))
 async def get_hour(
-    caller: HoursReader, hour: Hour, service: ResourcesDep, by: Split | None = None
+    caller: HoursReader,
+    hour: Hour,
+    service: ResourcesDep,
+    by: Split | None = None,
+    of: Purchases = "local",
 ) -> SplitHourResponse:
-    """One hour, optionally with a split; a buyer in several cells is counted in each of them."""
+    """One hour, optionally with a split; a buyer in several cells is counted in each of them.
+
+    With `of=all` there is a cell for each value that was bought, also if no purchase of it was
+    local, and each has the totals of all purchases as well.
+    """
     async with hour_queries.snapshot(service.pool) as connection:
         totals = await hour_queries.get_hour(connection, hour)
-        cells = await hour_queries.split_hour(connection, hour, by) if by else []
+        cells = await split_hour(connection, hour, by, of) if by else None
         watermark = await hour_queries.get_watermark(connection)
     whole = to_hour_response(hour, totals, watermark)
-    return SplitHourResponse(
-        **whole.model_dump(), by=by, cells=None if by is None else to_cell_responses(by, cells)
-    )
+    return SplitHourResponse(**whole.model_dump(), by=by, cells=cells)
+
+
+async def split_hour(
+    connection: Connection, hour: datetime, by: Split, of: Purchases
+) -> Sequence[CellResponse]:
+    """Raises Refused: not all sales of the hour are known."""
+    if of == "local":
+        cells = await hour_queries.split_hour(connection, hour, by)
+        return [
+            CellResponse.model_validate({by: value, **to_amounts(totals)})
+            for value, totals in cells
+        ]
+    try:
+        parts = await hour_queries.split_hour_of_all(connection, hour, by)
+    except SalesUnknown:
+        raise Refused(
+            SALES_UNKNOWN,
+            f"this hour was counted before purchases that are not local were counted by {by}:"
+            " `make reprocess args=--switch` counts it again",
+        ) from None
+    return [
+        CellOfAllResponse.model_validate(
+            {by: value, **to_amounts(totals.local), "all": to_all_response(totals)}
+        )
+        for value, totals in parts
+    ]
 
 
 @router.get("/v1/stream", response_class=EventSourceResponse, responses=STREAMED)
@@ -423,17 +476,17 @@ def to_hour_response(
     return HourResponse(
         hour=hour,
         **to_amounts(totals.local),
-        all=AllResponse(
-            purchases=totals.all_purchases,
-            quantity=totals.all_quantity,
-            amount=Decimal(totals.all_cents).scaleb(-2),
-        ),
+        all=to_all_response(totals),
         final=is_final(hour, watermark),
     )
 
 
-def to_cell_responses(by: Split, cells: Iterable[tuple[str, Totals]]) -> Sequence[CellResponse]:
-    return [CellResponse.model_validate({by: value, **to_amounts(cell)}) for value, cell in cells]
+def to_all_response(totals: HourTotals) -> AllResponse:
+    return AllResponse(
+        purchases=totals.all_purchases,
+        quantity=totals.all_quantity,
+        amount=Decimal(totals.all_cents).scaleb(-2),
+    )
 
 
 def to_batch_response(epoch: Epoch) -> BatchResponse:

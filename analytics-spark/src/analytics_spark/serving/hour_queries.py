@@ -13,6 +13,8 @@ from analytics_spark.job.checkpoint import Offsets, Ranges
 from shared.runtime.postgres import Connection
 
 Split = Literal["origin", "item", "address", "gender", "type"]
+Purchases = Literal["local", "all"]
+"""Which purchases the parts of a split are of."""
 
 HOUR = timedelta(hours=1)
 
@@ -24,6 +26,9 @@ COLUMNS: dict[Split, str] = {
     "gender": "gender",
     "type": "item_type",
 }
+
+OF_SALES: dict[Split, str] = {"origin": "origin", "item": "item_id"}
+"""What cells of purchases that are not local do not have, by its column in sales."""
 
 LOCAL = "user_id <> ''"
 """Cells of purchases that are not local have no user."""
@@ -64,6 +69,12 @@ ONE_HOUR = f"""
     SELECT {TOTALS}, {ALL}
     FROM cells
     WHERE hour = $1
+"""  # noqa: S608
+
+SUMS = "sum(purchases), sum(quantity), sum(cents)"
+HAS_ALL_SALES = f"""
+    SELECT (SELECT row({SUMS}) FROM cells WHERE hour = $1)
+        IS NOT DISTINCT FROM (SELECT row({SUMS}) FROM sales WHERE hour = $1)
 """  # noqa: S608
 
 WATERMARK = "SELECT max(watermark) FROM epochs"
@@ -285,6 +296,57 @@ async def split_hour(
         hour,
     )
     return [(row["value"], to_totals(row)) for row in rows]
+
+
+class SalesUnknown(Exception):
+    """The hour was counted by a release that did not count sales: see migration 0006."""
+
+
+async def split_hour_of_all(
+    connection: Connection, hour: datetime, by: Split
+) -> Sequence[tuple[str, HourTotals]]:
+    """The hour's totals, local and of all purchases, for each value of `by` with purchases.
+
+    Raises:
+        SalesUnknown: `by` needs sales, and the hour has not all of them.
+    """
+    if by not in OF_SALES:
+        rows = await connection.fetch(
+            f"""
+            SELECT {COLUMNS[by]} AS value, {TOTALS}, {ALL}
+            FROM cells
+            WHERE hour = $1
+            GROUP BY {COLUMNS[by]}
+            ORDER BY {COLUMNS[by]}
+            """,  # noqa: S608
+            hour,
+        )
+        return [(row["value"], to_hour_totals(row)) for row in rows]
+    if not await connection.fetchval(HAS_ALL_SALES, hour):
+        raise SalesUnknown(SalesUnknown.__doc__)
+    local = dict(await split_hour(connection, hour, by))
+    rows = await connection.fetch(
+        f"""
+        SELECT {OF_SALES[by]} AS value, {ALL}
+        FROM sales
+        WHERE hour = $1
+        GROUP BY {OF_SALES[by]}
+        ORDER BY {OF_SALES[by]}
+        """,  # noqa: S608
+        hour,
+    )
+    return [
+        (
+            row["value"],
+            HourTotals(
+                local=local.get(row["value"], NOTHING),
+                all_purchases=row["all_purchases"],
+                all_quantity=row["all_quantity"],
+                all_cents=row["all_cents"],
+            ),
+        )
+        for row in rows
+    ]
 
 
 async def find_reading(

@@ -1,6 +1,6 @@
 """The page: hours as a chart, one hour's split, and the state of the pipeline, kept up to date.
 
-It is one HTML document. htmx, which comes with this package, fetches it again on each event of the
+It is one HTML document. htmx, which `shared` includes, fetches it again on each event of the
 stream of changes, and replaces what differs; every choice is a link, so it works without htmx too.
 """
 
@@ -43,7 +43,9 @@ from analytics_spark.serving.hour_queries import (
     is_final,
 )
 from shared.runtime.postgres import Connection
+from shared.web import htmx
 from shared.web.limits import Rates
+from shared.web.pages import create_headers, format_time_span
 
 HOURS_SHOWN_MIN = 12
 HOURS_SHOWN_MAX = 24
@@ -63,24 +65,7 @@ FILE_NAMES = ("page.css", "icon.svg", "vendor/htmx.min.js", "vendor/hx-sse.min.j
 PATHS = frozenset({"/", "/page/changes"} | {f"/page/{name}" for name in FILE_NAMES})
 """The paths that need no token when the page is enabled."""
 
-HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "; ".join(
-        (
-            "default-src 'none'",
-            "script-src 'self'",
-            "style-src 'self'",
-            "style-src-attr 'unsafe-inline'",  # the heights of bars
-            "img-src 'self'",
-            "connect-src 'self'",
-            "base-uri 'none'",
-            "form-action 'none'",
-            "frame-ancestors 'none'",
-        )
-    ),
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
+HEADERS = create_headers({"style-src-attr": "'unsafe-inline'"})  # the heights of bars
 
 ENDS_OF_CELLS = "SELECT min(hour) AS oldest, max(hour) AS newest FROM cells"
 
@@ -236,14 +221,6 @@ def count_waiting(ends: Offsets | None, epoch: Epoch | None) -> Mapping[str, int
     return {topic: sum(partitions.values()) for topic, partitions in behind.items()}
 
 
-def ago(seconds: int) -> str:
-    """A time span in its largest unit."""
-    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= length:
-            return f"{seconds // length} {unit}"
-    return f"{seconds} s"
-
-
 def utc(instant: datetime) -> str:
     return f"{instant.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
@@ -255,7 +232,7 @@ TEMPLATES = jinja2.Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-TEMPLATES.filters |= {"utc": utc, "money": money, "ago": ago}
+TEMPLATES.filters |= {"utc": utc, "money": money, "ago": format_time_span}
 TEMPLATES.globals |= {
     "MEASURES": MEASURES,
     "TITLES": TITLES,
@@ -299,4 +276,8 @@ def routes(jaeger_ui_url: str | None, rates: Rates) -> Sequence[BaseRoute]:
                 event="changed", id=str(event.position) if event.position else "", raw_data="new"
             )
 
-    return [*router.routes, Mount("/page", StaticFiles(directory=FILES))]
+    return [
+        *router.routes,
+        Mount("/page/vendor", StaticFiles(directory=htmx.FILES)),
+        Mount("/page", StaticFiles(directory=FILES)),
+    ]

@@ -12,14 +12,18 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
 import asyncpg
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from shared.runtime import postgres
 from shared.runtime.identifiers import first_id_at
 from shared.runtime.postgres import Connection
-from shared.web.problems import HttpProblem
+from shared.web.openapi import IDEMPOTENCY_KEY
+from shared.web.problems import HttpProblem, to_problem_response
 
 OVERLOADED = "overloaded"
 DETAIL = "earlier orders are waiting for the decision on their credit; nothing was recorded; retry"
+ORDERS_PATH = "/v1/orders"
 RETRY_AFTER_SECONDS = 2
 OBSERVE_SECONDS = 0.5
 """Between two queries: none of a request's own."""
@@ -47,6 +51,10 @@ WAITING = """
 log = logging.getLogger(__name__)
 
 
+def create_refusal() -> HttpProblem:
+    return HttpProblem(503, OVERLOADED, DETAIL, {"Retry-After": str(RETRY_AFTER_SECONDS)})
+
+
 class Admission:
     """Refuses new orders while at least WAITING_MIN have been pending for longer than `wait_max`.
 
@@ -63,8 +71,7 @@ class Admission:
     def demand(self) -> None:
         """Raises HttpProblem while new orders are refused; the caller has recorded nothing yet."""
         if self.is_refusing:
-            headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
-            raise HttpProblem(503, OVERLOADED, DETAIL, headers)
+            raise create_refusal()
 
     async def observe(self, database: asyncpg.Pool | Connection, now: datetime) -> None:
         """Decide whether new orders are refused from now on, by one query.
@@ -114,3 +121,30 @@ class Admission:
             except (*postgres.UNAVAILABLE, asyncpg.PostgresError) as error:
                 log.warning("whether orders wait too long is unknown: %r", error)
             await asyncio.sleep(OBSERVE_SECONDS)
+
+
+class EarlyRefusal:
+    """Refuses a new order before its token and its body are read, while new orders are refused.
+
+    What a refusal costs is not left for the orders that wait. A request with an idempotency key is
+    refused later, as it may have a stored response.
+    """
+
+    def __init__(self, app: ASGIApp, admission: Admission) -> None:
+        self.app = app
+        self._admission = admission
+        self._refusal = to_problem_response(create_refusal())
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._admission.is_refusing and is_new_order(scope):
+            return await self._refusal(scope, receive, send)
+        return await self.app(scope, receive, send)
+
+
+def is_new_order(scope: Scope) -> bool:
+    """Whether this is a request to place an order, which has no stored response."""
+    return (
+        scope["type"] == "http"
+        and (scope["method"], scope["path"]) == ("POST", ORDERS_PATH)
+        and IDEMPOTENCY_KEY not in Headers(scope=scope)
+    )

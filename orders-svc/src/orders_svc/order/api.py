@@ -10,7 +10,7 @@ from opentelemetry import trace
 from orders_svc.dependencies import PAGE_MAX, ResourcesDep
 from orders_svc.item.item import ITEM_DELISTED, UNKNOWN_ITEM
 from orders_svc.order import journey, placing, summaries
-from orders_svc.order.admission import OVERLOADED
+from orders_svc.order.admission import ORDERS_PATH, OVERLOADED
 from orders_svc.order.commands import CancelOrder
 from orders_svc.order.journey import JourneyResponse
 from orders_svc.order.order import (
@@ -63,7 +63,7 @@ router = APIRouter(tags=["orders"])
 
 
 @router.post(
-    "/v1/orders",
+    ORDERS_PATH,
     status_code=201,
     response_model=OrderResponse,
     responses=success(201, ETAG, LOCATION, REPLAYED)
@@ -126,7 +126,8 @@ async def get_order(
     stops.
     """
     deadline = asyncio.get_running_loop().time() + wait
-    outcome = await load_own_order(resources, caller, order_id)
+    read = read_order if wait else load_order
+    outcome = require_own(await read(resources, order_id), caller)
     while outcome.state.status == "pending":
         seconds_left = deadline - asyncio.get_running_loop().time()
         newer = await resources.watch.wait_for_newer(order_id, outcome.version, seconds_left)
@@ -137,11 +138,25 @@ async def get_order(
     return to_http_response(to_response(to_order_response(outcome.state), version=outcome.version))
 
 
+async def load_order(resources: ResourcesDep, order_id: UUID) -> Outcome[Order]:
+    return await load(resources.orders, ORDER, order_id)
+
+
+async def read_order(resources: ResourcesDep, order_id: UUID) -> Outcome[Order]:
+    """`load_order`, at most a poll later, and together with the orders of others who wait."""
+    recorded = await resources.watch.read(order_id)
+    state = ORDER.state_after([each.event for each in recorded], ORDER.initial)
+    return Outcome(state=state, version=len(recorded))
+
+
 async def load_own_order(
     resources: ResourcesDep, caller: Caller, order_id: UUID
 ) -> Outcome[PlacedOrder]:
     """An order that the caller can read. Raises NotFound also for another user's order."""
-    outcome = await load(resources.orders, ORDER, order_id)
+    return require_own(await load_order(resources, order_id), caller)
+
+
+def require_own(outcome: Outcome[Order], caller: Caller) -> Outcome[PlacedOrder]:
     order = require_placed(outcome.state)
     if not caller.owns(order.user_id):
         raise NotFound(UNKNOWN_ORDER, "there is no such order")

@@ -1,6 +1,7 @@
 """Streams of events in PostgreSQL: read one, append to one together with all that must follow."""
 
 import json
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from datetime import UTC, datetime
@@ -24,22 +25,27 @@ from shared.messaging.messages import (
     StoredResponse,
 )
 from shared.messaging.topics import TOPICS
-from shared.runtime import telemetry
+from shared.runtime import metrics, telemetry
 from shared.runtime.identifiers import new_id
 from shared.runtime.postgres import Connection
 from shared.runtime.relay_notifier import RelayNotifier
 
 E = TypeVar("E")
 
+log = logging.getLogger(__name__)
+
 MESSAGE_BYTES_MAX = 256 * 1024
 """A larger record could be refused by the broker, and would block the outbox permanently."""
 EVENT_TOO_LARGE = "event-too-large"
 
+# Both tables are asked for the ids: planned before there are statistics, a join from `streams`
+# would read all streams of the category.
 READ = """
     SELECT stream_id, events.version, event_id, type, schema_version, data, recorded_at
     FROM events
     JOIN streams USING (stream_id)
-    WHERE stream_id = ANY($1) AND category = $2 AND events.version >= $3
+    WHERE events.stream_id = ANY($1) AND streams.stream_id = ANY($1)
+      AND category = $2 AND events.version >= $3
     ORDER BY stream_id, events.version
     LIMIT $4
 """
@@ -51,6 +57,11 @@ READ_FROM = """
     WHERE events.version >= first_version
     ORDER BY stream_id, events.version
 """
+
+CONFLICTS = metrics.Count(
+    "hometown.append.conflicts", "{conflict}", "Appends that another writer forestalled"
+)
+EVENTS = metrics.Count("hometown.append.events", "{event}", "Events recorded")
 
 APPEND = """
     SELECT refusal, stream_version
@@ -175,17 +186,18 @@ class EventStore(Generic[E]):
         with telemetry.inner_span(f"append {self.category}") as span:
             span.set_attribute(telemetry.STREAM_ID, str(stream_id))
             now = self.now()
+            new_events = [
+                self.to_new_event(
+                    stream_id, version, event, metadata, now, telemetry.current_traceparent()
+                )
+                for version, event in enumerate(events, start=expected_version + 1)
+            ]
             outcome = await self._database.fetchrow(
                 APPEND,
                 stream_id,
                 self.category,
                 expected_version,
-                [
-                    self.to_new_event(
-                        stream_id, version, event, metadata, now, telemetry.current_traceparent()
-                    )
-                    for version, event in enumerate(events, start=expected_version + 1)
-                ],
+                new_events,
                 dump_metadata(metadata, self.source, telemetry.trace_id_of(span)),
                 now,
                 response_row(key, answer),
@@ -193,8 +205,14 @@ class EventStore(Generic[E]):
                 list((read_versions or {}).values()),
             )
             assert outcome is not None  # the function returns one row
-            version = to_version(outcome, stream_id)
+            try:
+                version = to_version(outcome, stream_id)
+            except (VersionConflict, StaleRead):
+                CONFLICTS.add(1, {"category": self.category})
+                raise
+            EVENTS.add(len(events), {"category": self.category})
             span.set_attribute(telemetry.STREAM_VERSION, version)
+            log_recorded(self.category, stream_id, version, new_events)
         self._relay_notifier.notify()
         return version
 
@@ -270,6 +288,21 @@ class EventStore(Generic[E]):
             value=record.value,
             headers=wire.pack(headers, to_follow=1 if previous_version is None else 0),
             traceparent=traceparent if telemetry.is_sampled(traceparent) else None,
+        )
+
+
+def log_recorded(category: str, stream_id: UUID, version: int, events: Sequence[NewEvent]) -> None:
+    """A line for each append that recorded something."""
+    if events:
+        log.info(
+            "recorded",
+            extra={
+                "category": category,
+                "stream_id": str(stream_id),
+                "stream_version": version,
+                "type": ",".join(each.type for each in events),
+                "event_id": ",".join(str(each.event_id) for each in events),
+            },
         )
 
 

@@ -13,7 +13,13 @@ from uuid import UUID
 from opentelemetry.trace import Span
 
 from shared.eventsourcing.errors import VersionConflict
-from shared.eventsourcing.event_store import EventStore, NewEvent, dump_metadata
+from shared.eventsourcing.event_store import (
+    CONFLICTS,
+    EVENTS,
+    EventStore,
+    NewEvent,
+    dump_metadata,
+)
 from shared.messaging.messages import Metadata
 from shared.runtime import telemetry
 from shared.runtime.postgres import Connection
@@ -133,8 +139,13 @@ class LockedStreams(Generic[E]):
             for append in appends:
                 name = f"append {self.store.category}"
                 rows.add(append, spans.enter_context(telemetry.span_inside(append.span, name)))
-            await self._write(rows)
-            await self._check_absent(rows.last_ids.keys())
+            try:
+                await self._write(rows)
+                await self._check_absent(rows.last_ids.keys())
+            except VersionConflict:
+                CONFLICTS.add(1, {"category": self.store.category})
+                raise
+            EVENTS.add(len(rows.events), {"category": self.store.category})
         return rows.last_ids
 
     async def _write(self, rows: "NewRows[E]") -> None:

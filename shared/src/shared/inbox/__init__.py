@@ -6,6 +6,7 @@ streams; dead letters; parked streams with the messages that wait for a redrive.
 Guarantees: each message is applied once, in the order of its stream
 (`tests/unit/test_inbox.py`, `tests/integration/test_consumer.py`), also when a worker is killed
 (`tests/integration/test_worker.py`); a poisonous message stops its own stream alone, and a redrive
-continues it in order (`tests/integration/test_redrive.py`).
+continues it in order (`tests/integration/test_redrive.py`); a worker that is rewound changes
+nothing (`tests/integration/test_rewind.py`).
 Read `inbox.py` first (where a repeated message is recognised), then `consumer.py` and `parked.py`.
 """

@@ -7,6 +7,7 @@ acknowledged, nor any that comes after it.
 
 import asyncio
 import logging
+import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -21,7 +22,7 @@ from opentelemetry.trace import Span, SpanKind
 
 from shared.eventsourcing.errors import VersionConflict
 from shared.eventsourcing.handler import CausedCommand
-from shared.inbox import dead_letters, parked
+from shared.inbox import dead_letters, outcomes, parked
 from shared.inbox.inbox import (
     ConsumedElsewhere,
     Gap,
@@ -31,12 +32,13 @@ from shared.inbox.inbox import (
     Repeated,
     Waiting,
 )
+from shared.inbox.outcomes import Outcomes
 from shared.messaging.messages import Message
 from shared.messaging.records import IncomingRecord, Malformed, parse_message
 from shared.messaging.topics import TOPICS
 from shared.messaging.wire import OutgoingRecord
 from shared.projections.read_models import Projection, ReadModel
-from shared.runtime import failpoints, postgres, telemetry
+from shared.runtime import failpoints, metrics, postgres, telemetry
 from shared.runtime.failpoints import Failpoint
 from shared.runtime.postgres import Connection
 from shared.runtime.relay_notifier import RelayNotifier
@@ -48,6 +50,14 @@ log = logging.getLogger(__name__)
 BACKOFF_SECONDS_FIRST = 0.05
 BACKOFF_SECONDS_MAX = 5.0
 REASON_CHARACTERS_MAX = 1000
+
+BATCH_DURATION = metrics.measure(
+    "hometown.inbox.batch.duration", "s", "Time of a batch's transaction, with its commit"
+)
+BATCH_SIZE = metrics.measure(
+    "hometown.inbox.batch.size", "{message}", "Messages in a batch", metrics.SIZES
+)
+RETRIES = metrics.Count("hometown.inbox.retries", "{retry}", "Attempts at a batch that failed")
 
 FAULTS_OF_THE_RECORD = (
     asyncpg.DataError,
@@ -145,6 +155,11 @@ class Consumer:
         """The error that keeps a batch from being consumed now; None without one."""
         return "; ".join(self._obstacles.values()) or None
 
+    def begin_counts(self) -> None:
+        """Expose the counts of a consumer that has consumed nothing yet."""
+        outcomes.begin_counts(self.topics)
+        RETRIES.add(0)
+
     async def refuse_restored(self) -> None:
         """Raises Restored: the committed offsets are of a later moment than the database."""
         async with self._pool.acquire() as connection:
@@ -182,7 +197,8 @@ class Consumer:
         except Exception as error:
             if len(batch) == 1:
                 [(record, message)] = batch
-                log.exception("%s cannot take %s %s", self.name, message.type, message.event_id)
+                fields = outcomes.to_fields(message)
+                log.exception("%s cannot take %s", self.name, message.event_id, extra=fields)
                 await self._give_up(record, message, to_reason(error))
             else:
                 for pair in batch:
@@ -190,34 +206,47 @@ class Consumer:
 
     async def _commit(self, batch: Sequence[ReadRecord]) -> None:
         """One attempt at a batch, in one transaction."""
+        began_at, found = time.perf_counter(), Outcomes()
         async with self._pool.acquire() as connection, connection.transaction():
-            is_recorded = await self._consume(connection, batch)
+            is_recorded = await self._consume(connection, batch, found)
             failpoints.hit(Failpoint.EFFECTS_WRITTEN)
         failpoints.hit(Failpoint.EFFECTS_COMMITTED)
+        BATCH_DURATION.record(time.perf_counter() - began_at)
+        BATCH_SIZE.record(len(batch))
+        found.report()
         if is_recorded:
             self.relay_notifier.notify()
 
-    async def _consume(self, connection: Connection, batch: Sequence[ReadRecord]) -> bool:
+    async def _consume(
+        self, connection: Connection, batch: Sequence[ReadRecord], found: Outcomes
+    ) -> bool:
+        """Whether events were recorded."""
         inbox = await Inbox.open(connection, self.name, [message for _, message in batch])
         following: list[Message] = []
         for record, message in batch:
             match inbox.verdict(message):
                 case Repeated():
+                    found.add(message, "repeated")
                     self._mark_repeated(message)
                 case Waiting():
+                    found.add(message, "waiting")
                     await inbox.add_waiting(record, message)
                 case Gap(reason=reason):
-                    log.error("%s parks stream %s: %s", self.name, message.stream_id, reason)
+                    found.add(message, "parked")
+                    fields = outcomes.to_fields(message)
+                    log.error("%s parks %s: %s", self.name, message.stream_id, reason, extra=fields)
                     await inbox.park(record, message, reason)
                 case Next():
+                    found.add(message, "applied")
                     following.append(message)
                     inbox.mark_consumed(message)
-        is_recorded = await self.react(connection, following)
+        decided = await self.react(connection, following)
         await inbox.write_versions()
-        return is_recorded
+        found.add_decided(decided)
+        return bool(decided)
 
-    async def react(self, connection: Connection, messages: Sequence[Message]) -> bool:
-        """Apply messages in the caller's transaction; whether events were recorded.
+    async def react(self, connection: Connection, messages: Sequence[Message]) -> Sequence[Message]:
+        """Apply messages in the caller's transaction; return those that events were recorded for.
 
         Each reaction takes all of its messages at once, in their order. A type without reaction
         does nothing.
@@ -235,8 +264,12 @@ class Consumer:
                 delivery = Delivery(message, spans.enter_context(self._span(message)))
                 for reaction in reactions:
                     deliveries.setdefault(reaction, []).append(delivery)
-            recorded = [await reaction(connection, its) for reaction, its in deliveries.items()]
-        return any(recorded)
+            return [
+                delivery.message
+                for reaction, its in deliveries.items()
+                if await reaction(connection, its)
+                for delivery in its
+            ]
 
     def _mark_repeated(self, message: Message) -> None:
         if message.type in self._reactions[message.topic]:
@@ -281,6 +314,7 @@ class Consumer:
     async def _park(self, record: IncomingRecord, message: Message, reason: str) -> None:
         async with self._pool.acquire() as connection, connection.transaction():
             await parked.park(connection, self.name, record, message, reason)
+        outcomes.count(message.topic, "parked")
 
     async def _send_dead_letter(self, record: IncomingRecord, reason: str) -> None:
         """While the letter cannot be written, nothing continues: the record would be lost."""
@@ -292,6 +326,7 @@ class Consumer:
             partial(self._write_dead_letter, letter), "writing a dead letter", is_retried=is_any
         )
         failpoints.hit(Failpoint.DEAD_LETTER_WRITTEN)
+        outcomes.count(record.topic, "dead-letter")
 
     async def _until_done(
         self,
@@ -311,6 +346,7 @@ class Consumer:
                 except Exception as error:
                     if not is_retried(error):
                         raise
+                    RETRIES.add(1)
                     self._obstacles[this] = f"{what}: {to_reason(error)}"
                     log.warning("%s again in %.2f s: %r", what, pause, error)
                 await asyncio.sleep(pause)

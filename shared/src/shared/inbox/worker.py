@@ -1,4 +1,4 @@
-"""A consumer as a Faust application: one agent for all topics, one batch of records at a time.
+"""A consumer as a Faust application: all topics together, one batch of records at a time.
 
 Faust's part is the group, the assignment and the offsets. Exactness is not: that is the version
 row which is written in the transaction of the effects.
@@ -7,22 +7,20 @@ row which is written in the transaction of the effects.
 import asyncio
 import logging
 import sys
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 import faust
-from aiokafka import TopicPartition
-from faust.types import ChannelT, EventT
+from aiokafka import ConsumerRecord, TopicPartition
 
 from shared.inbox.consumer import Consumer
 from shared.inbox.faust_transport import App
+from shared.messaging.consumer_groups import WORKER_SESSION_SECONDS
 from shared.messaging.log_ends import RecordsLost, watch_committed
 from shared.messaging.records import IncomingRecord
 from shared.messaging.topics import TOPICS
-from shared.runtime import failpoints
 from shared.runtime.brokers import MECHANISM, Brokers, create_ssl_context
-from shared.runtime.failpoints import Failpoint
 from shared.runtime.postgres import Restored
 from shared.runtime.processes import (
     bounded_stop,
@@ -35,14 +33,6 @@ from shared.web.health import health_server
 
 log = logging.getLogger(__name__)
 
-BATCH_MESSAGES_MAX = 200
-"""Messages in one transaction: more would save little, and hold their streams longer."""
-BATCH_PERIOD_SECONDS = 0.015
-"""Between the beginnings of two batches: what arrives meanwhile shares a transaction."""
-
-# A killed worker's partitions come back after the session time-out; Faust's own default of 60 s
-# would leave them unread for as long.
-SESSION_TIMEOUT_SECONDS = 8.0
 REBALANCE_TIMEOUT_SECONDS = 8.0
 HEARTBEAT_SECONDS = 2.0
 COMMIT_SECONDS = 1.0
@@ -53,25 +43,27 @@ STOP_SECONDS_MAX = 12.0
 
 def create_app(consumer: Consumer, brokers: Brokers) -> faust.App:
     """The Faust application of a consumer; importing or making it connects to nothing."""
-    app = App(
+
+    async def take(records: Sequence[ConsumerRecord]) -> None:
+        await consumer.take([to_record(each) for each in records])
+
+    return App(
         consumer.name,
+        take,
+        consumer.topics,
         **faust_options(brokers),
         store="memory://",
         web_enabled=False,
         topic_disable_leader=True,
         topic_allow_declare=False,
         consumer_auto_offset_reset="earliest",
-        broker_session_timeout=SESSION_TIMEOUT_SECONDS,
+        broker_session_timeout=WORKER_SESSION_SECONDS,
         broker_rebalance_timeout=REBALANCE_TIMEOUT_SECONDS,
         broker_heartbeat_interval=HEARTBEAT_SECONDS,
         broker_commit_interval=COMMIT_SECONDS,
         stream_wait_empty=False,
         autodiscover=False,
     )
-    topics = app.topic(*consumer.topics, key_serializer="raw", value_serializer="raw")
-    # concurrency 1: with more, Faust may commit past a record that is still in work.
-    app.agent(topics, name=consumer.name, concurrency=1)(create_agent(app, consumer))
-    return app
 
 
 def faust_options(brokers: Brokers) -> dict[str, Any]:
@@ -88,50 +80,14 @@ def faust_options(brokers: Brokers) -> dict[str, Any]:
     return {"broker": url, "broker_credentials": credentials}
 
 
-def create_agent(app: faust.App, consumer: Consumer):  # type: ignore[no-untyped-def]  # Faust's types
-    async def agent(stream: faust.Stream[bytes]) -> None:
-        # Left to itself, Faust acknowledges the record in hand of an agent that is stopped.
-        records = stream.noack()
-        assert isinstance(records.channel, ChannelT)
-        batch: list[EventT[bytes]] = []
-        clock = asyncio.get_running_loop().time
-        begun_at = float("-inf")
-        async for event in records.events():
-            batch.append(event)
-            if len(batch) < BATCH_MESSAGES_MAX:
-                if records.channel.empty():
-                    await asyncio.sleep(begun_at + BATCH_PERIOD_SECONDS - clock())
-                if not records.channel.empty():
-                    continue
-            begun_at = clock()
-            await consumer.take([to_record(each) for each in batch])
-            for each in batch:
-                each.ack()
-            failpoints.hit(Failpoint.RECORDS_MARKED_DONE)
-            batch.clear()
-
-    async def agent_or_end(stream: faust.Stream[bytes]) -> None:
-        try:
-            await agent(stream)
-        except Exception as error:
-            # Faust would start the agent again behind the record in hand, and commit past it.
-            log.exception("%s met a bug in itself", consumer.name)
-            await app.crash(error)
-            await asyncio.Event().wait()
-
-    return agent_or_end
-
-
-def to_record(event: EventT[bytes]) -> IncomingRecord:
-    message = event.message
-    headers = message.headers or ()
+def to_record(record: ConsumerRecord) -> IncomingRecord:
     return IncomingRecord(
-        topic=message.topic,
-        partition=message.partition,
-        offset=message.offset,
-        key=message.key,
-        value=message.value,
-        headers=list(headers.items() if isinstance(headers, Mapping) else headers),
+        topic=record.topic,
+        partition=record.partition,
+        offset=record.offset,
+        key=record.key,
+        value=record.value,
+        headers=record.headers,
     )
 
 
@@ -171,6 +127,7 @@ async def consume(
 ) -> None:
     stopping = create_stop_event()
     app = create_app(consumer, settings.brokers)
+    consumer.begin_counts()
     checks = {"kafka": lambda: check_membership(app), "records": lambda: check_progress(consumer)}
     with bounded_stop(STOP_SECONDS_MAX) as begin_stop:
         async with (

@@ -70,6 +70,7 @@ class OutboxRow(asyncpg.Record):
     key: bytes = property(itemgetter("key"))  # type: ignore[assignment]
     value: bytes = property(itemgetter("value"))  # type: ignore[assignment]
     headers: bytes = property(itemgetter("headers"))  # type: ignore[assignment]
+    milliseconds: int = property(itemgetter("milliseconds"))  # type: ignore[assignment]
     traceparent: str | None = property(itemgetter("traceparent"))  # type: ignore[assignment]
 
     @property

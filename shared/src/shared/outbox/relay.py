@@ -8,6 +8,7 @@ behind: after a failure it publishes again what the last checkpoint did not know
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -25,7 +26,7 @@ from shared.outbox.lease import ForeignCheckpoint, Lease, LeaseLost, Standby
 from shared.outbox.outbox import OutboxRow, RelayCheckpoint, Snapshot
 from shared.outbox.refused import PERMANENT, RefusedStreams
 from shared.outbox.relay_trace import BatchTrace
-from shared.runtime import failpoints, postgres
+from shared.runtime import failpoints, metrics, postgres, telemetry
 from shared.runtime.brokers import Brokers
 from shared.runtime.failpoints import Failpoint
 from shared.runtime.processes import wait
@@ -36,11 +37,13 @@ ROWS_MAX = 4_000
 """In a poll, and in a page of a large window; two pages are in memory at a time."""
 IDLE_SECONDS_MAX = 0.1
 """How late a commit is noticed when its notification was lost."""
-POLL_SECONDS_MIN = 0.005
+POLL_SECONDS_MIN = 0.02
 """Between the beginnings of two polls, unless more rows are known to wait: the commits of that time
 share a poll and a batch."""
 CHECKPOINT_SECONDS = 0.1
 """How much is published twice after a crash of this process, in time."""
+EXPORT_SECONDS_MAX = 0.25
+"""How long a checkpoint waits for the export of spans."""
 READ_SECONDS_MAX = 300.0
 """Time limit of a read of the outbox: the begin of a window of 100 M rows has to be found."""
 STANDBY_SECONDS = 0.5
@@ -51,6 +54,16 @@ ACKNOWLEDGE_SECONDS_MAX = 5.0
 """How long an acknowledgement may take before the relay reports that it is not ready."""
 GRACE_SECONDS = 5.0
 """How long a stop waits for the batch in hand; the broker may be unavailable."""
+
+PUBLISHED = metrics.Count(
+    "hometown.relay.records", "{record}", "Records that the broker has acknowledged"
+)
+DELAY = metrics.measure(
+    "hometown.relay.delay",
+    "s",
+    "From the recording of a batch's first event to its acknowledgement",
+)
+RETRIES = metrics.Count("hometown.relay.retries", "{retry}", "Batches that the broker did not take")
 
 CONNECTION_SETTINGS = {
     "timezone": "UTC",
@@ -177,6 +190,11 @@ class Relay:
             await publisher.close()
 
     @property
+    def is_active(self) -> bool:
+        """Whether it holds the lease."""
+        return self._active is not None
+
+    @property
     def obstacle(self) -> str | None:
         """Why this relay is not ready; None when it is."""
         if not self.connected:
@@ -209,6 +227,8 @@ class ActiveRelay:
         self._refused = RefusedStreams(reader, self._reading, name, held)
         self._refusal: str | None = None
         self._sending_since: float | None = None
+        self._has_spans = False
+        self._exporting: asyncio.Task[bool] | None = None
 
     async def keep_lease(self) -> None:
         """Store progress behind, and renew the lease."""
@@ -223,9 +243,25 @@ class ActiveRelay:
     async def _store(self) -> None:
         progress = self._progress
         if progress != self._stored:
+            await self._export_spans()
             await self._lease.store(self._writer, progress)
             self._stored = progress
             failpoints.hit(Failpoint.CHECKPOINT_STORED)
+
+    async def _export_spans(self) -> None:
+        """Export the spans of what was published before the checkpoint says that it was.
+
+        After a crash what was published since the checkpoint is published again, with the same
+        spans: otherwise each crash would leave traces with a gap. A collector that does not respond
+        delays no checkpoint by more than EXPORT_SECONDS_MAX, and gets one request at a time.
+        """
+        if self._exporting is not None and self._exporting.done():
+            self._exporting = None
+        if self._has_spans and self._exporting is None:
+            self._has_spans = False
+            self._exporting = asyncio.create_task(asyncio.to_thread(telemetry.flush))
+        if self._exporting is not None:
+            await asyncio.wait([self._exporting], timeout=EXPORT_SECONDS_MAX)
 
     async def publish_until(self, stopping: asyncio.Event) -> None:
         """Publish what becomes visible; at the end poll once more for what was just committed.
@@ -309,11 +345,14 @@ class ActiveRelay:
             middle = len(rows) // 2
             await self._send(rows[:middle])
             await self._send(rows[middle:])
+        else:
+            count_published(rows)
         failpoints.hit(Failpoint.RECORDS_ACKNOWLEDGED)
 
     async def _publish(self, rows: Sequence[OutboxRow]) -> None:
         with BatchTrace(rows) as trace:
             trace.batches = await self._publisher.publish(trace.records(), hit_handed_over)
+        self._has_spans |= any(row.traceparent for row in rows)
 
     async def _until_acknowledged(self, send: Callable[[], Awaitable[object]], count: int) -> None:
         """Send until the broker has taken all records. Raises LeaseLost, and PERMANENT."""
@@ -327,6 +366,7 @@ class ActiveRelay:
                 except PERMANENT:
                     raise
                 except KafkaError as error:
+                    RETRIES.add(1)
                     self._refusal = repr(error)
                     log.warning("broker did not take %d records, retrying: %r", count, error)
                 await asyncio.sleep(RETRY_SECONDS)
@@ -373,6 +413,13 @@ async def tidy(connection: asyncpg.Connection) -> None:
     while True:
         await outbox.keep_partitions(connection, datetime.now(UTC))
         await asyncio.sleep(TIDY_SECONDS)
+
+
+def count_published(rows: Sequence[OutboxRow]) -> None:
+    """Count acknowledged rows by topic, and how long the first of them has waited."""
+    for topic, number in Counter(row.topic for row in rows).items():
+        PUBLISHED.add(number, {"topic": topic})
+    DELAY.record(max(0.0, time.time() - rows[0].milliseconds / 1_000))
 
 
 def hit_handed_over() -> None:

@@ -7,8 +7,8 @@ import sys
 
 from shared.messaging.log_ends import RecordsLost
 from shared.outbox.lease import ForeignCheckpoint
-from shared.outbox.relay import Relay
-from shared.runtime import telemetry
+from shared.outbox.relay import RETRIES, Relay
+from shared.runtime import metrics, telemetry
 from shared.runtime.identifiers import new_id
 from shared.runtime.postgres import Restored
 from shared.runtime.processes import collect_garbage_less_often, create_stop_event
@@ -17,6 +17,10 @@ from shared.runtime.settings import Settings
 from shared.web.health import health_server
 
 EXIT_FENCED = 75
+
+ACTIVE = metrics.Gauge(
+    "hometown.relay.active", "1", "1 while the relay holds the lease, 0 on standby"
+)
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +32,7 @@ async def run_relay(name: str, settings: Settings) -> None:
     refusal: str | None = None
     loop = asyncio.get_running_loop()
     address = (settings.http_host, settings.http_port)
-    with telemetry.configured(name, settings.otel_exporter_otlp_endpoint):
+    with telemetry.configured(name, settings):
         transport, _ = await loop.create_datagram_endpoint(lambda: Listener(notified), address)
         relay = Relay(
             settings.database_dsn,
@@ -39,6 +43,9 @@ async def run_relay(name: str, settings: Settings) -> None:
             stopping=create_stop_event(),
             fence=end_at_once,
         )
+
+        ACTIVE.set_reader(lambda: [({}, float(relay.is_active))])
+        RETRIES.add(0)
 
         async def outbox() -> str | None:
             return relay.obstacle

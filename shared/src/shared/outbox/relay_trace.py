@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
+from uuid import UUID
 
 from opentelemetry.context import Context
 from opentelemetry.trace import Link, Span, SpanKind
@@ -53,7 +54,8 @@ class BatchTrace:
 
     def _begin_send(self, row: OutboxRow, parent: str) -> SampledSend:
         headers = dict(wire.unpack(row.headers))
-        span = telemetry.tracer.start_span(
+        span = telemetry.start_span_of(
+            UUID(headers[messages.ID].decode()),
             f"send {row.topic}",
             context=telemetry.extract({telemetry.TRACEPARENT: parent}),
             kind=SpanKind.PRODUCER,

@@ -1,6 +1,7 @@
 """The address of Kafka and a client's login: one value for every library that connects."""
 
 import functools
+import json
 import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,40 +45,41 @@ class Brokers:
             "ssl_context": create_ssl_context(self.login.ca_file),
         }
 
-    @property
-    def java_options(self) -> dict[str, str]:
-        """For Kafka's own clients, by the names of their configuration.
+    def to_text(self) -> str:
+        """The address and the login, for a process on another machine: `read_client_options`.
 
-        The certificates themselves are in it: Spark hands it to machines that have no such file.
+        It has the certificates themselves, as that machine may have no such file.
 
         Raises:
             OSError: the certificates cannot be read.
         """
-        if self.login is None:
-            return {"bootstrap.servers": self.servers}
-        options = {
-            "bootstrap.servers": self.servers,
-            "security.protocol": PROTOCOL,
-            "sasl.mechanism": MECHANISM,
-            "sasl.jaas.config": (
-                "org.apache.kafka.common.security.scram.ScramLoginModule required"
-                f" username={quote_jaas(self.login.username)}"
-                f" password={quote_jaas(self.login.password)};"
-            ),
-        }
-        if self.login.ca_file is not None:
-            options["ssl.truststore.type"] = "PEM"
-            options["ssl.truststore.certificates"] = self.login.ca_file.read_text()
-        return options
+        values: dict[str, str | None] = {"servers": self.servers}
+        if self.login is not None:
+            ca_file = self.login.ca_file
+            values |= {
+                "username": self.login.username,
+                "password": self.login.password,
+                "certificates": None if ca_file is None else ca_file.read_text(),
+            }
+        return json.dumps(values)
+
+
+def read_client_options(text: str) -> dict[str, Any]:
+    """The options of aiokafka's clients, from the text of `Brokers.to_text`."""
+    values = json.loads(text)
+    if "username" not in values:
+        return {"bootstrap_servers": values["servers"]}
+    return {
+        "bootstrap_servers": values["servers"],
+        "security_protocol": PROTOCOL,
+        "sasl_mechanism": MECHANISM,
+        "sasl_plain_username": values["username"],
+        "sasl_plain_password": values["password"],
+        "ssl_context": ssl.create_default_context(cadata=values["certificates"]),
+    }
 
 
 @functools.cache
 def create_ssl_context(ca_file: Path | None) -> ssl.SSLContext:
     """Of brokers with these certificates, under the names that they have there."""
     return ssl.create_default_context(cafile=ca_file)
-
-
-def quote_jaas(text: str) -> str:
-    """As a string of a JAAS configuration."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'

@@ -48,6 +48,8 @@ class Process:
     """Whether callers outside of a stack of containers reach it."""
     profile: str | None = None
     """It starts on request alone, in containers by this profile."""
+    development: bool = False
+    """It is for a developer's machine: neither in a cluster nor in any deployment."""
     response_minutes_max: int | None = None
     """How long a response can take; None: as long as the proxy waits by default."""
     notifies: bool = False
@@ -65,6 +67,13 @@ class Process:
     """Modules whose VIEWS are pairs: a topic of another service, and the codec that reads it."""
     describes: tuple[str, ...] = ()
     """Topics of which it asks for the ends and nothing else."""
+    observes: bool = False
+    """Whether it asks for the ends of all topics, and for the offsets of all consumer groups."""
+
+    @property
+    def is_proxied(self) -> bool:
+        """Whether callers outside of a cluster reach it, through a proxy."""
+        return self.public and self.profile is None and not self.development
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +83,8 @@ class Tool:
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     needs: tuple[str, ...] = ()
+    runs_as: str | None = None
+    """Without a database: the command of the process whose environment they have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +112,9 @@ class Topic:
     """The field of each event that is the key of its record."""
     contract: str
     """The module whose CODEC has the classes of these types; next to it is the module `events`."""
+    category: str | None = None
+    """The category of the streams whose events these are. With it, what was written is compared
+    with what was applied."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +160,10 @@ class Service:
         return self.database is not None and self.database.event_store
 
     @property
+    def has_tool(self) -> bool:
+        return self.database is not None or self.tool.runs_as is not None
+
+    @property
     def first_port(self) -> int:
         return min(process.port for process in self.processes.values())
 
@@ -183,6 +201,11 @@ class Declarations:
     def databases(self) -> tuple[str, ...]:
         """Names of the services that have one."""
         return tuple(service.name for service in self.services if service.database is not None)
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """Names of the services with commands that run to their end."""
+        return tuple(service.name for service in self.services if service.has_tool)
 
     @property
     def event_stores(self) -> tuple[str, ...]:
@@ -286,6 +309,8 @@ def contradictions(declarations: Declarations) -> Iterator[str]:
     for service in services:
         for process in service.processes.values():
             yield from dangling(declarations, service, process)
+        if service.tool.runs_as not in (None, *service.processes):
+            yield f"{service.folder}: its tool runs as {service.tool.runs_as}, which is no process"
         if service.has_event_store and RELAY not in service.processes:
             yield f"{service.folder}: event_store needs a process {RELAY}"
 

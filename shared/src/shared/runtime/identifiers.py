@@ -1,7 +1,7 @@
 """Identifiers: UUIDv7, so that they sort by the time they were made."""
 
 import hashlib
-from datetime import datetime
+from datetime import UTC, datetime
 from uuid import UUID
 
 from uuid_utils import compat
@@ -16,6 +16,11 @@ def first_id_at(instant: datetime) -> UUID:
     """Greater than every id that was made in an earlier millisecond, and less than all others."""
     milliseconds = int(instant.timestamp() * 1000)
     return UUID(bytes=milliseconds.to_bytes(6) + bytes(10))
+
+
+def to_instant(identifier: UUID) -> datetime:
+    """When a UUIDv7 was made, to the millisecond."""
+    return datetime.fromtimestamp(int.from_bytes(identifier.bytes[:6]) / 1000, UTC)
 
 
 def derive_id(source: UUID, kind: str) -> UUID:

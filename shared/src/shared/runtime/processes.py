@@ -14,33 +14,18 @@ from typing import TypeVar
 
 import uvloop
 from pydantic import ValidationError
+from pydantic_settings import BaseSettings
 
-from shared.runtime import telemetry
+from shared.runtime import logs
 from shared.runtime.listening import replace_process
-from shared.runtime.settings import KafkaSettings
+from shared.runtime.settings import LogSettings
 
-S = TypeVar("S", bound=KafkaSettings)
+S = TypeVar("S", bound=BaseSettings)
 
 log = logging.getLogger(__name__)
 
-NOISY = (
-    "aiokafka",
-    "aiokafka.conn",
-    "aiokafka.client",
-    "aiokafka.producer.sender",
-    "aiokafka.consumer.group_coordinator",
-    "aiokafka.cluster",
-)
-"""These log a line per retry while a broker is unavailable; one a minute is enough."""
-
 OBJECTS_BETWEEN_COLLECTIONS = 50_000
 """Python's default, 700, is about the objects of one request; 50,000 are a few megabytes."""
-
-TALKATIVE = ("faust", "mode", "aiokafka")
-"""These log each step of a start."""
-
-REPEATING = ("asyncpg.pool",)
-"""These log each retry of a connection with a stack trace; its users report the outage once."""
 
 
 def collect_garbage_less_often() -> None:
@@ -52,20 +37,6 @@ def collect_garbage_less_often() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
-
-
-def configure_logging() -> None:
-    logging.basicConfig(
-        level=logging.INFO,
-        format="%(asctime)s %(levelname)s %(name)s %(message)s",
-        stream=sys.stderr,
-    )
-    for name in TALKATIVE:
-        logging.getLogger(name).setLevel(logging.WARNING)
-    for name in REPEATING:
-        logging.getLogger(name).setLevel(logging.ERROR)
-    for name in NOISY:
-        logging.getLogger(name).addFilter(telemetry.OncePerMinute())
 
 
 def read_settings(settings: type[S]) -> S:
@@ -85,7 +56,7 @@ def read_settings(settings: type[S]) -> S:
 
 def run(main: Coroutine[object, object, None]) -> None:
     """Run a process to its end, on the quicker event loop; then its successor, if it has one."""
-    configure_logging()
+    logs.configure(read_settings(LogSettings))
     uvloop.run(main)
     for listening in passed_on:
         replace_process(listening)

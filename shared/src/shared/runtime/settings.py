@@ -21,6 +21,13 @@ PLACEHOLDERS = frozenset(
 """Passwords that stand in examples, and so are known to everybody."""
 
 
+class LogSettings(BaseSettings):
+    """What is logged, and how: `auto` is text on a terminal and JSON elsewhere."""
+
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    log_format: Literal["auto", "json", "text"] = "auto"
+
+
 class KafkaSettings(BaseSettings):
     """Where the brokers are; with a user name, the connection is TLS and both sides show who they
     are."""
@@ -65,6 +72,10 @@ class ProcessSettings(KafkaSettings):
     """Certificates of authorities that calls to other services and to the issuer of tokens trust,
     in PEM; in addition to the usual ones."""
     otel_exporter_otlp_endpoint: str | None = None
+    traces_per_second_max: float = Field(default=100, gt=0)
+    """Of the traces that OTEL_TRACES_SAMPLER records, how many begin in one process."""
+    otel_metrics_exporter: Literal["prometheus", "none"] = "prometheus"
+    """`prometheus`: metrics are recorded and served at /metrics, next to the health endpoints."""
     auth_issuer: str | None = None
     """Whose tokens are accepted; an API does not start without."""
     auth_audience: str = Field(default="hometown", min_length=1)

@@ -1,19 +1,25 @@
-"""Traces: the provider of a process, and trace context as data that travels in rows and headers."""
+"""Traces and metrics of a process, and trace context as data that travels in rows and headers."""
 
 import logging
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
+from uuid import UUID
 
 from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from shared.runtime import metrics
+from shared.runtime.settings import ProcessSettings
+from shared.runtime.trace_rate import RateLimited
 
 # Names of attributes. The messaging names still change from release to release of the semantic
 # conventions (1.44 here), so they stand in this one place.
@@ -45,18 +51,48 @@ W3C = TraceContextTextMapPropagator()
 tracer = trace.get_tracer("hometown")
 
 
-def configure(service_name: str, otlp_endpoint: str | None) -> TracerProvider:
+class SpanIds(RandomIdGenerator):
+    """Random ids, but for the span that `start_span_of` starts."""
+
+    def __init__(self) -> None:
+        self.following: int | None = None
+
+    def generate_span_id(self) -> int:
+        following, self.following = self.following, None
+        return super().generate_span_id() if following is None else following
+
+
+span_ids = SpanIds()
+
+
+def start_span_of(event_id: UUID, name: str, **options: Any) -> Span:
+    """Start a span whose id follows from an event: the same if it is recorded again.
+
+    A process that dies loses spans which records of Kafka name as their parent. What it does again
+    has these spans again. The id is the second half of the event's, which is random.
+    """
+    span_ids.following = int.from_bytes(event_id.bytes[8:])
+    return tracer.start_span(name, **options)
+
+
+def configure(
+    service_name: str, otlp_endpoint: str | None, traces_per_second_max: float
+) -> TracerProvider:
     """Set the tracer provider of this process.
 
     Args:
         service_name: the name that Jaeger shows, e.g. `notes-api`.
         otlp_endpoint: base address of an OTLP/HTTP receiver. With None no trace is recorded, and
             trace context still travels. With one, OTEL_TRACES_SAMPLER says which are.
+        traces_per_second_max: of those, how many begin in this process.
 
     The caller shuts the provider down, which sends what is left.
     """
-    resource = Resource.create({"service.name": service_name, "service.namespace": "hometown"})
-    provider = TracerProvider(ALWAYS_OFF if otlp_endpoint is None else None, resource)
+    resource = metrics.create_resource(service_name)
+    provider = TracerProvider(
+        ALWAYS_OFF if otlp_endpoint is None else None, resource, id_generator=span_ids
+    )
+    provider.sampler = RateLimited(provider.sampler, traces_per_second_max)
     if otlp_endpoint is not None:
         exporter = OTLPSpanExporter(
             endpoint=f"{otlp_endpoint.rstrip('/')}/v1/traces", timeout=EXPORT_TIMEOUT_SECONDS
@@ -68,13 +104,24 @@ def configure(service_name: str, otlp_endpoint: str | None) -> TracerProvider:
 
 
 @contextmanager
-def configured(service_name: str, otlp_endpoint: str | None) -> Iterator[TracerProvider]:
-    """`configure` for the length of a process."""
-    provider = configure(service_name, otlp_endpoint)
+def configured(service_name: str, settings: ProcessSettings) -> Iterator[None]:
+    """Record traces and metrics for the length of a process."""
+    provider = configure(
+        service_name, settings.otel_exporter_otlp_endpoint, settings.traces_per_second_max
+    )
     try:
-        yield provider
+        with metrics.configured(service_name, settings.otel_metrics_exporter):
+            yield
     finally:
         provider.shutdown()
+
+
+def flush() -> bool:
+    """Export the spans that have ended; whether that succeeded. It can take some seconds."""
+    provider = trace.get_tracer_provider()
+    if not isinstance(provider, TracerProvider):
+        return True
+    return provider.force_flush(int(EXPORT_TIMEOUT_SECONDS * 1000))
 
 
 class OncePerMinute(logging.Filter):
@@ -165,6 +212,13 @@ def trace_id_of(span: Span) -> str | None:
     """The id under which a span's trace is recorded, in hexadecimal; None when it is not."""
     context = span.get_span_context()
     return trace.format_trace_id(context.trace_id) if context.trace_flags.sampled else None
+
+
+def to_fields(traceparent: str | None) -> Mapping[str, str]:
+    """The field of a log line that names the trace of a `traceparent`, if that is recorded."""
+    if traceparent is None or not is_sampled(traceparent):
+        return {}
+    return {"trace_id": traceparent[3:35]}
 
 
 def is_sampled(traceparent: str | None) -> bool:

@@ -1,4 +1,4 @@
-"""python -m SERVICE api | relay | worker | migrate | parked | rebuild | replay | adopt-outbox"""
+"""python -m SERVICE api | relay | worker | migrate | COMMAND; --help lists commands"""
 
 import argparse
 import sys
@@ -10,7 +10,7 @@ from typing import Generic, Protocol, TypeVar
 import asyncpg
 
 from shared.eventsourcing.history import Stores
-from shared.inbox import parked_command
+from shared.inbox import parked_command, rewind
 from shared.inbox.consumer import Consumer, DeadLetterWriter
 from shared.messaging import kafka
 from shared.outbox import adopt, relay_process, replay
@@ -74,7 +74,7 @@ def main(service: Service[S, R]) -> None:
     commands.add_parser("relay", help="publish the outbox to Kafka")
     commands.add_parser("worker", help="consume the topics that the service reads")
     commands.add_parser("migrate", help="create and change the tables, as the database's owner")
-    for tool in (parked_command, rebuild, replay, adopt):
+    for tool in (parked_command, rewind, rebuild, replay, adopt):
         tool.add_to(commands)
     processes.run(command_of(service, parser.parse_args()))
 
@@ -92,6 +92,8 @@ def command_of(service: Service[S, R], arguments: argparse.Namespace) -> Run:
             return migrate_command.run(settings, "shared", service.package)
         case "parked":
             return run_parked(service, settings, arguments)
+        case "rewind":
+            return rewind.run(arguments, settings.brokers, service.worker_name)
         case "rebuild":
             return run_rebuild(service, settings, only_check=arguments.check)
         case "replay":
@@ -106,7 +108,7 @@ async def run_worker(service: Service[S, R], settings: S) -> None:
     from shared.inbox.worker import run_worker as run_consumer
 
     name = service.worker_name
-    with telemetry.configured(name, settings.otel_exporter_otlp_endpoint):
+    with telemetry.configured(name, settings):
         async with service.open_resources(settings, name) as resources:
             await run_consumer(
                 service.create_consumer(
@@ -120,7 +122,7 @@ async def run_worker(service: Service[S, R], settings: S) -> None:
 
 async def run_parked(service: Service[S, R], settings: S, arguments: argparse.Namespace) -> None:
     name = service.worker_name
-    with telemetry.configured(name, settings.otel_exporter_otlp_endpoint):
+    with telemetry.configured(name, settings):
         async with service.open_resources(settings, f"{name}-parked") as resources:
             write_dead_letter = kafka.create_single_writer(settings.brokers, name)
             consumer = service.create_consumer(resources, write_dead_letter)

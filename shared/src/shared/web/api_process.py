@@ -17,6 +17,7 @@ from shared.runtime.settings import ProcessSettings
 from shared.web.auth import RequestAuthenticator, Verifier
 from shared.web.connections import TimedConnection, server_config
 from shared.web.limits import Rates
+from shared.web.request_metrics import RequestMetrics
 from shared.web.signing_keys import SigningKeys
 
 DRAIN_SECONDS_MAX = 2.0
@@ -115,7 +116,7 @@ async def serve_api(
     and none is refused.
     """
     config = server_config(
-        app,
+        RequestMetrics(app),
         settings.http_host,
         settings.http_port,
         connections_max=settings.http_connections_max,

@@ -1,4 +1,4 @@
-"""Liveness and readiness of a process, the same two endpoints in every process."""
+"""Liveness, readiness and metrics: the same three endpoints in every process."""
 
 import asyncio
 import contextlib
@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from shared.runtime import metrics
 from shared.web.connections import server_config
 
 CHECK_TIMEOUT_SECONDS = 2
@@ -27,7 +28,8 @@ Check = Callable[[], Awaitable[str | None]]
 
 
 def health_routes(checks: Mapping[str, Check], state: State | None = None) -> list[Route]:
-    """`/health/live` returns 200 while the process responds, `/health/ready` if all checks pass.
+    """`/health/live` returns 200 while the process responds, `/health/ready` if all checks pass,
+    and `/metrics` what the process has recorded.
 
     It is not ready any more once `state.is_stopping`.
     """
@@ -47,7 +49,14 @@ def health_routes(checks: Mapping[str, Check], state: State | None = None) -> li
             return JSONResponse({"status": "ready", "started_at": started_at})
         return not_ready("; ".join(f"{name}: {answer}" for name, answer in wrong.items()))
 
-    return [Route("/health/live", live), Route("/health/ready", ready)]
+    async def expose(request: Request) -> Response:
+        return Response(metrics.expose(), media_type=metrics.CONTENT_TYPE)
+
+    return [
+        Route("/health/live", live),
+        Route("/health/ready", ready),
+        Route("/metrics", expose),
+    ]
 
 
 def not_ready(detail: str) -> Response:

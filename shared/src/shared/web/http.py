@@ -1,5 +1,6 @@
 """The HTTP application of every service: its middleware, its error handlers, its responses."""
 
+import logging
 from collections.abc import Mapping, Sequence, Set
 from functools import partial
 from http import HTTPStatus
@@ -29,13 +30,15 @@ from shared.web.outages import Outages
 from shared.web.problems import HttpProblem, problem, to_problem_response
 from shared.web.request_spans import RequestSpans
 
+log = logging.getLogger(__name__)
+
 C = TypeVar("C")
 S = TypeVar("S")
 E = TypeVar("E")
 
 PAGE_FILES = "/static-offline-docs"
 OPEN_PATHS = frozenset(
-    {"/health/live", "/health/ready", "/docs", "/docs/oauth2-redirect", "/openapi.json"}
+    {"/health/live", "/health/ready", "/metrics", "/docs", "/docs/oauth2-redirect", "/openapi.json"}
     | {f"{PAGE_FILES}/{name}" for name in ("swagger-ui-bundle.js", "swagger-ui.css", "favicon.png")}
 )
 """Paths that need no token, in every service."""
@@ -150,6 +153,7 @@ def answer_problems(app: FastAPI, routers: Sequence[APIRouter]) -> None:
 
     @app.exception_handler(Refused)
     async def refused(request: Request, error: Refused) -> Response:
+        log.info("refused", extra={"code": error.code, "path": request.url.path})
         return problem(409, error.code, error.reason)
 
     @app.exception_handler(NotFound)

@@ -3,6 +3,7 @@
 import asyncio
 import math
 import time
+from collections.abc import Iterable
 
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -54,7 +55,7 @@ class BodySize:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
-        declared = get_content_length(scope)
+        declared = get_content_length(scope["headers"])
         if declared is None:
             return await self.app(scope, self._bounded(receive), send)
         if declared > self.bytes_max:
@@ -76,9 +77,9 @@ class BodySize:
         return receive_bounded
 
 
-def get_content_length(scope: Scope) -> int | None:
-    """The Content-Length, if any; h11 has checked that it is a number, and reads no more."""
-    for name, value in scope["headers"]:
+def get_content_length(headers: Iterable[tuple[bytes, bytes]]) -> int | None:
+    """The Content-Length, if any; the parser has checked that it is a number, and reads no more."""
+    for name, value in headers:
         if name == b"content-length":
             return int(value)
     return None

@@ -1,0 +1,1 @@
+"""What the whole stack carries end to end."""

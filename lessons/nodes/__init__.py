@@ -1,0 +1,1 @@
+"""What a reader of a stream owns, and how another one takes it over."""

@@ -1,0 +1,1 @@
+"""One record at a time: without a state."""

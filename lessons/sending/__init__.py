@@ -1,0 +1,1 @@
+"""Ways to send records, and what a failure loses, repeats or overtakes."""
