@@ -27,7 +27,7 @@ CHECK_WORKERS ?= 2
 	rebuild-check rebuild replace replay republish backup restore reprocess rescale reconcile export audit check-cells \
 	stress saga fuzz differential crashes bench bench-analytics \
 	generate new-service contracts contracts-check contracts-release \
-	test check fmt lint types scan imports unit integration e2e e2e-compose e2e-cluster
+	test verify smoke check fmt lint types scan imports unit integration e2e e2e-compose e2e-cluster
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -190,6 +190,12 @@ e2e-cluster: setup ## brokers and Spark's machines die in a cluster of container
 
 check: lint types imports contracts-check unit ## everything that takes less than a minute
 
-test: lint types imports contracts-check ## everything
-	@$(VENV_PYTHON) -m pytest -n $(TEST_WORKERS) --no-loadscope-reorder
+test: lint types imports contracts-check ## what to run before each push; a test that fails is run once more
+	@$(VENV_PYTHON) -m scripts.run_tests -n $(TEST_WORKERS) --no-loadscope-reorder -m 'not verify'
+
+verify: setup ## what takes longer: campaigns and long tests, then one table; only=drill,benchmarks
+	@$(VENV_PYTHON) -m verification $(if $(only),--only '$(only)')
+
+smoke: setup ## whether containers work at all: the sample is counted, an order is one trace
+	@HOMETOWN_TEST_IN=containers $(VENV_PYTHON) -m pytest -m smoke e2e-tests
 

@@ -13,6 +13,8 @@ from test_support.system.process_stack import ProcessStack
 from test_support.system.sample import Sample
 from test_support.system.stack import Stack
 
+pytestmark = pytest.mark.verify(part="end-to-end")
+
 
 @pytest.fixture
 def another(stack: Stack) -> Iterator[Stack]:

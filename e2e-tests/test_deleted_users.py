@@ -11,6 +11,8 @@ from test_support.system.clients import Hometown, Json
 from test_support.system.eventually import eventually
 from test_support.system.stack import Stack
 
+pytestmark = pytest.mark.verify(part="end-to-end")
+
 NAME = "Wolfeschlegelsteinhausenbergerdorff"
 BIRTH_YEAR = 1904
 PLACE = "PLACE-IN-CLEAR"

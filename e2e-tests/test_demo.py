@@ -24,6 +24,7 @@ def table_of(printed: str) -> dict[str, list[str]]:
     return {row[0]: row[1:] for row in words if row and row[0] in TABLE}
 
 
+@pytest.mark.smoke
 def test_the_demonstration_shows_the_expected_hour(first_demo: str) -> None:
     """Vector V1."""
     assert HOUR_LINE in first_demo
@@ -80,6 +81,7 @@ def stop_everything(stack: Stack) -> None:
     assert not stack.lives()
 
 
+@pytest.mark.verify(part="end-to-end")
 @pytest.mark.parametrize("end", [stop_everything, kill_everything])
 def test_the_numbers_survive_any_end_of_all_processes(
     stack: Stack, end: Callable[[Stack], None]

@@ -55,6 +55,8 @@ RUN_BY_CI = {
     "generate",
     "check",
     "test",
+    "verify",
+    "smoke",
     "e2e",
     "e2e-compose",
     "e2e-cluster",

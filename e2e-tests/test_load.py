@@ -46,6 +46,7 @@ def recorded(stack: Stack) -> int:
     return int(row["count"])
 
 
+@pytest.mark.verify(part="end-to-end")
 def test_all_kinds_of_load_are_counted_to_the_cent(stack: Stack, gap: datetime) -> None:
     printed = stack.make_output("load", f"gap={rfc3339(gap)}", *SMALL)
 

@@ -45,6 +45,7 @@ def test_after_the_sample_all_read_models_match_the_events(stack: Stack, sample:
         assert f"{table}: equal" in printed
 
 
+@pytest.mark.verify(part="end-to-end")
 def test_a_tampered_row_is_found_and_repaired_and_the_worker_continues(
     stack: Stack, hometown: Hometown, worker_life: str
 ) -> None:
@@ -65,6 +66,7 @@ def test_a_tampered_row_is_found_and_repaired_and_the_worker_continues(
     stack.make_output("rebuild-check")
 
 
+@pytest.mark.verify(part="end-to-end")
 @pytest.mark.parametrize("name", ["users", "orders"])
 def test_replayed_events_change_nothing(
     name: str, stack: Stack, hometown: Hometown, sample: Sample

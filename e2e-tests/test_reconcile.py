@@ -15,6 +15,8 @@ from test_support.system.eventually import eventually
 from test_support.system.sample import HOUR, Sample
 from test_support.system.stack import Stack
 
+pytestmark = pytest.mark.verify(part="end-to-end")
+
 ONLY_HERE = "args=--hours 4"
 """The sample's hour and what came after it: other tests have hours of their own."""
 

@@ -1,9 +1,13 @@
 """Cells are recomputed, activated, rolled back, and state is repartitioned, while orders come."""
 
+import pytest
+
 from test_support.system.clients import Hometown
 from test_support.system.eventually import eventually
 from test_support.system.sample import Sample
 from test_support.system.stack import Stack
+
+pytestmark = pytest.mark.verify(part="end-to-end")
 
 
 def buy(hometown: Hometown, sample: Sample) -> None:

@@ -38,6 +38,7 @@ def trace(hometown: Hometown, sample: Sample) -> Json:
     return traces[0]
 
 
+@pytest.mark.smoke
 def test_an_order_is_one_trace_with_the_right_parents(trace: Json) -> None:
     edges = edges_of(spans_of(trace))
 

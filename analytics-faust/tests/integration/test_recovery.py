@@ -29,6 +29,7 @@ MEANWHILE = 3000
 SAMPLE = (4, 4, 12, 44_506_56)
 
 
+@pytest.mark.verify(part="faust")
 async def test_a_worker_killed_at_any_moment_resumes_where_it_was(
     kafka: Kafka, start: Start, elsewhere: Elsewhere, tmp_path: Path
 ) -> None:
@@ -88,6 +89,7 @@ def get_status(worker: Worker, path: str) -> int:
     return httpx.get(worker.url + path, headers=dict(worker.headers)).status_code
 
 
+@pytest.mark.verify(part="faust")
 @pytest.mark.parametrize(
     ("program", "expected"),
     [(WITH_BARRIER, 1), (WITHOUT_BARRIER, 0)],

@@ -107,6 +107,7 @@ def test_a_job_without_its_database_ends_with_one_line(environment: dict[str, st
     assert alive == []
 
 
+@pytest.mark.verify(part="reprocess")
 def test_a_job_at_rest_ends_with_one_line_when_another_generation_is_shown(
     environment: dict[str, str], reader: psycopg.Connection
 ) -> None:

@@ -24,6 +24,8 @@ from shared.runtime.brokers import Brokers
 from test_support.analytics.histories import HOUR, at, confirmed, sample
 from test_support.analytics.running_job import Lent, RunningJob, publish
 
+pytestmark = pytest.mark.verify(part="lost-records")
+
 FROM_SCRATCH = argparse.Namespace(switch=True, from_scratch=True, roll_back=False, drop=False)
 """What `make republish` asks for when all events are published."""
 

@@ -3,6 +3,7 @@
 `make differential` tries more and larger ones.
 """
 
+import pytest
 from pyspark.sql import SparkSession
 
 from analytics_spark.settings import JobSettings
@@ -20,6 +21,7 @@ def test_the_cells_are_those_of_a_plain_query(spark: SparkSession, settings: Job
     assert outcome.bad > 0
 
 
+@pytest.mark.verify(part="differential")
 def test_in_pieces_too_and_a_wrong_answer_would_be_seen(
     spark: SparkSession, settings: JobSettings
 ) -> None:

@@ -72,6 +72,7 @@ def test_v14_a_rebuild_into_fresh_tables_has_an_equal_content_hash(
     assert generations.get_active(reader) == FIRST
 
 
+@pytest.mark.verify(part="reprocess")
 def test_a_switch_and_a_roll_back_lose_nothing_and_count_nothing_twice(
     spark: SparkSession,
     settings: JobSettings,
@@ -125,6 +126,7 @@ def test_a_difference_is_reported_by_hour_and_repaired_by_a_switch(
     assert live.hour(HOUR) == (4, 4, 12, 44_506_56)
 
 
+@pytest.mark.verify(part="reprocess")
 def test_the_number_of_late_orders_that_the_rebuild_accepts_is_reported(
     live: RunningJob, run: Reprocess, reader: psycopg.Connection
 ) -> None:
@@ -139,6 +141,7 @@ def test_the_number_of_late_orders_that_the_rebuild_accepts_is_reported(
     assert "the rebuild accepted 1 orders that live dropped as late" in printed
 
 
+@pytest.mark.verify(part="reprocess")
 def test_a_stopped_rebuild_resumes_where_it_was(
     live: RunningJob, run: Reprocess, reader: psycopg.Connection
 ) -> None:
@@ -152,6 +155,7 @@ def test_a_stopped_rebuild_resumes_where_it_was(
     assert "all hours are equal" in run()
 
 
+@pytest.mark.verify(part="reprocess")
 def test_a_rebuild_can_start_again_and_a_hidden_generation_can_be_dropped(
     settings: JobSettings, live: RunningJob, run: Reprocess, reader: psycopg.Connection
 ) -> None:
@@ -169,6 +173,7 @@ def test_a_rebuild_can_start_again_and_a_hidden_generation_can_be_dropped(
         run(roll_back=True)
 
 
+@pytest.mark.verify(part="reprocess")
 def test_a_lost_checkpoint_is_replaced_by_a_rebuild(
     spark: SparkSession,
     settings: JobSettings,
@@ -195,6 +200,7 @@ def test_one_reprocess_at_a_time(settings: JobSettings, run: Reprocess) -> None:
         run()
 
 
+@pytest.mark.verify(part="reprocess")
 def test_a_rebuild_without_progress_is_given_up(
     live: RunningJob, run: Reprocess, monkeypatch: pytest.MonkeyPatch
 ) -> None:

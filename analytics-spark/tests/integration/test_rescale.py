@@ -36,6 +36,7 @@ def partitions_of(settings: JobSettings) -> int | None:
     return checkpoint.get_partitions(checkpoint.newest_planned)
 
 
+@pytest.mark.verify(part="reprocess")
 def test_from_2_partitions_to_4_and_back_all_is_exact(
     settings: JobSettings, live: RunningJob, split: Split
 ) -> None:
@@ -106,6 +107,7 @@ def test_a_setting_that_the_checkpoint_does_not_have_is_refused(
         pass
 
 
+@pytest.mark.verify(part="reprocess")
 def test_a_batch_that_was_left_unfinished_is_finished_first_and_counts_once(
     settings: JobSettings, live: RunningJob, split: Split
 ) -> None:
@@ -129,6 +131,7 @@ def dies(plain: Sink) -> Sink:
     return write
 
 
+@pytest.mark.verify(part="reprocess")
 def test_without_that_spark_refuses(
     live: RunningJob, split: Split, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,6 +144,7 @@ def test_without_that_spark_refuses(
         split(4)
 
 
+@pytest.mark.verify(part="reprocess")
 def test_a_rescale_that_was_interrupted_has_to_be_repeated(
     settings: JobSettings, live: RunningJob, split: Split
 ) -> None:

@@ -47,6 +47,7 @@ def servers() -> Iterator[StackContext]:
         yield context
 
 
+@pytest.mark.verify(part="benchmarks")
 @pytest.mark.parametrize(
     "part",
     [part for part in DELIVERY.parts if part is not confirming.PART],
@@ -59,6 +60,7 @@ def test_each_part_of_delivery_measures(part: Part[Size], servers: StackContext)
     assert any(each.ratio is not None for each in measured), "a figure has a limit"
 
 
+@pytest.mark.verify(part="benchmarks")
 def test_the_whole_measures_itself() -> None:
     with throwaway_stack(WITHOUT_JOB) as context:
         measured = asyncio.run(confirming.measure(context, DELIVERY.sizes["tiny"]))
@@ -70,6 +72,7 @@ def test_the_whole_measures_itself() -> None:
     }
 
 
+@pytest.mark.verify(part="benchmarks")
 def test_the_latency_of_the_job_measures(servers: StackContext) -> None:
     measured = asyncio.run(event_to_row.measure(servers, ANALYTICS.sizes["tiny"]))
 

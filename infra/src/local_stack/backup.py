@@ -144,6 +144,16 @@ def restore(spec: StackSpec, settings: Settings, folder: Path) -> None:
     Raises:
         Failure: there are data here already, the folder holds no backup, or a step failed.
     """
+    restore_event_stores(spec, settings, folder)
+    republishing.republish(spec, settings)
+
+
+def restore_event_stores(spec: StackSpec, settings: Settings, folder: Path) -> StackContext:
+    """Start the servers of a new stack with the event stores and the secrets of a backup.
+
+    Raises:
+        Failure: as `restore`.
+    """
     manifest = read_json(folder / MANIFEST)
     if not manifest or manifest["format"] != FORMAT:
         raise Failure(f"{folder} holds no complete backup: name another folder")
@@ -163,7 +173,7 @@ def restore(spec: StackSpec, settings: Settings, folder: Path) -> None:
         )
         call_or_fail(spec, context, database, "adopt-outbox")
         tell(f"{database:<16} restored", Tone.GOOD)
-    republishing.republish(spec, settings)
+    return context
 
 
 def demand_empty(folder: RunFolder) -> None:

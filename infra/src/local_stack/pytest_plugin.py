@@ -6,6 +6,7 @@ whole stack or a Spark, stay with one worker.
 
 import asyncio
 import os
+from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,8 +42,17 @@ BROWSER_ARGUMENTS = (
 )
 """A browser that makes no requests but those of a test."""
 
-SHARED_BY = ("e2e-tests", "analytics-spark/tests/integration")
-"""Folders whose tests share what is too large to have twice. They take longest and come first."""
+SHARED_BY = ("analytics-spark/tests/integration", "e2e-tests")
+"""Folders whose tests share what is too large to have twice."""
+LONGEST = (
+    *SHARED_BY,
+    "shared/tests/integration/test_worker.py",
+    "analytics-faust/tests/integration/test_worker.py",
+    "shared/tests/integration/test_relay.py",
+)
+"""What one worker runs, those first that take longest, so that all workers end together. A run
+ends with the times."""
+GROUPS_SHOWN = 12
 
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
 # Java compiles for a short life: a test's Spark is gone before optimized code has paid for itself.
@@ -65,9 +75,29 @@ def shared_by(test: str) -> str:
     return folder if folder in SHARED_BY else path
 
 
+def rank(test: str) -> int:
+    """The place of a test in the order of a run: unit tests take least."""
+    group = shared_by(test)
+    return LONGEST.index(group) if group in LONGEST else len(LONGEST) + ("/unit/" in group)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: shared_by(item.nodeid) not in SHARED_BY)
+    items.sort(key=lambda item: rank(item.nodeid))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print how long each group took, where several workers shared them."""
+    if not terminalreporter.config.getoption("numprocesses", None):
+        return
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                seconds[shared_by(report.nodeid)] += report.duration
+    terminalreporter.section(f"{GROUPS_SHOWN} longest of {len(seconds)} groups")
+    for group in sorted(seconds, key=seconds.__getitem__, reverse=True)[:GROUPS_SHOWN]:
+        terminalreporter.write_line(f"{seconds[group]:7.1f}s  {group}")
 
 
 class Scheduler(LoadScopeScheduling):  # type: ignore[misc]

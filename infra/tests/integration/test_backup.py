@@ -1,7 +1,6 @@
 """The snapshots of a backup are of one moment; what is not a backup, or would be lost, is refused.
 
-The whole way, from a backup under load to equal hours in another stack, takes minutes:
-docs/backup.md has its commands.
+The whole way, to equal hours in another stack, takes minutes: `e2e-tests/test_backup.py`.
 """
 
 import asyncio
@@ -13,13 +12,14 @@ import asyncpg
 import pytest
 
 from fetching.errors import Failure
-from local_stack import backup
+from local_stack import backup, issuer
+from local_stack.down import down
 from local_stack.hometown import HOMETOWN
 from local_stack.postgres import SUPERUSER, dsn, owner
 from local_stack.run_folder import RunFolder
 from local_stack.settings import Settings
 from local_stack.stack_spec import StackContext, StackSpec
-from local_stack.testing import TEST_POSTGRES, throwaway_stack
+from local_stack.testing import TEST_POSTGRES, new_folder, throwaway_stack
 from shared.runtime import postgres
 from shared.runtime.identifiers import new_id
 from test_support.counter.counter import counted, some_metadata, store_of
@@ -95,6 +95,49 @@ async def test_without_the_lock_an_effect_is_in_a_backup_without_its_cause(
     async with asyncio.timeout(DEADLINE_SECONDS), writing(context):
         while await effects_without_cause(context) <= 0:
             pass
+
+
+@pytest.fixture
+def another() -> Iterator[Settings]:
+    """Those of a stack that is not started yet."""
+    folder = RunFolder(new_folder())
+    yield settings_in(folder.path)
+    down(HOMETOWN, folder)
+    folder.remove()
+
+
+async def append_one(context: StackContext, database: str) -> None:
+    async with asyncpg.create_pool(dsn(context, SUPERUSER, database), min_size=1) as pool:
+        event = new_id()
+        await store_of(pool).append(event, 0, counted(event, 1), metadata=some_metadata())
+
+
+def read_events(context: StackContext, database: str) -> list[asyncpg.Record]:
+    async def read() -> list[asyncpg.Record]:
+        connection = await asyncpg.connect(dsn(context, SUPERUSER, database))
+        try:
+            return await connection.fetch("SELECT * FROM events ORDER BY position")
+        finally:
+            await connection.close()
+
+    return asyncio.run(read())
+
+
+def test_restored_event_stores_have_every_event_of_before_the_backup_and_no_other(
+    context: StackContext, another: Settings, tmp_path: Path
+) -> None:
+    issuer.establish(context.folder)
+    for database in (CAUSES, EFFECTS):
+        asyncio.run(append_one(context, database))
+    before = {database: read_events(context, database) for database in (CAUSES, EFFECTS)}
+    backup.backup(context.settings, tmp_path / "backup")
+    asyncio.run(append_one(context, CAUSES))
+
+    restored = backup.restore_event_stores(HOMETOWN, another, tmp_path / "backup")
+
+    assert all(before.values())
+    assert {database: read_events(restored, database) for database in before} == before
+    assert restored.passwords == context.passwords
 
 
 def settings_in(folder: Path) -> Settings:

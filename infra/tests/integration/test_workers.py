@@ -4,7 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from local_stack.pytest_plugin import SHARED_BY
+from local_stack.pytest_plugin import LONGEST, SHARED_BY
+from local_stack.settings import CHECKOUT
 
 TEST = """
 import os, pathlib, time
@@ -14,6 +15,11 @@ def test() -> None:
     with open({log!r}, "a") as log:
         log.write(os.environ["PYTEST_XDIST_WORKER"] + " {folder}\\n")
 """
+
+
+def test_what_takes_longest_exists() -> None:
+    """A group that was renamed would come late, and one worker would end long after the others."""
+    assert [group for group in LONGEST if not (CHECKOUT / group).exists()] == []
 
 
 def test_the_tests_of_a_shared_folder_stay_with_one_worker_and_come_first(tmp_path: Path) -> None:

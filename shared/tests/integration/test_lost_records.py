@@ -148,6 +148,7 @@ async def lose_applied_records(
     await cut(broker)
 
 
+@pytest.mark.verify(part="lost-records")
 async def test_after_a_power_cut_of_the_broker_all_is_refused_until_a_replay_repairs_it(
     shop: Shop, start: StartRelay, database: str, broker: StackContext, tmp_path: Path
 ) -> None:
@@ -190,6 +191,7 @@ async def test_a_relay_that_outlives_its_broker_notices_the_loss_and_no_other_co
     assert f"Kafka has lost records of {TOPIC}/" in (tmp_path / "complaints").read_text()
 
 
+@pytest.mark.verify(part="lost-records")
 async def test_without_what_they_remember_records_are_lost_in_silence(
     shop: Shop, start: StartRelay, database: str, broker: StackContext, tmp_path: Path
 ) -> None:

@@ -147,8 +147,8 @@ async def test_without_the_timeline_the_effects_of_a_record_are_lost_in_silence(
     database = get_database(server)
     lost, later = new_id(), new_id()
     await execute(database, CREATE_EFFECTS)
+    await asyncio.to_thread(back_up, server)
     async with worker(database, kafka_servers, tmp_path):
-        await asyncio.to_thread(back_up, server)
         await send(kafka_servers, record(lost, 1))
         await until_applied(database, lost)
     await asyncio.to_thread(restore, server)

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from local_stack.kafka import KAFKA
 from local_stack.postgres import POSTGRES
 from local_stack.stack_spec import StackSpec
@@ -9,6 +11,8 @@ from local_stack.testing import throwaway_stack
 from shared.messaging import topics
 from shared.runtime.brokers import Brokers
 from verification.crashes.campaign import Blow, play
+
+pytestmark = pytest.mark.verify(part="crashes")
 
 ORDERS = 600
 BATCHES = 8

@@ -15,6 +15,8 @@ from verification.drill.rows import Row
 from verification.drill.steps import Drill, Step
 from verification.drill.traffic import Recovery
 
+pytestmark = pytest.mark.verify(part="drill")
+
 STEPS = ("replace-api", "kill-relay")
 UNCHANGED_SECONDS_MAX = 8
 WITHOUT_SPARK = replace(

@@ -11,6 +11,9 @@ EXAMPLES_MAX = 5
 CASES_MIN = 150
 SEED = 1
 ORDERS = "orders-api"
+SMALLEST = "analytics-api"
+"""The document with the fewest operations."""
+LONG = pytest.mark.verify(part="fuzz")
 ALL_CHECKS = {
     "not_a_server_error",
     "status_code_conformance",
@@ -36,7 +39,10 @@ def hometown() -> Iterator[Hometown]:
         yield hometown
 
 
-@pytest.mark.parametrize("service", SERVICES)
+@pytest.mark.parametrize(
+    "service",
+    [pytest.param(each, marks=() if each == SMALLEST else LONG) for each in SERVICES],
+)
 def test_an_api_conforms_to_its_document(hometown: Hometown, service: str) -> None:
     tally = create_tally(hometown, service)
 
@@ -76,7 +82,13 @@ def promise_a_header(document: Json) -> None:
 
 @pytest.mark.parametrize(
     "falsify",
-    [remove_a_refusal, remove_a_code, allow_any_price, promise_a_number, promise_a_header],
+    [
+        promise_a_number,
+        *(
+            pytest.param(each, marks=LONG)
+            for each in (remove_a_refusal, remove_a_code, allow_any_price, promise_a_header)
+        ),
+    ],
 )
 def test_a_wrong_document_is_detected(hometown: Hometown, falsify: Callable[[Json], None]) -> None:
     tally = create_tally(hometown, ORDERS)
@@ -88,6 +100,7 @@ def test_a_wrong_document_is_detected(hometown: Hometown, falsify: Callable[[Jso
     assert tally.failures != []
 
 
+@LONG
 def test_an_operation_that_only_refuses_is_detected(hometown: Hometown) -> None:
     tally = create_tally(hometown, ORDERS)
     keep_paths(tally.document, "/v1/orders/{order_id}")

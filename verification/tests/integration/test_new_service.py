@@ -14,6 +14,8 @@ import yaml
 from local_stack.testing import new_folder, sweep
 from scripts.new_service.made_service import CHECKOUT
 
+pytestmark = pytest.mark.verify(part="new-service")
+
 NAME = "parcels"
 FOLDER = f"{NAME}-svc"
 PROCESSES = {f"{NAME}-api", f"{NAME}-relay", f"{NAME}-worker"}

@@ -14,6 +14,8 @@ from shared.inbox.inbox import Inbox, Next
 from verification.saga.campaign import play
 from verification.saga.world import Services, open_services
 
+pytestmark = pytest.mark.verify(part="saga")
+
 INTERLEAVINGS = 150
 CONTROL_INTERLEAVINGS = 3_000
 CAMPAIGN_SECONDS_MAX = 120

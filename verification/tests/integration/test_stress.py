@@ -8,6 +8,8 @@ from collections.abc import Mapping
 
 import pytest
 
+pytestmark = pytest.mark.verify(part="stress")
+
 PROGRAM = "verification.stress"
 OPTIONS = ("--seeds", "1", "--seconds", "4", "--writers", "32", "--streams", "20")
 SECONDS_MAX = 300
