@@ -1,7 +1,7 @@
 """`make verify`: what takes longer than `make test` has time for, part by part, and one table.
 
-A part is the tests with its mark (`@pytest.mark.verify(part="backup")`), the campaign of its name,
-or both. A part that fails does not stop the others; nothing is tried twice.
+A part is the tests with its mark (`@pytest.mark.verify(part="reprocess")`), the campaign of its
+name, or both. A part that fails does not stop the others; nothing is tried twice.
 """
 
 import argparse
@@ -64,12 +64,11 @@ def main() -> int:
     failed = any(each.failed for each in results)
     whole = duration(sum(each.seconds for each in results))
     tell("\n" + table(("part", "passed", "failed", "seconds", ""), rows))
-    tell(f"failed, in {whole}" if failed else f"all passed, in {whole}", tone(failed))
-    return 1 if failed else 0
-
-
-def tone(failed: bool) -> Tone:
-    return Tone.BAD if failed else Tone.GOOD
+    if failed:
+        tell(f"failed, in {whole}", Tone.BAD)
+        return 1
+    tell(f"all passed, in {whole}", Tone.GOOD)
+    return 0
 
 
 def parser() -> argparse.ArgumentParser:
@@ -119,9 +118,10 @@ def has_engine() -> bool:
 
 def run_tests(part: str) -> tuple[int, int]:
     """How many tests of a part passed and failed."""
-    marked = ["-n", WORKERS, "--no-loadscope-reorder", "-m", f"verify(part='{part}')"]
-    chosen = ["e2e-tests"] if part == CONTAINERS else marked
-    way = {"HOMETOWN_TEST_IN": CONTAINERS} if part == CONTAINERS else {}
+    chosen = ["-n", WORKERS, "--no-loadscope-reorder", "-m", f"verify(part='{part}')"]
+    way = {}
+    if part == CONTAINERS:
+        chosen, way = ["e2e-tests"], {"HOMETOWN_TEST_IN": CONTAINERS}
     with tempfile.TemporaryDirectory() as folder:
         written = Path(folder, "tests.xml")
         command = [sys.executable, "-m", "pytest", *chosen, f"--junit-xml={written}"]
