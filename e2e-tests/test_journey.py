@@ -7,10 +7,9 @@ import pytest
 from test_support.system.clients import Hometown, Json
 from test_support.system.eventually import eventually
 from test_support.system.stack import Stack
+from test_support.waits import HANGS_AFTER_SECONDS
 
 PRICE = "100.00"
-SPARK_SECONDS_MAX = 120
-"""A streaming query takes a while to start again on a busy machine."""
 
 Order = str
 Step = tuple[str, str]
@@ -53,7 +52,7 @@ def journey_with(hometown: Hometown, order: Order, wanted: set[Step]) -> Json:
         lambda: hometown.journey(order),
         lambda seen: wanted <= steps(seen),
         what=f"a journey with {wanted}",
-        seconds_max=SPARK_SECONDS_MAX,
+        seconds_max=HANGS_AFTER_SECONDS,
     )
 
 
@@ -65,7 +64,7 @@ def test_a_confirmed_order_is_reported_from_its_placement_to_its_cell(
         lambda: journey_with(hometown, order, ALL_OF_A_CONFIRMED_ORDER),
         lambda seen: all(hop["cells"] for hop in seen["hops"] if hop["hop"] == "counted"),
         what="a journey with the cell that counts the order",
-        seconds_max=SPARK_SECONDS_MAX,
+        seconds_max=HANGS_AFTER_SECONDS,
     )
 
     assert (journey["status"], journey["unknown"]) == ("confirmed", [])

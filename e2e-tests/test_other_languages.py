@@ -15,10 +15,10 @@ from fetching.jars import KAFKA_JARS
 from test_support.system.clients import Hometown
 from test_support.system.sample import Sample
 from test_support.system.stack import CHECKOUT, Stack
+from test_support.waits import HANGS_AFTER_SECONDS
 
 CONTRACTS = CHECKOUT / "contracts"
 TOPIC = "orders.v1"
-READ_SECONDS_MAX = 120
 BUILD_SECONDS_MAX = 600
 """Includes the download of its libraries at the first build."""
 SILENCE_MILLISECONDS = 5_000
@@ -64,7 +64,7 @@ def read_in_go(
         ],
         capture_output=True,
         text=True,
-        timeout=READ_SECONDS_MAX,
+        timeout=HANGS_AFTER_SECONDS,
         check=False,
     )
 
@@ -84,7 +84,7 @@ def read_by_kafkas_own_program(
         capture_output=True,
         text=True,
         errors="replace",
-        timeout=READ_SECONDS_MAX,
+        timeout=HANGS_AFTER_SECONDS,
         check=False,
     )
     records = [line.split("\t") for line in ended.stdout.splitlines()]

@@ -25,13 +25,13 @@ from test_support.system.forgeries import FORGERIES, OWN_JWK, Headers, with_own_
 from test_support.system.sample import HOUR
 from test_support.system.scene import PROFILE, Scene, new_scene
 from test_support.system.stack import Stack
+from test_support.waits import HANGS_AFTER_SECONDS
 from users_svc import api
 from users_svc.bootstrap import open_resources
 from users_svc.personal_data import KEY_BYTES, Vault
 from users_svc.settings import UsersSettings
 
 ATTACKS_MIN = 40
-SOCKET_SECONDS_MAX = 30
 
 REFUSED_TOKEN = {"unauthenticated", "invalid-token"}
 
@@ -318,7 +318,7 @@ def exchanged(address: str, sent: bytes) -> bytes:
     """Send bytes, and return the server's until it closes; it can close before it has read."""
     url = httpx.URL(address)
     received = b""
-    with socket.create_connection((url.host, url.port or 80), SOCKET_SECONDS_MAX) as connection:
+    with socket.create_connection((url.host, url.port or 80), HANGS_AFTER_SECONDS) as connection:
         try:
             connection.sendall(sent)
             connection.shutdown(socket.SHUT_WR)

@@ -28,12 +28,12 @@ from test_support.system.registering import (
     versions_of,
 )
 from test_support.system.stack import Stack
+from test_support.waits import HANGS_AFTER_SECONDS
 from users_svc.contract import TOPIC
 
 CLIENTS = 2
 BESIDE_SECONDS = 5
 AWAY_SECONDS = float(os.environ.get("HOMETOWN_OUTAGE_SECONDS", "10"))
-REQUEST_SECONDS_MAX = 30
 WRITE_SECONDS_MAX = 10
 
 DEAD_LETTERS = "orders.v1.analytics-job.dlq"
@@ -69,11 +69,11 @@ def admin(cluster: ClusterStack) -> AdminClient:
 
 
 def test_every_topic_has_the_documented_durability(admin: AdminClient) -> None:
-    topics = admin.list_topics(timeout=REQUEST_SECONDS_MAX).topics
+    topics = admin.list_topics(timeout=HANGS_AFTER_SECONDS).topics
     domain = {name: topics[name] for name in TOPICS}
     resources = [ConfigResource(ResourceType.TOPIC, name) for name in domain]
     configs = [
-        future.result(REQUEST_SECONDS_MAX) for future in admin.describe_configs(resources).values()
+        future.result(HANGS_AFTER_SECONDS) for future in admin.describe_configs(resources).values()
     ]
 
     assert {
@@ -175,7 +175,7 @@ def demand_all_in_order(cluster: ClusterStack, registrations: Sequence[Registrat
 
 
 def leader_of(admin: AdminClient) -> str:
-    metadata = admin.list_topics(TOPIC, timeout=REQUEST_SECONDS_MAX)
+    metadata = admin.list_topics(TOPIC, timeout=HANGS_AFTER_SECONDS)
     return BROKERS[metadata.topics[TOPIC].partitions[0].leader]
 
 

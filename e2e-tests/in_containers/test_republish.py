@@ -12,13 +12,12 @@ from test_support.system.container_stack import ContainerStack
 from test_support.system.eventually import eventually
 from test_support.system.sample import Sample, load
 from test_support.system.stack import CHECKOUT
+from test_support.waits import HANGS_AFTER_SECONDS
 
 LOST_BATCHES = 2
 """Of each partition."""
 SCRIPT = CHECKOUT / "test_support" / "cut_logs.py"
 REFUSAL = "run `make republish`"
-CUT_SECONDS_MAX = 60
-REFUSED_SECONDS_MAX = 120
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +43,7 @@ def cut_power(stack: ContainerStack, topic: str) -> None:
                 *("/var/lib/kafka/data", topic, str(LOST_BATCHES)),
             ],
             check=True,
-            timeout=CUT_SECONDS_MAX,
+            timeout=HANGS_AFTER_SECONDS,
         )
 
 
@@ -72,7 +71,7 @@ def test_republish_repairs_what_a_power_cut_took_from_the_topics(broken: Contain
         lambda: broken.project.output("logs", "--no-log-prefix", "orders-worker"),
         lambda log: REFUSAL in log,
         what="a worker that refuses to continue",
-        seconds_max=REFUSED_SECONDS_MAX,
+        seconds_max=HANGS_AFTER_SECONDS,
     )
     broken.make_output("republish")
 

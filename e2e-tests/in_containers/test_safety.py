@@ -21,6 +21,7 @@ from test_support.system.bytes_on_disk import found_in
 from test_support.system.clients import rfc3339
 from test_support.system.container_stack import ContainerStack
 from test_support.system.stack import CHECKOUT, ORDER_TIMEOUT_SECONDS, RECONCILE_SECONDS, Stack
+from test_support.waits import HANGS_AFTER_SECONDS
 
 Inspected = Mapping[str, Any]
 
@@ -31,7 +32,6 @@ OWN_IMAGES = (
     *("hometown/infra", "hometown/users-svc", "hometown/orders-svc"),
     *("hometown/analytics-spark", "hometown/analytics-faust", "hometown/load"),
 )
-SAVE_SECONDS_MAX = 300
 NO_SECRET = b"hometown-development"
 """The name of the issuer is in the code, to show that the scan finds something."""
 DOWN = ["docker compose down"]
@@ -147,7 +147,7 @@ def saved(images: Sequence[str]) -> Iterator[tarfile.TarFile]:
         assert saving.stdout is not None
         with tarfile.open(fileobj=saving.stdout, mode="r|") as archive:
             yield archive
-        assert saving.wait(SAVE_SECONDS_MAX) == 0
+        assert saving.wait(HANGS_AFTER_SECONDS) == 0
 
 
 def test_our_images_are_small_and_hold_no_secret(

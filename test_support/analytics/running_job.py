@@ -20,9 +20,8 @@ from analytics_spark.job.generations import FIRST, Generation
 from analytics_spark.settings import JobSettings
 from shared.messaging.topics import TOPICS
 from test_support.analytics.histories import Event
+from test_support.waits import HANGS_AFTER_SECONDS
 
-COMMIT_TIMEOUT_SECONDS = 120
-READ_SECONDS_MAX = 10
 POLL_SECONDS = 0.05
 
 PARTITIONS = [
@@ -112,7 +111,7 @@ class RunningJob:
         return row[0]
 
     def _wait_for(self, sent: dict[TopicPartition, int], running: StreamingQuery) -> None:
-        deadline = time.monotonic() + COMMIT_TIMEOUT_SECONDS
+        deadline = time.monotonic() + HANGS_AFTER_SECONDS
         while not self._committed(sent):
             error = running.exception()
             if error is not None:
@@ -166,7 +165,7 @@ async def read_dead_letters(servers: str) -> list[ConsumerRecord]:
         found: list[ConsumerRecord] = []
         for partition, end in ends.items():
             while await letters.position(partition) < end:
-                found.append(await asyncio.wait_for(letters.getone(partition), READ_SECONDS_MAX))
+                found.append(await asyncio.wait_for(letters.getone(partition), HANGS_AFTER_SECONDS))
         return found
 
 

@@ -24,9 +24,8 @@ from shared.messaging.topics import INTERNAL_TOPICS, TOPICS
 from test_support.analytics.histories import Event
 from test_support.analytics.published import publish
 from test_support.analytics.still_histories import Totals
+from test_support.waits import HANGS_AFTER_SECONDS
 
-DEADLINE_SECONDS = 150
-STOP_SECONDS = 30
 POLL_SECONDS = 0.2
 
 PARTITIONS = {topic.name: topic.partitions for topic in TOPICS.values()} | {
@@ -49,19 +48,19 @@ class Worker:
     headers: Mapping[str, str]
 
     def get(self, path: str) -> Any:
-        answer = httpx.get(self.url + path, headers=dict(self.headers), timeout=10)
+        answer = httpx.get(self.url + path, headers=dict(self.headers), timeout=HANGS_AFTER_SECONDS)
         assert answer.status_code == 200, answer.text
         return answer.json()
 
     def is_ready(self) -> bool:
         assert self.process.poll() is None, "the worker has ended"
         try:
-            return httpx.get(f"{self.url}/health/ready", timeout=5).is_success
+            return httpx.get(f"{self.url}/health/ready", timeout=HANGS_AFTER_SECONDS).is_success
         except httpx.TransportError:
             return False
 
     def wait_until_ready(self) -> "Worker":
-        deadline = time.monotonic() + DEADLINE_SECONDS
+        deadline = time.monotonic() + HANGS_AFTER_SECONDS
         while not self.is_ready():
             assert time.monotonic() < deadline, "the worker is not ready"
             time.sleep(POLL_SECONDS)
@@ -69,7 +68,7 @@ class Worker:
 
     def stop(self) -> int:
         self.process.terminate()
-        return self.process.wait(STOP_SECONDS)
+        return self.process.wait(HANGS_AFTER_SECONDS)
 
     def kill(self) -> None:
         """Like a power cut."""
@@ -126,14 +125,15 @@ class Kafka:
 
     async def wait_until_settled(self) -> None:
         """Wait until the program has read all records."""
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        while not await self._is_settled():
-            assert time.monotonic() < deadline, "the program does not read to the end"
+        deadline = time.monotonic() + HANGS_AFTER_SECONDS
+        while unread := await self._find_unread():
+            assert time.monotonic() < deadline, f"the program does not read to the end: {unread}"
             await asyncio.sleep(POLL_SECONDS)
 
-    async def _is_settled(self) -> bool:
-        """Whether nothing is left: what a step has sent was sent before it committed."""
+    async def _find_unread(self) -> Mapping[TopicPartition, int]:
+        """The records left, by partition: what a step has sent was sent before it committed."""
         committed = await self._admin.list_consumer_group_offsets(NAME)
         ends = await self._consumer.end_offsets(READ)
         done = {place: committed[place].offset for place in READ if place in committed}
-        return all(max(done.get(place, 0), 0) == ends[place] for place in READ)
+        left = {place: ends[place] - max(done.get(place, 0), 0) for place in READ}
+        return {place: number for place, number in left.items() if number}

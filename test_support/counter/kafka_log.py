@@ -11,8 +11,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from shared.messaging.topics import TOPICS
 from test_support.counter.counter import TOPIC
-
-DEADLINE_SECONDS = 60
+from test_support.waits import HANGS_AFTER_SECONDS
 
 
 class Log:
@@ -25,7 +24,7 @@ class Log:
         self.timestamps: dict[str, int] = {}
 
     async def until(self, done: Callable[[], bool]) -> None:
-        async with asyncio.timeout(DEADLINE_SECONDS):
+        async with asyncio.timeout(HANGS_AFTER_SECONDS):
             while not done():
                 batches = await self.consumer.getmany(timeout_ms=200)
                 for records in batches.values():

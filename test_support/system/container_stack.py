@@ -15,8 +15,8 @@ from containers.up import find_project
 from local_stack.settings import Way
 from test_support.system.bytes_on_disk import files_with
 from test_support.system.stack import CHECKOUT, Stack
+from test_support.waits import HANGS_AFTER_SECONDS
 
-SCAN_SECONDS_MAX = 120
 KILL = "kill -9 -1"
 """Kills all processes in a container but its init, which then ends. `docker kill` would count as a
 requested stop, so that the container would not be restarted."""
@@ -81,7 +81,7 @@ class ContainerStack(Stack):
             capture_output=True,
             text=True,
             check=True,
-            timeout=SCAN_SECONDS_MAX,
+            timeout=HANGS_AFTER_SECONDS,
         )
         with tempfile.TemporaryDirectory() as folder:
             for name, text in self.logs().items():

@@ -6,6 +6,8 @@ from typing import TypeVar
 
 import httpx
 
+from test_support.waits import HANGS_AFTER_SECONDS
+
 T = TypeVar("T")
 
 POLL_SECONDS = 0.1
@@ -16,7 +18,11 @@ class NotInTime(AssertionError):
 
 
 def eventually(
-    look: Callable[[], T], is_right: Callable[[T], bool], *, what: str, seconds_max: float = 60
+    look: Callable[[], T],
+    is_right: Callable[[T], bool],
+    *,
+    what: str,
+    seconds_max: float = HANGS_AFTER_SECONDS,
 ) -> T:
     """The first result of `look` that is right. A failure to connect counts as wrong.
 

@@ -15,10 +15,10 @@ from shared.messaging import messages
 from shared.messaging.topics import TOPICS
 from shared.runtime.brokers import Brokers
 from test_support.system.stack import Stack
+from test_support.waits import HANGS_AFTER_SECONDS
 from users_svc.contract import TOPIC
 
 REQUEST_SECONDS_MAX = 30
-DRAIN_SECONDS_MAX = 120
 USER = {"name": "Jack", "address": "BJ", "gender": "male", "credit_limit": "100.00"}
 REGISTERED, MOVED = 201, 200
 
@@ -65,7 +65,7 @@ async def versions_of(brokers: Brokers, users: Sequence[str]) -> Mapping[str, li
         await consumer.start()
         partitions = range(TOPICS[TOPIC].partitions)
         consumer.assign([TopicPartition(TOPIC, number) for number in partitions])
-        async with asyncio.timeout(DRAIN_SECONDS_MAX):
+        async with asyncio.timeout(HANGS_AFTER_SECONDS):
             while waiting:
                 batches = await consumer.getmany(timeout_ms=200)
                 for record in itertools.chain.from_iterable(batches.values()):

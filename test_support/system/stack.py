@@ -21,7 +21,7 @@ from test_support.system.clients import Hometown
 
 CHECKOUT = Path(__file__).parents[2]
 
-ORDER_TIMEOUT_SECONDS = "15"
+ORDER_TIMEOUT_SECONDS = "30"
 """Long enough for a slow machine to decide on credit, short enough to wait for."""
 
 RECONCILE_SECONDS = "10"

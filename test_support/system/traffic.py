@@ -14,11 +14,11 @@ import httpx
 
 from test_support.system.clients import Hometown, Json, rfc3339
 from test_support.system.registering import REQUEST_SECONDS_MAX, USER
+from test_support.waits import HANGS_AFTER_SECONDS
 
 CLIENTS = 4
 ENOUGH = 40
 """Requests before the replacement, and after it."""
-ENOUGH_SECONDS_MAX = 120
 PAUSE_SECONDS = 0.02
 WAIT_SECONDS = 2
 """Of a request that waits until an order is decided."""
@@ -94,7 +94,7 @@ class Traffic:
             yield send
 
     async def until(self, succeeded: int) -> None:
-        async with asyncio.timeout(ENOUGH_SECONDS_MAX):
+        async with asyncio.timeout(HANGS_AFTER_SECONDS):
             while self.succeeded < succeeded:
                 await asyncio.sleep(PAUSE_SECONDS)
 

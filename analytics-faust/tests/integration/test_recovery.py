@@ -14,7 +14,6 @@ import pytest
 from test_support.analytics.histories import HOUR, at, confirmed, listed, registered, sample
 from test_support.analytics.published import Elsewhere
 from test_support.analytics.running_worker import (
-    DEADLINE_SECONDS,
     WITH_BARRIER,
     WITHOUT_BARRIER,
     Kafka,
@@ -23,6 +22,7 @@ from test_support.analytics.running_worker import (
     hour_at,
 )
 from test_support.analytics.still_histories import Totals, history
+from test_support.waits import HANGS_AFTER_SECONDS
 
 ORDERS = 600
 MEANWHILE = 3000
@@ -45,7 +45,7 @@ async def test_a_worker_killed_at_any_moment_resumes_where_it_was(
     publishing = asyncio.create_task(kafka.publish(*elsewhere.events(played.events)))
     for _ in range(2):
         more = get_counts(worker)[0][1] + chance.randrange(1, 40)
-        deadline = time.monotonic() + DEADLINE_SECONDS
+        deadline = time.monotonic() + HANGS_AFTER_SECONDS
         while get_counts(worker)[0][1] < min(more, expected[0][1]):
             assert time.monotonic() < deadline
             await asyncio.sleep(0.01)
@@ -78,7 +78,7 @@ async def test_a_standby_worker_takes_over_with_the_same_numbers(
     assert get_status(other, "/v1/hours") == 503
 
     has_hours.kill()
-    deadline = time.monotonic() + DEADLINE_SECONDS
+    deadline = time.monotonic() + HANGS_AFTER_SECONDS
     while get_status(other, "/v1/hours") != 200:
         assert time.monotonic() < deadline
         await asyncio.sleep(0.2)

@@ -15,8 +15,7 @@ from local_stack.run_folder import RunFolder
 from local_stack.testing import throwaway_kafka
 from shared.messaging import topics
 from shared.runtime.brokers import Brokers
-
-END_SECONDS = 60
+from test_support.waits import HANGS_AFTER_SECONDS
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +48,7 @@ def run_worker(
         env=environment,
         capture_output=True,
         text=True,
-        timeout=END_SECONDS,
+        timeout=HANGS_AFTER_SECONDS,
     )
 
 

@@ -18,9 +18,8 @@ import pytest
 from analytics_spark.job import generations
 from test_support.analytics.histories import sample
 from test_support.analytics.running_job import empty_topics, publish
+from test_support.waits import HANGS_AFTER_SECONDS
 
-READY_TIMEOUT_SECONDS = 90
-STOP_TIMEOUT_SECONDS = 30
 NICENESS = 1
 """Enough to be seen, and not so much that a busy machine makes a job miss these limits."""
 
@@ -41,6 +40,7 @@ def environment(
         "SPARK_AOT_CACHE": str(aot_cache_file),
         "HTTP_PORT": str(port),
         "NICENESS": str(NICENESS),
+        "TMPDIR": str(tmp_path),  # a job that ends while Spark starts leaves files there
     }
 
 
@@ -62,7 +62,7 @@ def started_for(environment: Mapping[str, str]) -> list[psutil.Process]:
 
 
 def wait_until_ready(port: str, process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + READY_TIMEOUT_SECONDS
+    deadline = time.monotonic() + HANGS_AFTER_SECONDS
     last = "no answer"
     while time.monotonic() < deadline and process.poll() is None:
         with contextlib.suppress(httpx.HTTPError):
@@ -86,10 +86,10 @@ def test_a_ready_job_has_counted_what_was_there_and_stops_in_order(
         assert {each.nice() for each in family} == {niceness}, "Java and the workers inherit it"
 
         process.terminate()
-        process.communicate(timeout=STOP_TIMEOUT_SECONDS)
+        process.communicate(timeout=HANGS_AFTER_SECONDS)
 
     assert process.returncode == 0
-    _, alive = psutil.wait_procs(family, timeout=STOP_TIMEOUT_SECONDS)
+    _, alive = psutil.wait_procs(family, timeout=HANGS_AFTER_SECONDS)
     assert alive == []
 
 
@@ -97,13 +97,13 @@ def test_a_job_without_its_database_ends_with_one_line(environment: dict[str, st
     nowhere = {"DATABASE_URL": "postgresql://nobody@127.0.0.1:1/nothing"}
     without = environment | nowhere | {"ENVIRONMENT": "development"}
     with job_process(without) as process:
-        _, log = process.communicate(timeout=STOP_TIMEOUT_SECONDS)
+        _, log = process.communicate(timeout=HANGS_AFTER_SECONDS)
 
     assert process.returncode == 1
     assert "the job ends: connection failed" in log
     assert "Traceback" not in log
     # Spark has begun to start during the imports.
-    _, alive = psutil.wait_procs(started_for(without), timeout=STOP_TIMEOUT_SECONDS)
+    _, alive = psutil.wait_procs(started_for(without), timeout=HANGS_AFTER_SECONDS)
     assert alive == []
 
 
@@ -115,7 +115,7 @@ def test_a_job_at_rest_ends_with_one_line_when_another_generation_is_shown(
     with job_process(environment) as process:
         wait_until_ready(environment["HTTP_PORT"], process)
         generations.show(reader, generations.begin(reader))
-        _, log = process.communicate(timeout=STOP_TIMEOUT_SECONDS)
+        _, log = process.communicate(timeout=HANGS_AFTER_SECONDS)
 
     assert process.returncode == 1
     assert "the job ends: generation 1 is not the active one any more" in log
@@ -128,7 +128,7 @@ def test_a_job_whose_records_are_lost_ends_with_one_line(environment: dict[str, 
     plan.parent.mkdir(parents=True)
     plan.write_text('v1\n{"conf": {}}\n{"orders.v1": {"0": 1000000}}\n')
     with job_process(environment) as process:
-        _, log = process.communicate(timeout=READY_TIMEOUT_SECONDS)
+        _, log = process.communicate(timeout=HANGS_AFTER_SECONDS)
 
     assert process.returncode == 1
     assert "the job ends: Kafka has lost records of orders.v1/0: offset 1000000 was reached" in log

@@ -24,8 +24,9 @@ from shared.runtime import postgres
 from shared.web.auth import RequestAuthenticator
 from test_support.analytics.histories import HOUR, at
 from test_support.analytics.served import BUCKETS, KnownEnds, Writer, purchase, served
+from test_support.waits import HANGS_AFTER_SECONDS
 
-WAIT_MILLISECONDS = 30_000
+WAIT_MILLISECONDS = 1000 * HANGS_AFTER_SECONDS
 NEVER_SECONDS = 3600
 SHORT_SECONDS = 0.3
 WIDE = ViewportSize(width=1280, height=900)

@@ -21,6 +21,7 @@ from analytics_spark.job.writer import (
     open_writer,
 )
 from test_support.analytics.one_batch import BUCKETS, JACK, QUERY_ID, one_batch
+from test_support.waits import HANGS_AFTER_SECONDS
 
 
 def apply(writer: psycopg.Connection, *batches: CellBatch) -> Sequence[bool]:
@@ -55,7 +56,7 @@ def test_a_second_writer_takes_over_when_the_first_ends(tables: str, tmp_path: P
         second = threading.Thread(target=wait_and_take)
         second.start()
         assert not taken.is_set()
-    second.join(timeout=10)
+    second.join(timeout=HANGS_AFTER_SECONDS)
     assert taken.is_set()
 
 

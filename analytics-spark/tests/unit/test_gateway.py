@@ -10,6 +10,7 @@ import pytest
 
 from analytics_spark.job import gateway
 from analytics_spark.job.gateway import CONNECTION, JavaEnded, java_gateway, make_command
+from test_support.waits import HANGS_AFTER_SECONDS
 
 
 def test_spark_comes_before_the_jars_of_the_connector_on_the_class_path() -> None:
@@ -45,7 +46,6 @@ while not (children := psutil.Process().children()):
     time.sleep(0.01)
 print(children[0].pid)
 """
-END_SECONDS_MAX = 30
 
 
 def test_no_java_stays_when_this_process_ends_during_the_start(tmp_path: Path) -> None:
@@ -54,11 +54,11 @@ def test_no_java_stays_when_this_process_ends_during_the_start(tmp_path: Path) -
         [sys.executable, "-c", ENDS_DURING_THE_START],
         env=os.environ | {"TMPDIR": str(tmp_path)},
         stdout=subprocess.PIPE,
-        timeout=60,
+        timeout=HANGS_AFTER_SECONDS,
     )
 
     try:
         java = psutil.Process(int(ended.stdout))
     except psutil.NoSuchProcess:
         return
-    java.wait(END_SECONDS_MAX)
+    java.wait(HANGS_AFTER_SECONDS)

@@ -18,6 +18,7 @@ from analytics_spark.job.session import (
     get_java_options,
 )
 from analytics_spark.settings import JobSettings
+from test_support.waits import HANGS_AFTER_SECONDS
 
 
 def settings(master: str) -> JobSettings:
@@ -66,7 +67,9 @@ def test_java_starts_without_a_cache_that_does_not_fit(tmp_path: Path) -> None:
     cache.write_bytes(b"of another Java" * 1000)
 
     options = get_aot_options(cache, writes=False)
-    result = subprocess.run([JAVA, *options, "-version"], capture_output=True, timeout=30)
+    result = subprocess.run(
+        [JAVA, *options, "-version"], capture_output=True, timeout=HANGS_AFTER_SECONDS
+    )
 
     assert (result.returncode, result.stdout) == (0, b"")
     assert b"Cache" not in result.stderr
@@ -81,6 +84,8 @@ def test_what_spark_starts_imports_what_is_installed_and_not_what_is_in_archives
     place = [sys.executable, "-c", "import pyspark; print(pyspark.__file__)"]
 
     path = {"PYTHONPATH": os.pathsep.join([str(archive), str(WORKER_VARIABLES["PYTHONPATH"])])}
-    output = subprocess.run(place, env=os.environ | path, stdout=subprocess.PIPE, timeout=30)
+    output = subprocess.run(
+        place, env=os.environ | path, stdout=subprocess.PIPE, timeout=HANGS_AFTER_SECONDS
+    )
 
     assert "site-packages" in output.stdout.decode()

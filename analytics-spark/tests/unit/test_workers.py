@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from test_support.waits import HANGS_AFTER_SECONDS
+
 COUNT = """
 import gc, runpy
 import pyspark.daemon
@@ -24,7 +26,9 @@ def test_the_garbage_collector_does_not_visit_what_the_workers_have_imported(
 ) -> None:
     """A worker collects after each task, so that this would be most of what it does."""
     script = COUNT.replace("\n\n", f"\n{before}\n", 1)
-    output = subprocess.check_output([sys.executable, "-c", script], timeout=60, text=True)
+    output = subprocess.check_output(
+        [sys.executable, "-c", script], timeout=HANGS_AFTER_SECONDS, text=True
+    )
 
     frozen, visited = map(int, output.split())
     assert (frozen > 10 * visited) is is_frozen

@@ -27,8 +27,8 @@ from local_stack.kafka import KAFKA
 from local_stack.postgres import POSTGRES
 from local_stack.stack_spec import StackContext, StackSpec
 from local_stack.testing import throwaway_stack
+from test_support.waits import HANGS_AFTER_SECONDS
 
-SECONDS_MAX = 60
 WITHOUT_JOB = replace(
     confirming.PART.spec,
     processes=tuple(
@@ -86,7 +86,7 @@ def test_the_command_prints_and_writes_its_figures(tmp_path: Path) -> None:
         env=os.environ | {"HOMETOWN_RUN_DIR": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=SECONDS_MAX,
+        timeout=HANGS_AFTER_SECONDS,
     )
 
     assert run.returncode == 0, run.stdout + run.stderr

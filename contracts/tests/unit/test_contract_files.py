@@ -27,8 +27,7 @@ from contracts.contract_files import (
 )
 from contracts.promises import CONTRACT_ON
 from shared.eventsourcing.codec import Codec
-
-COMMAND_SECONDS_MAX = 60
+from test_support.waits import HANGS_AFTER_SECONDS
 
 
 @pytest.fixture
@@ -73,7 +72,7 @@ def test_the_same_code_gives_the_same_files(promises: Promises) -> None:
     again = subprocess.run(
         [sys.executable, "-c", "from contracts import contract_files as f; print(f.generated("
          "f.promises_of_the_code(f.released()), f.ROOT))"],
-        cwd=ROOT, capture_output=True, text=True, check=True, timeout=COMMAND_SECONDS_MAX,
+        cwd=ROOT, capture_output=True, text=True, check=True, timeout=HANGS_AFTER_SECONDS,
     )  # fmt: skip
 
     assert again.stdout.strip() == str(generated(promises, ROOT))
@@ -134,7 +133,7 @@ def command(*words: str) -> "subprocess.CompletedProcess[str]":
         [sys.executable, "-m", "contracts", *words],
         capture_output=True,
         text=True,
-        timeout=COMMAND_SECONDS_MAX,
+        timeout=HANGS_AFTER_SECONDS,
     )
 
 

@@ -94,7 +94,7 @@ NEEDS = {
     "spark": Need(
         variables=spark_variables,
         prepare=spark_files,
-        ready_seconds_max=120,
+        ready_seconds_max=300,  # a busy machine takes minutes for the first batch
         stop_seconds_max=30,  # a stop during the start waits for Spark, and then for its batch
     ),
     "faust-dir": Need(variables=faust_variables),

@@ -7,7 +7,7 @@ whole stack or a Spark, stay with one worker.
 import asyncio
 import os
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ from fetching.errors import Failure
 from local_stack import issuer
 from local_stack.run_folder import RunFolder
 from local_stack.settings import Settings
-from local_stack.testing import Databases, throwaway_kafka, throwaway_postgres
+from local_stack.testing import Databases, read_last_lines, throwaway_kafka, throwaway_postgres
 from shared.messaging import topics
 from shared.runtime import telemetry
 from shared.runtime.brokers import Brokers
@@ -84,6 +84,22 @@ def rank(test: str) -> int:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: rank(item.nodeid))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add to a failure what the processes of the test have logged last: a wait that ran out does
+    not show what the other process did.
+    """
+    report = yield
+    if report.failed:
+        folder = getattr(item, "funcargs", {}).get("tmp_path")
+        own = sorted(folder.glob("*.log")) if folder else []
+        logs = read_last_lines() | {log.name: log.read_text(errors="replace") for log in own}
+        report.sections += [(f"Last lines of {name}", lines) for name, lines in logs.items()]
+    return report
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -10,7 +10,7 @@ from local_stack.settings import Settings
 
 HOST = "127.0.0.1"
 
-READY_SECONDS_MAX = 60.0
+READY_SECONDS_MAX = 180.0
 STOP_SECONDS_MAX = 15
 """Of a process that sets no other limits."""
 

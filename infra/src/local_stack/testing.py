@@ -22,6 +22,7 @@ from local_stack.down import down
 from local_stack.kafka import KAFKA
 from local_stack.logs import choose_files, last
 from local_stack.postgres import POSTGRES, ROLES, dsn
+from local_stack.readiness import last_lines
 from local_stack.run_folder import RunFolder
 from local_stack.settings import Settings
 from local_stack.stack_spec import StackContext, StackSpec
@@ -135,6 +136,13 @@ def new_folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix=f"{FOLDER_PREFIX}{os.getpid()}-"))
     folder.chmod(0o711)
     return folder
+
+
+def read_last_lines() -> dict[str, str]:
+    """What the processes of this test run have logged last, by the names of their logs."""
+    folders = Path(tempfile.gettempdir()).glob(f"{FOLDER_PREFIX}{os.getpid()}-*")
+    logs = [log for folder in folders for log in choose_files(RunFolder(folder), None)]
+    return {log.name: "\n".join(last_lines(log, LOG_LINES_SHOWN)) for log in logs}
 
 
 def sweep() -> None:

@@ -23,8 +23,8 @@ from local_stack.testing import TEST_POSTGRES, new_folder, throwaway_stack
 from shared.runtime import postgres
 from shared.runtime.identifiers import new_id
 from test_support.counter.counter import counted, some_metadata, store_of
+from test_support.waits import HANGS_AFTER_SECONDS
 
-DEADLINE_SECONDS = 60
 BACKUPS = 10
 CAUSES, EFFECTS = "users", "orders"
 COUNT = "SELECT count(*) FROM events"
@@ -81,7 +81,7 @@ async def effects_without_cause(context: StackContext) -> int:
 
 
 async def test_no_effect_is_in_a_backup_without_its_cause(context: StackContext) -> None:
-    async with asyncio.timeout(DEADLINE_SECONDS), writing(context):
+    async with asyncio.timeout(HANGS_AFTER_SECONDS), writing(context):
         for _ in range(BACKUPS):
             assert await effects_without_cause(context) <= 0
 
@@ -92,7 +92,7 @@ async def test_without_the_lock_an_effect_is_in_a_backup_without_its_cause(
     """The negative control."""
     monkeypatch.setattr(backup, "LOCK", "SELECT")
     monkeypatch.setattr(backup, "EVENT_STORES", (CAUSES, EFFECTS))
-    async with asyncio.timeout(DEADLINE_SECONDS), writing(context):
+    async with asyncio.timeout(HANGS_AFTER_SECONDS), writing(context):
         while await effects_without_cause(context) <= 0:
             pass
 

@@ -16,11 +16,10 @@ from local_stack import issuer
 from local_stack.hometown import HOMETOWN
 from local_stack.run_folder import RunFolder
 from shared.runtime.declarations import load_declarations
+from test_support.waits import HANGS_AFTER_SECONDS
 
 KUBERNETES = "1.34"
 KUSTOMIZE = "sigs.k8s.io/kustomize/kustomize/v5@v5.7.1"
-RENDER_SECONDS_MAX = 300
-"""For Go, which can have to download and build it first."""
 
 NOT_THERE = {"analytics-faust"}
 """Processes that exist only for comparison."""
@@ -54,7 +53,7 @@ def render(folder: Path) -> list[Resource]:
         capture_output=True,
         text=True,
         check=True,
-        timeout=RENDER_SECONDS_MAX,
+        timeout=HANGS_AFTER_SECONDS,
     ).stdout
     return list(yaml.safe_load_all(rendered))
 

@@ -18,8 +18,8 @@ from local_stack.settings import usual_run_dir
 from local_stack.stack_spec import StackContext, StackSpec
 from local_stack.status import status
 from local_stack.up import up
+from test_support.waits import HANGS_AFTER_SECONDS
 
-DEADLINE_SECONDS = 20
 POLL_SECONDS = 0.1
 RECORD = b"survives"
 
@@ -51,7 +51,7 @@ async def read_row_and_record(context: StackContext) -> tuple[int, bytes]:
     consumer = AIOKafkaConsumer(
         "kept", bootstrap_servers=context.address("kafka"), auto_offset_reset="earliest"
     )
-    async with asyncio.timeout(DEADLINE_SECONDS), consumer:
+    async with asyncio.timeout(HANGS_AFTER_SECONDS), consumer:
         record = await consumer.getone()
     return answer, record.value
 
@@ -63,7 +63,7 @@ def states(spec: StackSpec, context: StackContext) -> dict[str, str]:
 def kill(*processes: psutil.Process) -> None:
     for process in processes:
         process.kill()
-    psutil.wait_procs(processes, timeout=DEADLINE_SECONDS)
+    psutil.wait_procs(processes, timeout=HANGS_AFTER_SECONDS)
 
 
 def test_after_killing_everything_up_loses_nothing(small: StackSpec, context: StackContext) -> None:
@@ -100,7 +100,7 @@ def test_a_killed_process_is_restarted(web_only: StackSpec, running_web: StackCo
     [before] = status(web_only, running_web.settings)
     assert before.pid is not None
     os.kill(before.pid, signal.SIGKILL)
-    deadline = time.monotonic() + DEADLINE_SECONDS
+    deadline = time.monotonic() + HANGS_AFTER_SECONDS
     while True:
         [after] = status(web_only, running_web.settings)
         if after.state == "ready" and after.pid != before.pid:

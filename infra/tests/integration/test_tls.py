@@ -31,9 +31,9 @@ from shared.web.connections import server_config
 from shared.web.health import health_routes
 from shared.web.signing_keys import KeysUnavailable, SigningKeys
 from shared.web.tls import create_client_context
+from test_support.waits import HANGS_AFTER_SECONDS
 
 READY = "/health/ready"
-START_SECONDS_MAX = 60
 POLL_SECONDS = 0.05
 
 DEBIAN = Path("/usr/lib/postgresql")
@@ -216,7 +216,7 @@ def started(made: Path, access: str | None = None) -> Iterator[str]:
             yield f"127.0.0.1:{port}"
         finally:
             server.terminate()
-            server.wait(START_SECONDS_MAX)
+            server.wait(HANGS_AFTER_SECONDS)
     finally:
         shutil.rmtree(folder)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from shared.runtime.declarations import services_dir
+from test_support.waits import HANGS_AFTER_SECONDS
 
-DEADLINE_SECONDS = 120
 DECLARATION = 'name = "notes"\npackage = "notes_svc"\n[processes.api]\nport = 8099\n'
 
 
@@ -20,7 +20,7 @@ def check(services: Path, *sources: Path) -> "subprocess.CompletedProcess[str]":
         | {"SERVICES_DIR": str(services), "PYTHONPATH": os.pathsep.join(map(str, sources))},
         capture_output=True,
         text=True,
-        timeout=DEADLINE_SECONDS,
+        timeout=HANGS_AFTER_SECONDS,
         check=False,
     )
 

@@ -22,8 +22,7 @@ from shared.messaging.messages import Metadata
 from shared.messaging.records import IncomingRecord
 from shared.messaging.wire import OutgoingRecord
 from shared.runtime.identifiers import new_id
-
-COMMAND_SECONDS_MAX = 60
+from test_support.waits import HANGS_AFTER_SECONDS
 
 
 async def write_dead_letter(letter: OutgoingRecord) -> None:
@@ -76,7 +75,7 @@ def parked(database: str, *words: str) -> "subprocess.CompletedProcess[str]":
         env=os.environ | {"DATABASE_URL": database},
         capture_output=True,
         text=True,
-        timeout=COMMAND_SECONDS_MAX,
+        timeout=HANGS_AFTER_SECONDS,
     )
 
 

@@ -19,6 +19,7 @@ from shared.eventsourcing.handler import handle
 from shared.messaging.messages import Metadata
 from shared.runtime.identifiers import new_id
 from shared.runtime.postgres import Connection
+from test_support.waits import HANGS_AFTER_SECONDS
 
 IPHONE: dict[str, Any] = {"name": "iphone", "type": "phone", "origin": "bj", "price": "5388.88"}
 CAUSE = Metadata(correlation_id=new_id(), causation_id=new_id())
@@ -154,7 +155,7 @@ async def test_an_api_observes_by_itself_while_requests_use_all_other_connection
             refused.set()
 
     monkeypatch.setattr(impatient.admission, "observe", observe_and_note)
-    async with impatient.admission.observing(), asyncio.timeout(60):
+    async with impatient.admission.observing(), asyncio.timeout(HANGS_AFTER_SECONDS):
         await observed.wait()
         async with impatient.pool.acquire():
             with pytest.raises(TimeoutError):

@@ -51,7 +51,7 @@ async def desk(pool: asyncpg.Pool, monkeypatch: pytest.MonkeyPatch) -> Desk:
 
 @pytest.fixture
 def start_relay_at(database: str, tmp_path: Path) -> Iterator[StartRelayAt]:
-    with relays(database, tmp_path / "complaints") as start:
+    with relays(database, tmp_path / "complaints.log") as start:
         yield start
 
 

@@ -21,8 +21,8 @@ from shared.runtime.progress import ProgressLine
 from test_support.counter.counter import Counted, counted, some_metadata, store_of
 from test_support.counter.kafka_log import kafka_log
 from test_support.counter.relays import StartRelay, relays
+from test_support.waits import HANGS_AFTER_SECONDS
 
-EXIT_SECONDS_MAX = 15
 PUBLISHED = 3
 
 # Each iteration takes a transaction id.
@@ -97,7 +97,7 @@ async def test_what_was_not_published_when_it_was_dumped_is_published_once_and_i
         complaints = tmp_path / "of-the-restored"
         with relays(restored, complaints) as start_restored:
             refused = start_restored(kafka_servers)
-            assert await asyncio.to_thread(refused.wait, EXIT_SECONDS_MAX) == 1
+            assert await asyncio.to_thread(refused.wait, HANGS_AFTER_SECONDS) == 1
             assert "run `adopt-outbox`" in complaints.read_text()
             async with asyncpg.create_pool(restored, min_size=1) as here:
                 # Written here, with an id far behind the checkpoint, before the outbox is adopted.
@@ -131,7 +131,7 @@ async def test_an_outbox_that_no_relay_has_read_is_refused_too_when_its_ids_lie_
     complaints = tmp_path / "of-the-restored"
     with relays(restored, complaints) as start_restored:
         refused = start_restored(kafka_servers)
-        assert await asyncio.to_thread(refused.wait, EXIT_SECONDS_MAX) == 1
+        assert await asyncio.to_thread(refused.wait, HANGS_AFTER_SECONDS) == 1
     assert "run `adopt-outbox`" in complaints.read_text()
     connection = await asyncpg.connect(restored)
     try:

@@ -14,9 +14,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from shared.web.connections import HEAD_BYTES_MAX, TimedConnection, server_config
 from shared.web.health import Server
 from shared.web.limits import BODY_BYTES_MAX, AnswerTime, BodySize
+from test_support.waits import HANGS_AFTER_SECONDS
 
 SHORT_SECONDS = 0.3
-ANSWER_SECONDS = 60
 MUCH_BYTES = 1 << 26
 HEAD = b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\n"
 
@@ -84,7 +84,7 @@ async def answer_to(port: int, *pieces: bytes, pause: float = 0) -> bytes:
             writer.write(piece)
             await writer.drain()
             await asyncio.sleep(pause)
-        async with asyncio.timeout(ANSWER_SECONDS):
+        async with asyncio.timeout(HANGS_AFTER_SECONDS):
             return await reader.read()
     except ConnectionError:
         return b""

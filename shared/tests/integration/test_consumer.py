@@ -28,8 +28,7 @@ from shared.runtime.postgres import Connection
 from test_support.counter.counted_records import record, records
 from test_support.counter.counter import TOPIC
 from test_support.counter.desk import NAME, Desk
-
-DEADLINE_SECONDS = 30
+from test_support.waits import HANGS_AFTER_SECONDS
 
 
 async def test_a_batch_is_applied_in_its_order(desk: Desk) -> None:
@@ -89,14 +88,14 @@ async def test_another_event_under_a_consumed_version_stops_all_until_it_is_repa
     other_second = replace(second, headers=headers)
 
     taking = asyncio.create_task(desk.consumer.take([other_second, record(counter, 3)]))
-    async with asyncio.timeout(DEADLINE_SECONDS):
+    async with asyncio.timeout(HANGS_AFTER_SECONDS):
         while desk.consumer.obstacle is None and not taking.done():
             await asyncio.sleep(0.01)
 
     assert "its event store was restored to an older moment" in (desk.consumer.obstacle or "")
     assert await desk.effects(counter) == [1, 2]
     await desk.pool.execute("UPDATE consumed_versions SET event_id = NULL")
-    await asyncio.wait_for(taking, DEADLINE_SECONDS)
+    await asyncio.wait_for(taking, HANGS_AFTER_SECONDS)
     assert await desk.effects(counter) == [1, 2, 3], "without the id it counts as a repeat"
 
 
@@ -242,13 +241,13 @@ async def test_a_read_only_database_costs_no_message(
 
     await set_read_only("on")
     taking = asyncio.create_task(desk.consumer.take(records(counter, 1, 2)))
-    async with asyncio.timeout(DEADLINE_SECONDS):
+    async with asyncio.timeout(HANGS_AFTER_SECONDS):
         while desk.consumer.obstacle is None and not taking.done():
             await asyncio.sleep(0.01)
     assert "read-only transaction" in (desk.consumer.obstacle or "")
 
     await set_read_only("off")
-    await asyncio.wait_for(taking, DEADLINE_SECONDS)
+    await asyncio.wait_for(taking, HANGS_AFTER_SECONDS)
 
     assert await desk.effects(counter) == [1, 2]
     assert desk.letters == []
@@ -390,14 +389,14 @@ async def test_trap_t11_nothing_continues_without_the_dead_letter_topic(desk: De
     desk.letter_errors = [ConnectionError("unavailable")] * 1_000_000
     taking = asyncio.create_task(desk.consumer.take([garbage, record(counter, 1)]))
 
-    async with asyncio.timeout(DEADLINE_SECONDS):
+    async with asyncio.timeout(HANGS_AFTER_SECONDS):
         while desk.consumer.obstacle is None:
             await asyncio.sleep(0.01)
     assert desk.consumer.obstacle == "writing a dead letter: ConnectionError: unavailable"
     assert await desk.effects(counter) == []
 
     desk.letter_errors.clear()
-    await asyncio.wait_for(taking, DEADLINE_SECONDS)
+    await asyncio.wait_for(taking, HANGS_AFTER_SECONDS)
 
     assert desk.letter_reasons() == ["malformed: no header 'ce_id'"]
     assert await desk.effects(counter) == [1]
@@ -409,7 +408,7 @@ async def test_an_obstacle_of_one_batch_is_shown_until_that_batch_is_taken(desk:
     stuck, smooth = new_id(), new_id()
     desk.letter_errors = [ConnectionError("unavailable")] * 1_000_000
     taking = asyncio.create_task(desk.consumer.take([replace(record(stuck, 1), headers=[])]))
-    async with asyncio.timeout(DEADLINE_SECONDS):
+    async with asyncio.timeout(HANGS_AFTER_SECONDS):
         while desk.consumer.obstacle is None:
             await asyncio.sleep(0.01)
 
@@ -417,7 +416,7 @@ async def test_an_obstacle_of_one_batch_is_shown_until_that_batch_is_taken(desk:
 
     assert desk.consumer.obstacle is not None
     desk.letter_errors.clear()
-    await asyncio.wait_for(taking, DEADLINE_SECONDS)
+    await asyncio.wait_for(taking, HANGS_AFTER_SECONDS)
 
 
 async def test_what_is_refused_for_good_leaves_no_trace_of_its_first_attempt(desk: Desk) -> None:

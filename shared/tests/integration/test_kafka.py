@@ -11,10 +11,10 @@ from shared.messaging import kafka, wire
 from shared.messaging.kafka import NoSuchPartition, Publisher
 from shared.messaging.wire import OutgoingRecord
 from shared.runtime.brokers import Brokers
+from test_support.waits import HANGS_AFTER_SECONDS
 
 TOPIC, PARTITION = "users.v1", 3
 SEQUENCE_MAX = 2**31 - 1
-DEADLINE_SECONDS = 20
 
 
 def records(*values: bytes) -> list[OutgoingRecord]:
@@ -137,6 +137,6 @@ async def test_a_single_record_that_is_never_acknowledged_is_an_error_in_time(
     monkeypatch.setattr(kafka, "WRITE_SECONDS_MAX", 2.0)
     write = kafka.create_single_writer(Brokers(kafka_servers), "test")
 
-    async with asyncio.timeout(DEADLINE_SECONDS):
+    async with asyncio.timeout(HANGS_AFTER_SECONDS):
         with pytest.raises(TimeoutError):
             await write(*records(b"value"))

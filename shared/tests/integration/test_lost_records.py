@@ -32,8 +32,7 @@ from test_support.counter.desk import NAME
 from test_support.counter.relays import StartRelay, StartRelayAt
 from test_support.counter.workers import worker
 from test_support.power_cut import cut_power
-
-DEADLINE_SECONDS = 60
+from test_support.waits import HANGS_AFTER_SECONDS
 
 IS_PUBLISHED = """
     SELECT target IS NULL
@@ -83,13 +82,13 @@ class Shop:
         await self.add(self.counter, self.count)
 
     async def until_published(self) -> None:
-        async with asyncio.timeout(DEADLINE_SECONDS):
+        async with asyncio.timeout(HANGS_AFTER_SECONDS):
             while not await self.pool.fetchval(IS_PUBLISHED):
                 await asyncio.sleep(0.02)
 
     async def until_applied(self) -> None:
         expected = list(range(1, self.count + 1))
-        async with asyncio.timeout(DEADLINE_SECONDS):
+        async with asyncio.timeout(HANGS_AFTER_SECONDS):
             while await effects_of(self.pool, self.counter) != expected:
                 await asyncio.sleep(0.02)
 
@@ -100,7 +99,7 @@ async def until_committed(broker: StackContext, offset: int) -> None:
         bootstrap_servers=broker.address("kafka"), group_id=NAME, enable_auto_commit=False
     )
     partitions = [TopicPartition(TOPIC, number) for number in range(TOPICS[TOPIC].partitions)]
-    async with client, asyncio.timeout(DEADLINE_SECONDS):
+    async with client, asyncio.timeout(HANGS_AFTER_SECONDS):
         while max([await client.committed(each) or 0 for each in partitions]) < offset:
             await asyncio.sleep(0.1)
 
@@ -112,7 +111,7 @@ async def shop(store: EventStore[Counted], pool: asyncpg.Pool) -> Shop:
 
 
 async def until_ended(process: "subprocess.Popen[bytes]") -> int:
-    return await asyncio.to_thread(process.wait, DEADLINE_SECONDS)
+    return await asyncio.to_thread(process.wait, HANGS_AFTER_SECONDS)
 
 
 async def lose_topic(broker: StackContext) -> None:
@@ -122,7 +121,7 @@ async def lose_topic(broker: StackContext) -> None:
     await admin.start()
     await admin.delete_topics([TOPIC])
     await admin.close()
-    async with asyncio.timeout(DEADLINE_SECONDS):
+    async with asyncio.timeout(HANGS_AFTER_SECONDS):
         while TOPIC not in await topics.create(Brokers(servers)):
             await asyncio.sleep(0.1)
 
@@ -158,9 +157,9 @@ async def test_after_a_power_cut_of_the_broker_all_is_refused_until_a_replay_rep
     assert await until_ended(start()) == 1
     assert await until_ended(start()) == 1, "it stays refused"
     async with worker(database, broker.address("kafka"), tmp_path) as reader:
-        assert await asyncio.wait_for(reader.wait(), DEADLINE_SECONDS) == 1
+        assert await asyncio.wait_for(reader.wait(), HANGS_AFTER_SECONDS) == 1
 
-    for log in ("complaints", "worker"):
+    for log in ("complaints.log", "worker.log"):
         refusal = (tmp_path / log).read_text()
         assert f"Kafka has lost records of {TOPIC}/" in refusal
         assert "run `make republish`" in refusal
@@ -188,7 +187,7 @@ async def test_a_relay_that_outlives_its_broker_notices_the_loss_and_no_other_co
 
     assert await until_ended(relay) == 1
     assert await until_ended(start()) == 1
-    assert f"Kafka has lost records of {TOPIC}/" in (tmp_path / "complaints").read_text()
+    assert f"Kafka has lost records of {TOPIC}/" in (tmp_path / "complaints.log").read_text()
 
 
 @pytest.mark.verify(part="lost-records")
@@ -211,7 +210,7 @@ async def test_without_what_they_remember_records_are_lost_in_silence(
         await shop.until_published()
     async with (
         worker(database, broker.address("kafka"), tmp_path),
-        asyncio.timeout(DEADLINE_SECONDS),
+        asyncio.timeout(HANGS_AFTER_SECONDS),
     ):
         while not (streams := await parked.list_streams(shop.pool, NAME)):
             await asyncio.sleep(0.02)

@@ -18,8 +18,8 @@ from shared.eventsourcing.handler import CausedCommand, react
 from shared.messaging import wire
 from shared.runtime.identifiers import new_id
 from test_support.counter.counter import Counted, counted, publish, some_metadata, store_of
+from test_support.waits import HANGS_AFTER_SECONDS
 
-DEADLINE_SECONDS = 30
 UNLOCKED = locked_streams.LOCK.replace("FOR NO KEY UPDATE", "")
 
 
@@ -146,7 +146,7 @@ async def test_another_writer_waits_for_the_batch_and_loses(pool: asyncpg.Pool) 
         assert not writing.done()
 
     with pytest.raises(VersionConflict):
-        await asyncio.wait_for(writing, DEADLINE_SECONDS)
+        await asyncio.wait_for(writing, HANGS_AFTER_SECONDS)
     assert await numbers(store, counter) == [(1, 1), (2, 2)]
 
 

@@ -23,8 +23,8 @@ from shared.runtime.relay_notifier import RelayNotifier
 from test_support.counter.counted_records import as_read
 from test_support.counter.counter import Counted, counted, some_metadata
 from test_support.counter.counts import CREATE, READ_MODELS
+from test_support.waits import HANGS_AFTER_SECONDS
 
-DEADLINE_SECONDS = 60
 WRITE_SECONDS = 0.02
 """Between two events of a stream that is written to all the time."""
 ROWS_MAX = 100_000
@@ -337,7 +337,7 @@ async def test_a_rebuild_that_is_killed_leaves_the_live_tables_as_they_were(
         await holder.execute("SELECT pg_advisory_lock($1)", HOLD)
         process = await asyncio.create_subprocess_exec(sys.executable, script, database)
         try:
-            async with asyncio.timeout(DEADLINE_SECONDS):
+            async with asyncio.timeout(HANGS_AFTER_SECONDS):
                 while not await pool.fetchval(IS_STOPPED):
                     await asyncio.sleep(0.05)
         finally:

@@ -17,8 +17,8 @@ from shared.runtime.identifiers import new_id
 from shared.runtime.postgres import Connection
 from test_support.counter.counted_records import record, records
 from test_support.counter.desk import NAME, Desk
+from test_support.waits import HANGS_AFTER_SECONDS
 
-DEADLINE_SECONDS = 30
 GARBAGE = b"\x00\xff garbage"
 OPERATOR_ACTION = OperatorAction(by="jack", reason="a test")
 
@@ -252,10 +252,10 @@ async def held_redrive(desk: Desk, counter: UUID) -> AsyncIterator[None]:
     reactions = {"users.v1": {"counted": [slow]}}
     slowly = Consumer(NAME, desk.pool, reactions, desk.write_dead_letter, desk.notifier)
     redriving = asyncio.create_task(redrive(slowly, desk.pool, counter, OPERATOR_ACTION))
-    await asyncio.wait_for(begun.wait(), DEADLINE_SECONDS)
+    await asyncio.wait_for(begun.wait(), HANGS_AFTER_SECONDS)
     yield
     may_end.set()
-    await asyncio.wait_for(redriving, DEADLINE_SECONDS)
+    await asyncio.wait_for(redriving, HANGS_AFTER_SECONDS)
 
 
 async def test_a_worker_waits_for_the_end_of_a_redrive_and_sees_no_gap_then(desk: Desk) -> None:
@@ -271,7 +271,7 @@ async def test_a_worker_waits_for_the_end_of_a_redrive_and_sees_no_gap_then(desk
             await asyncio.sleep(0.01)
         assert not live.done()
 
-    await asyncio.wait_for(live, DEADLINE_SECONDS)
+    await asyncio.wait_for(live, HANGS_AFTER_SECONDS)
     assert await desk.effects(counter) == [1, 2, 3]
     assert await desk.reasons() == {}
     assert len(desk.letters) == 1
@@ -282,6 +282,6 @@ async def test_other_streams_continue_during_a_redrive(desk: Desk) -> None:
     await repair(desk, counter)
 
     async with held_redrive(desk, counter):
-        await asyncio.wait_for(desk.consumer.take(records(other, 1, 2)), DEADLINE_SECONDS)
+        await asyncio.wait_for(desk.consumer.take(records(other, 1, 2)), HANGS_AFTER_SECONDS)
 
     assert await desk.effects(other) == [1, 2]

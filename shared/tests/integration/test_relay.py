@@ -24,8 +24,8 @@ from test_support.counter import counter as counters_room
 from test_support.counter.counter import CODEC, Counted, counted, some_metadata, store_of
 from test_support.counter.kafka_log import kafka_log
 from test_support.counter.relays import StartRelay, StartRelayAt
+from test_support.waits import HANGS_AFTER_SECONDS
 
-DEADLINE_SECONDS = 60
 LEASE_AND_MORE_SECONDS = 15
 
 
@@ -135,7 +135,7 @@ async def test_a_relay_that_dies_within_a_large_window_goes_on_in_it(
         await add(store, counter, start, min(1_000, count + 1 - start))
     async with kafka_log(kafka_servers) as log:
         doomed = start_relay(Failpoint.PAGE_ACKNOWLEDGED)
-        assert await asyncio.to_thread(doomed.wait, DEADLINE_SECONDS) == -signal.SIGKILL
+        assert await asyncio.to_thread(doomed.wait, HANGS_AFTER_SECONDS) == -signal.SIGKILL
         start_relay()
         await log.until(lambda: len(log.first_deliveries(counter)) >= count)
 
@@ -205,7 +205,7 @@ async def test_a_relay_that_waits_for_its_outbox_keeps_its_lease(
 
     assert relay.poll() is None
     assert await pool.fetchval("SELECT epoch FROM relay") == 1
-    assert "away" not in (tmp_path / "complaints").read_text()
+    assert "away" not in (tmp_path / "complaints.log").read_text()
 
 
 async def test_an_asked_stop_publishes_what_is_committed(
@@ -230,7 +230,7 @@ async def test_an_asked_stop_does_not_wait_for_a_broker_that_is_away(
 ) -> None:
     await add(store, new_id(), 1, 1)
     relay = start_relay_at("127.0.0.1:9")
-    async with asyncio.timeout(DEADLINE_SECONDS):
+    async with asyncio.timeout(HANGS_AFTER_SECONDS):
         while await pool.fetchval("SELECT owner FROM relay") is None:
             await asyncio.sleep(0.05)
 
@@ -266,7 +266,7 @@ async def test_a_checkpoint_of_another_cluster_is_refused(
     relay = start_relay()
 
     assert await asyncio.to_thread(relay.wait, LEASE_AND_MORE_SECONDS) == 1
-    complaint = (tmp_path / "complaints").read_text()
+    complaint = (tmp_path / "complaints.log").read_text()
     assert "does not start: The outbox is of another cluster" in complaint
 
 

@@ -16,10 +16,10 @@ import pytest
 
 from local_stack import ports
 from test_support.system.eventually import POLL_SECONDS
+from test_support.waits import HANGS_AFTER_SECONDS
 
 MAIN = Path(__file__).with_name("api_main.py")
 CLIENTS = 8
-REPLACED_SECONDS_MAX = 30
 DRAIN_SECONDS_MIN = 2.5
 """More than an API drains without it."""
 ENOUGH = 200
@@ -58,7 +58,7 @@ async def running(**settings: str) -> AsyncIterator[tuple[Api, httpx.AsyncClient
     api = Api(ports.find_free(), settings=settings)
     api.start()
     try:
-        async with httpx.AsyncClient(base_url=api.url, timeout=REPLACED_SECONDS_MAX) as client:
+        async with httpx.AsyncClient(base_url=api.url, timeout=HANGS_AFTER_SECONDS) as client:
             await ready_since(client, "")
             yield api, client
     finally:
@@ -67,7 +67,7 @@ async def running(**settings: str) -> AsyncIterator[tuple[Api, httpx.AsyncClient
 
 async def ready_since(client: httpx.AsyncClient, before: str) -> str:
     """When the process was started, as soon as one is ready that was started after `before`."""
-    async with asyncio.timeout(REPLACED_SECONDS_MAX):
+    async with asyncio.timeout(HANGS_AFTER_SECONDS):
         while True:
             try:
                 answer = await client.get("/health/ready", headers={"Connection": "close"})
@@ -97,7 +97,7 @@ class Load:
                 await asyncio.sleep(POLL_SECONDS)
 
     async def until(self, count: int) -> None:
-        async with asyncio.timeout(REPLACED_SECONDS_MAX):
+        async with asyncio.timeout(HANGS_AFTER_SECONDS):
             while self.succeeded < count:
                 await asyncio.sleep(POLL_SECONDS)
 
@@ -134,7 +134,7 @@ async def test_an_api_that_is_stopped_and_started_again_refuses_connections() ->
         async with load(client) as sent:
             api.send(signal.SIGTERM)
             assert api.process
-            await asyncio.to_thread(api.process.wait, REPLACED_SECONDS_MAX)
+            await asyncio.to_thread(api.process.wait, HANGS_AFTER_SECONDS)
             api.start()
             await ready_since(client, "")
 
@@ -158,7 +158,7 @@ async def test_it_is_not_ready_and_closes_connections_while_it_stops() -> None:
         await other.get("/fast")
         idle = (await client.get("/fast")).headers
         api.send(signal.SIGTERM)
-        async with asyncio.timeout(REPLACED_SECONDS_MAX):
+        async with asyncio.timeout(HANGS_AFTER_SECONDS):
             while (ready := await client.get("/health/ready")).is_success:
                 await asyncio.sleep(POLL_SECONDS / 10)
 
@@ -174,7 +174,7 @@ async def test_connections_are_refused_once_a_stop_accepts_no_more() -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
         await client.get("/fast")
         api.send(signal.SIGTERM)
-        async with asyncio.timeout(REPLACED_SECONDS_MAX):
+        async with asyncio.timeout(HANGS_AFTER_SECONDS):
             while await is_accepted(api):
                 await asyncio.sleep(POLL_SECONDS / 10)
 

@@ -37,8 +37,8 @@ from shared.runtime.progress import ProgressLine
 from shared.runtime.relay_notifier import RelayNotifier
 from test_support.counter import counter
 from test_support.counter.counter import CODEC, TOPIC, Counted, counted, some_metadata, store_of
+from test_support.waits import HANGS_AFTER_SECONDS
 
-DEADLINE_SECONDS = 60
 ROWS_MAX = 10_000
 LONG_AGO = datetime(2016, 1, 1, 0, 0, 0, 123456, tzinfo=UTC)
 
@@ -103,7 +103,7 @@ async def read(kafka_servers: str, count: int) -> list[ConsumerRecord]:
     try:
         consumer.assign([TopicPartition(TOPIC, n) for n in range(TOPICS[TOPIC].partitions)])
         records: list[ConsumerRecord] = []
-        async with asyncio.timeout(DEADLINE_SECONDS):
+        async with asyncio.timeout(HANGS_AFTER_SECONDS):
             while len(records) < count:
                 records += await more(consumer)
         return records + await more(consumer)
@@ -130,7 +130,7 @@ async def lose_the_topic(kafka_servers: str) -> None:
     await admin.start()
     await admin.delete_topics([TOPIC])
     await admin.close()
-    async with asyncio.timeout(DEADLINE_SECONDS):
+    async with asyncio.timeout(HANGS_AFTER_SECONDS):
         while TOPIC not in await topics.create(Brokers(kafka_servers)):
             await asyncio.sleep(0.1)
 

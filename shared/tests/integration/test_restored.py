@@ -31,8 +31,8 @@ from test_support.counter.counter import TOPIC, counted, some_metadata, store_of
 from test_support.counter.desk import NAME
 from test_support.counter.workers import worker
 from test_support.power_cut import start, stop
+from test_support.waits import HANGS_AFTER_SECONDS
 
-DEADLINE_SECONDS = 60
 RELAY, WORKER = (Path(__file__).with_name(name) for name in ("relay_main.py", "worker_main.py"))
 
 RECOVER = "restore_command = 'false'\n"
@@ -89,7 +89,7 @@ def restore(server: StackContext) -> None:
 async def until_recovered(database: str) -> None:
     """It answers before, but nothing can be written."""
     connection = await asyncpg.connect(database)
-    async with asyncio.timeout(DEADLINE_SECONDS):
+    async with asyncio.timeout(HANGS_AFTER_SECONDS):
         while await connection.fetchval("SELECT pg_is_in_recovery()"):
             await asyncio.sleep(0.02)
     await connection.close()
@@ -112,7 +112,7 @@ def run(script: Path, database: str, folder: Path) -> tuple[int, str]:
         env=environment,
         stderr=subprocess.PIPE,
         text=True,
-        timeout=DEADLINE_SECONDS,
+        timeout=HANGS_AFTER_SECONDS,
     )
     return ended.returncode, ended.stderr
 
@@ -179,7 +179,7 @@ async def send(kafka_servers: str, sent: IncomingRecord) -> None:
 
 async def until_applied(database: str, counter: UUID) -> None:
     async with (
-        asyncio.timeout(DEADLINE_SECONDS),
+        asyncio.timeout(HANGS_AFTER_SECONDS),
         postgres.open_pool(database, name="test", connections_max=1) as pool,
     ):
         while await effects_of(pool, counter) != [1]:

@@ -38,13 +38,13 @@ from shared.runtime.brokers import Brokers
 from shared.runtime.declarations import load_declarations
 from shared.runtime.identifiers import new_id
 from test_support.counter.counter import CODEC, TOPIC, Counted, counted, some_metadata, store_of
+from test_support.waits import HANGS_AFTER_SECONDS
 from verification.stress import adversaries, ledger, topic
 from verification.stress.ledger import Linked, Memory, chain, digest
 from verification.stress.relays import open_relays
 from verification.stress.trial import wait_until_relay_is_up
 
 CHECKOUT = Path(__file__).parents[3]
-DEADLINE_SECONDS = 60
 POLL_SECONDS = 0.05
 
 
@@ -102,7 +102,7 @@ async def test_trap_t3_what_the_broker_refuses_stays_unpublished(
     """A delivery error that is only logged would mark the row as published."""
     log = tmp_path / "log"
     limit = {"message.timestamp.before.max.ms": "1000"}
-    async with topic_with(kafka_servers, **limit) as name, asyncio.timeout(DEADLINE_SECONDS):
+    async with topic_with(kafka_servers, **limit) as name, asyncio.timeout(HANGS_AFTER_SECONDS):
         await pool.execute(INSERT_OUTBOX, name, b"x" * 1_000)
         async with open_relays("ours", database, kafka_servers, log):
             while "InvalidTimestamp" not in log.read_text():
@@ -275,7 +275,7 @@ class Stage:
         """As many records as are expected, by their keys."""
         consumed: dict[UUID, list[int]] = {stream: [] for stream in expected}
         partitions: dict[UUID, set[int]] = defaultdict(set)
-        async with asyncio.timeout(DEADLINE_SECONDS):
+        async with asyncio.timeout(HANGS_AFTER_SECONDS):
             while sum(map(len, consumed.values())) < sum(map(len, expected.values())):
                 batches = await self._consumer.getmany(timeout_ms=100)
                 for record in (each for records in batches.values() for each in records):
@@ -402,7 +402,7 @@ def start_making_ids() -> "subprocess.Popen[str]":
 
 
 def ids_of(process: "subprocess.Popen[str]") -> list[str]:
-    output, _ = process.communicate(timeout=DEADLINE_SECONDS)
+    output, _ = process.communicate(timeout=HANGS_AFTER_SECONDS)
     return output.split()
 
 
@@ -469,7 +469,7 @@ def test_trap_t16_a_request_handler_that_imports_the_producer_is_refused(
         env=os.environ | {"PYTHONPATH": str(tmp_path / service / "src")},
         capture_output=True,
         text=True,
-        timeout=DEADLINE_SECONDS,
+        timeout=HANGS_AFTER_SECONDS,
         check=False,
     )
 

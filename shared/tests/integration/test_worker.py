@@ -28,11 +28,8 @@ from shared.runtime.identifiers import new_id
 from test_support.counter.counted_records import CREATE_EFFECTS, record, records
 from test_support.counter.counter import TOPIC
 from test_support.counter.desk import NAME, Desk
+from test_support.waits import HANGS_AFTER_SECONDS
 
-DEADLINE_SECONDS = 60
-CATCH_UP_SECONDS_MAX = 180
-"""For all that other tests have left, which can be hundreds of dead letters."""
-STOP_SECONDS = 20
 MORE_SECONDS = 3
 """Several times as long as a worker waits before it commits its offsets."""
 
@@ -59,7 +56,7 @@ class Worker:
 
     async def stop(self) -> int:
         self.process.terminate()
-        return await asyncio.to_thread(self.process.wait, STOP_SECONDS)
+        return await asyncio.to_thread(self.process.wait, HANGS_AFTER_SECONDS)
 
 
 StartWorker = Callable[[], Worker]
@@ -86,7 +83,7 @@ def start_worker(database: str, kafka_servers: str, tmp_path: Path) -> Iterator[
         # One that leaves its group does not keep the next test waiting for its session to end.
         process.terminate()
         try:
-            process.wait(STOP_SECONDS)
+            process.wait(HANGS_AFTER_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -138,10 +135,8 @@ async def desk(pool: asyncpg.Pool) -> Desk:
     return Desk(pool)
 
 
-async def until(
-    condition: Callable[[], Awaitable[bool]], seconds_max: float = DEADLINE_SECONDS
-) -> None:
-    async with asyncio.timeout(seconds_max):
+async def until(condition: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(HANGS_AFTER_SECONDS):
         while not await condition():
             await asyncio.sleep(0.05)
 
@@ -153,13 +148,11 @@ async def until_true(condition: Callable[[], bool]) -> None:
     await until(there)
 
 
-async def until_effects(
-    desk: Desk, counter: UUID, *expected: int, seconds_max: float = DEADLINE_SECONDS
-) -> None:
+async def until_effects(desk: Desk, counter: UUID, *expected: int) -> None:
     async def there() -> bool:
         return len(await desk.effects(counter)) >= len(expected)
 
-    await until(there, seconds_max)
+    await until(there)
     assert await desk.effects(counter) == list(expected)
 
 
@@ -181,7 +174,7 @@ async def catch_up(desk: Desk, topic: Topic) -> None:
     for counter in counters.values():
         await topic.write(record(counter, 1))
     for counter in counters.values():
-        await until_effects(desk, counter, 1, seconds_max=CATCH_UP_SECONDS_MAX)
+        await until_effects(desk, counter, 1)
 
 
 async def dead_letters(kafka_servers: str, key: bytes) -> list[tuple[bytes | None, dict[str, str]]]:
@@ -235,7 +228,7 @@ async def test_a_worker_whose_stop_hangs_ends_with_status_1(
         (tmp_path / "bug").touch()
         await topic.write(record(new_id(), 1))
 
-    status = await asyncio.to_thread(worker.process.wait, STOP_SECONDS)
+    status = await asyncio.to_thread(worker.process.wait, HANGS_AFTER_SECONDS)
 
     assert status == 1
 
@@ -254,7 +247,7 @@ async def test_without_the_bound_a_stop_that_hangs_does_not_end(
         await asyncio.to_thread(worker.process.wait, HANGING_SECONDS)
 
     (tmp_path / "hang").unlink()
-    assert await asyncio.to_thread(worker.process.wait, STOP_SECONDS) == 0
+    assert await asyncio.to_thread(worker.process.wait, HANGS_AFTER_SECONDS) == 0
 
 
 async def test_a_record_that_took_effect_is_not_read_again_after_a_good_end(
@@ -370,7 +363,7 @@ async def test_a_worker_with_a_bug_in_itself_ends_and_commits_nothing(
     counter = new_id()
     offsets = await topic.write(*records(counter, 1, 2))
 
-    assert await asyncio.to_thread(worker.process.wait, DEADLINE_SECONDS) not in (0, None)
+    assert await asyncio.to_thread(worker.process.wait, HANGS_AFTER_SECONDS) not in (0, None)
 
     assert await topic.committed(counter) <= offsets[0]
     (tmp_path / "bug").unlink()
@@ -408,7 +401,7 @@ async def test_a_worker_killed_at_any_step_gives_each_message_one_effect(
 
     await topic.write(*batch, record(sick, 1), record(sick, 2, value=GARBAGE), record(sick, 3))
 
-    ended = await asyncio.to_thread(worker.process.wait, DEADLINE_SECONDS)
+    ended = await asyncio.to_thread(worker.process.wait, HANGS_AFTER_SECONDS)
     assert ended == -signal.SIGKILL
     start_worker()
     await until_waiting(desk, sick, 2, 3)

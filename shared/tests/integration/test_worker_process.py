@@ -17,8 +17,7 @@ from shared.runtime.settings import Settings
 from shared.service import command_line
 from shared.service.command_line import Service
 from shared.web.idempotency import KEPT
-
-FORGOTTEN_SECONDS_MAX = 10
+from test_support.waits import HANGS_AFTER_SECONDS
 
 KEEP = """
     INSERT INTO idempotency_keys (scope, key, fingerprint, status, headers, body, recorded_at)
@@ -42,7 +41,7 @@ async def test_a_worker_deletes_old_responses_in_the_background(
         consumer: Consumer, settings: Settings, *background: Coroutine[object, object, None]
     ) -> None:
         tasks = [asyncio.create_task(work) for work in background]
-        async with asyncio.timeout(FORGOTTEN_SECONDS_MAX):
+        async with asyncio.timeout(HANGS_AFTER_SECONDS):
             while await pool.fetchval(COUNT):
                 await asyncio.sleep(0.01)
         for task in tasks:

@@ -14,6 +14,7 @@ from shared.runtime.declarations import load_declarations
 from shared.runtime.settings import Settings
 from shared.service import command_line
 from shared.service.command_line import Service
+from test_support.waits import HANGS_AFTER_SECONDS
 
 COMMANDS = ("api", "relay", "worker", "migrate", "parked", "rebuild", "replay", "adopt-outbox")
 ONLY_API_OR_WORKER = ("faust", "fastapi", "jwt")
@@ -108,7 +109,11 @@ def test_what_only_an_api_or_a_worker_needs_is_not_imported_for_the_others() -> 
     found = f"import sys, {command_line.__name__}; print(*sys.modules)"
 
     ended = subprocess.run(
-        [sys.executable, "-c", found], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", found],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=HANGS_AFTER_SECONDS,
     )
 
     assert "aiokafka" in ended.stdout.split()

@@ -1,9 +1,11 @@
 """A record is delivered without Faust's race, unless the delivery may have to wait."""
 
 import asyncio
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import faust
 import pytest
 from faust.transport.drivers import aiokafka
 from mode.utils.queues import FlowControlEvent
@@ -64,3 +66,15 @@ def test_an_application_has_this_transport() -> None:
 
     assert isinstance(app.transport, Transport)
     assert app.transport.Consumer is Consumer
+
+
+@pytest.mark.parametrize(("kind", "created"), [(App, 0), (faust.App, 1)])
+def test_a_worker_creates_no_folder_where_it_runs(
+    kind: type[faust.App], created: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The negative control: Faust's own application creates one, also for tables in memory."""
+    monkeypatch.chdir(tmp_path)
+
+    kind("users-worker", store="memory://")._create_directories()
+
+    assert len([*tmp_path.iterdir()]) == created

@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 
 from shared.runtime.relay_notifier import Listener, RelayNotifier
+from test_support.waits import HANGS_AFTER_SECONDS
 
 
 class CountingListener(Listener):
@@ -31,7 +32,7 @@ async def test_a_burst_of_rings_is_heard_as_two() -> None:
 
     for _ in range(1_000):
         relay_notifier.notify()
-    await asyncio.wait_for(event.wait(), 5)
+    await asyncio.wait_for(event.wait(), HANGS_AFTER_SECONDS)
     await asyncio.sleep(0.05)
 
     assert listener.count == 2
@@ -58,7 +59,7 @@ async def test_all_relays_behind_a_name_hear_it(monkeypatch: pytest.MonkeyPatch)
         relay_notifier.notify()
 
         for event in heard:
-            await asyncio.wait_for(event.wait(), 5)
+            await asyncio.wait_for(event.wait(), HANGS_AFTER_SECONDS)
 
 
 async def test_a_notification_without_listener_is_no_error() -> None:

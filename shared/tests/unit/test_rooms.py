@@ -13,9 +13,10 @@ from pathlib import Path
 import grimp
 import pytest
 
+from test_support.waits import HANGS_AFTER_SECONDS
+
 CHECKOUT = Path(__file__).parents[3]
 CONTRACT = "The rooms of shared"
-DEADLINE_SECONDS = 60
 
 
 def read_layers() -> list[list[str]]:
@@ -105,7 +106,7 @@ def test_an_import_upwards_is_refused(tmp_path: Path, module: str, offence: str)
         env=os.environ | {"PYTHONPATH": str(tmp_path / "src")},
         capture_output=True,
         text=True,
-        timeout=DEADLINE_SECONDS,
+        timeout=HANGS_AFTER_SECONDS,
         check=False,
     )
 

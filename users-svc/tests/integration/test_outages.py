@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from shared.runtime import postgres
+from test_support.waits import HANGS_AFTER_SECONDS
 from users_svc.bootstrap import Resources
 
 JACK: dict[str, Any] = {
@@ -16,7 +17,6 @@ JACK: dict[str, Any] = {
     "gender": "male",
     "credit_limit": "100.00",
 }
-WAIT_SECONDS_MAX = 60
 
 MAKE_READ_ONLY = """
     DO $$ BEGIN
@@ -37,7 +37,7 @@ END_WAITING = """
 @pytest.fixture(autouse=True)
 def wait_long_for_locks(monkeypatch: pytest.MonkeyPatch) -> None:
     """The server is stopped while a request waits, not after it."""
-    monkeypatch.setattr(postgres, "LOCK_TIMEOUT_SECONDS", WAIT_SECONDS_MAX)
+    monkeypatch.setattr(postgres, "LOCK_TIMEOUT_SECONDS", HANGS_AFTER_SECONDS)
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ async def test_a_connection_that_is_lost_in_the_middle_of_a_request_is_a_503(
         moving = asyncio.create_task(
             client.post(f"{jack}/moves", json={"address": "SH"}, headers=key)
         )
-        async with asyncio.timeout(WAIT_SECONDS_MAX):
+        async with asyncio.timeout(HANGS_AFTER_SECONDS):
             while not await other.fetch(END_WAITING):
                 await asyncio.sleep(0.01)
         moved = await moving

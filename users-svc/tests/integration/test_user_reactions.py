@@ -19,12 +19,11 @@ from shared.messaging.messages import Metadata
 from shared.messaging.records import IncomingRecord
 from shared.messaging.wire import OutgoingRecord
 from shared.runtime.identifiers import new_id
+from test_support.waits import HANGS_AFTER_SECONDS
 from users_svc import confirmed_orders, worker
 from users_svc.bootstrap import Resources
 from users_svc.commands import RegisterUser
 from users_svc.user import USER, require_active
-
-COMMAND_SECONDS_MAX = 60
 
 PLACED = '{"order_id": "%s", "user_id": "%s", "amount": "30.00"}'
 CONFIRMED = '{"order_id": "%s", "user_id": "%s", "ordered_at": "2016-11-11T00:00:01Z"}'
@@ -131,7 +130,7 @@ def parked(database: str, *words: str) -> "subprocess.CompletedProcess[str]":
         env=os.environ | {"DATABASE_URL": database},
         capture_output=True,
         text=True,
-        timeout=COMMAND_SECONDS_MAX,
+        timeout=HANGS_AFTER_SECONDS,
     )
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from scripts.run_tests import UNSTABLE_MAX
-
-SECONDS_MAX = 300
+from test_support.waits import HANGS_AFTER_SECONDS
 
 UNSTABLE = """
 import pathlib
@@ -25,17 +24,17 @@ BROKEN = "def test_broken(): assert False, 'each time'\n"
 WITHOUT_FIXTURE = "def test_without_fixture(missing): pass\n"
 
 
-def run(root: Path, *tests: str) -> "subprocess.CompletedProcess[str]":
+def run(root: Path, *tests: str, workers: int = 0) -> "subprocess.CompletedProcess[str]":
     """The runner in a project with these tests."""
     (root / "pytest.ini").write_text("[pytest]\n")
     for number, content in enumerate(tests):
         (root / f"test_{number}.py").write_text(content.replace("{number}", str(number)))
     return subprocess.run(
-        [sys.executable, "-m", "scripts.run_tests", "-n", "2"],
+        [sys.executable, "-m", "scripts.run_tests", "-n", str(workers)],
         cwd=root,
         capture_output=True,
         text=True,
-        timeout=SECONDS_MAX,
+        timeout=HANGS_AFTER_SECONDS,
     )
 
 
@@ -45,7 +44,7 @@ def recorded(root: Path) -> list[dict[str, str]]:
 
 
 def test_a_test_that_passes_alone_is_unstable_and_fails_nothing(tmp_path: Path) -> None:
-    ended = run(tmp_path, UNSTABLE, GOOD)
+    ended = run(tmp_path, UNSTABLE, GOOD, workers=2)
 
     assert ended.returncode == 0, ended.stdout + ended.stderr
     last = ended.stdout.splitlines()[-3:]

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 
 import pytest
 
+from test_support.waits import HANGS_AFTER_SECONDS
+
 pytestmark = pytest.mark.verify(part="stress")
 
 PROGRAM = "verification.stress"
 OPTIONS = ("--seeds", "1", "--seconds", "4", "--writers", "32", "--streams", "20")
-SECONDS_MAX = 300
 
 Figures = Mapping[str, float]
 
@@ -27,7 +28,7 @@ def figures(tmp_path_factory: pytest.TempPathFactory) -> Figures:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=SECONDS_MAX,
+        timeout=HANGS_AFTER_SECONDS,
         check=False,
     )
     assert ended.returncode == 0, f"{ended.stdout}\n{ended.stderr}"

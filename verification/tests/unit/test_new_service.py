@@ -11,12 +11,11 @@ from scripts.new_service import made_service
 from scripts.new_service.made_service import CHECKOUT, choose_ports, make_service, read_skeleton
 from scripts.new_service.words import NewServiceError, Words, derive_singular, parse_words
 from shared.runtime.declarations import load_declarations
+from test_support.waits import HANGS_AFTER_SECONDS
 
 PAYMENTS = Words(plural="payments", singular="payment")
 INVOICES = Words(plural="invoices", singular="invoice")
 LONGEST = Words(plural="abcdefghijklmnos", singular="abcdefghijklmnop")
-
-COMMAND_SECONDS_MAX = 60
 
 
 @pytest.mark.parametrize(
@@ -91,7 +90,7 @@ def test_the_command_ends_with_that_line() -> None:
         cwd=CHECKOUT,
         capture_output=True,
         text=True,
-        timeout=COMMAND_SECONDS_MAX,
+        timeout=HANGS_AFTER_SECONDS,
     )
 
     assert (ended.returncode, ended.stdout) == (1, "")
@@ -167,12 +166,12 @@ def test_the_longest_name_fits_into_all_lines(tmp_path: Path) -> None:
     ruff = [sys.executable, "-m", "ruff"]
     config = ["--config", str(CHECKOUT / "pyproject.toml"), str(tmp_path)]
 
-    subprocess.run([*ruff, "format", "-q", *config], check=True, timeout=COMMAND_SECONDS_MAX)
+    subprocess.run([*ruff, "format", "-q", *config], check=True, timeout=HANGS_AFTER_SECONDS)
     found = subprocess.run(
         [*ruff, "check", "-q", "--select=E,F", "--output-format=concise", *config],
         capture_output=True,
         text=True,
-        timeout=COMMAND_SECONDS_MAX,
+        timeout=HANGS_AFTER_SECONDS,
     )
 
     assert found.stdout == ""

@@ -34,3 +34,6 @@ class Transport(aiokafka.Transport):
 class App(faust.App):
     def _new_transport(self) -> TransportT:
         return Transport(self.conf.broker_consumer, self)
+
+    def _create_directories(self) -> None:
+        """Create none: a worker keeps nothing on a disk, and needs no folder that it can write."""
