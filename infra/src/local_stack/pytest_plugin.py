@@ -96,8 +96,7 @@ def pytest_runtest_makereport(
     report = yield
     if report.failed:
         folder = getattr(item, "funcargs", {}).get("tmp_path")
-        own = sorted(folder.glob("*.log")) if folder else []
-        logs = read_last_lines() | {log.name: log.read_text(errors="replace") for log in own}
+        logs = read_last_lines(sorted(folder.glob("*.log")) if folder else [])
         report.sections += [(f"Last lines of {name}", lines) for name, lines in logs.items()]
     return report
 

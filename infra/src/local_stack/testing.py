@@ -8,7 +8,7 @@ import asyncio
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -138,10 +138,14 @@ def new_folder() -> Path:
     return folder
 
 
-def read_last_lines() -> dict[str, str]:
-    """What the processes of this test run have logged last, by the names of their logs."""
+def read_last_lines(more: Iterable[Path] = ()) -> dict[str, str]:
+    """What the processes of this test run have logged last, by the names of their logs.
+
+    Args:
+        more: Logs outside the folders of this test run.
+    """
     folders = Path(tempfile.gettempdir()).glob(f"{FOLDER_PREFIX}{os.getpid()}-*")
-    logs = [log for folder in folders for log in choose_files(RunFolder(folder), None)]
+    logs = [log for folder in folders for log in choose_files(RunFolder(folder), None)] + [*more]
     return {log.name: "\n".join(last_lines(log, LOG_LINES_SHOWN)) for log in logs}
 
 

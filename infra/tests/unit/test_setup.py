@@ -9,6 +9,7 @@ from pathlib import Path
 from shutil import copyfile, copytree
 
 from local_stack.settings import CHECKOUT
+from test_support.waits import HANGS_AFTER_SECONDS
 
 SETUP = CHECKOUT / "scripts" / "setup.py"
 
@@ -28,7 +29,7 @@ def test_an_old_python_is_one_line() -> None:
         [sys.executable, "-c", PRETEND.format(path=str(SETUP))],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=HANGS_AFTER_SECONDS,
     )
     assert result.returncode == 1
     assert result.stderr == (
@@ -49,7 +50,7 @@ def test_a_registry_out_of_reach_is_one_line_and_leaves_nothing_half_made(tmp_pa
         env={**os.environ, **nowhere, "PIP_NO_CACHE_DIR": "1", "PIP_FIND_LINKS": ""},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=HANGS_AFTER_SECONDS,
     )
 
     assert result.returncode == 1

@@ -9,6 +9,7 @@ import pytest
 from shared.outbox import outbox
 from shared.outbox.outbox import Snapshot
 from shared.runtime import postgres
+from test_support.waits import HANGS_AFTER_SECONDS
 
 INSERT = """
     INSERT INTO outbox (topic, partition, key, value, headers, recorded_at)
@@ -169,8 +170,8 @@ async def test_a_rest_that_is_never_published_whole_does_not_grow(
 
 
 async def test_what_takes_too_long_is_given_up(clean: asyncpg.Connection) -> None:
-    async with asyncio.timeout(5):
-        await postgres.attempt(clean, 0.05, "SELECT pg_sleep($1)", 60)
+    async with asyncio.timeout(HANGS_AFTER_SECONDS):
+        await postgres.attempt(clean, 0.05, "SELECT pg_sleep($1)", 2 * HANGS_AFTER_SECONDS)
 
     await outbox.keep_partitions(clean, NOW)
     assert await place_of(clean, NOW) == "outbox_20261121_12"

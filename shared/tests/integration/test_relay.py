@@ -26,8 +26,6 @@ from test_support.counter.kafka_log import kafka_log
 from test_support.counter.relays import StartRelay, StartRelayAt
 from test_support.waits import HANGS_AFTER_SECONDS
 
-LEASE_AND_MORE_SECONDS = 15
-
 
 async def add(store: EventStore[Counted], counter: UUID, start: int, count: int) -> None:
     numbers = range(start, start + count)
@@ -119,7 +117,7 @@ async def test_a_relay_that_dies_after_any_step_loses_nothing(
         if step is Failpoint.LEASE_RELEASED:
             await log.until(lambda: len(log.numbers[str(counter)]) >= 5)
             doomed.terminate()
-        assert await asyncio.to_thread(doomed.wait, LEASE_AND_MORE_SECONDS) == -signal.SIGKILL
+        assert await asyncio.to_thread(doomed.wait, HANGS_AFTER_SECONDS) == -signal.SIGKILL
         await add(store, counter, 6, 5)
         start_relay()
         await log.until(lambda: len(log.first_deliveries(counter)) >= 10)
@@ -158,7 +156,7 @@ async def test_a_standby_takes_over_from_a_frozen_relay_which_then_ends_itself(
         await log.until(lambda: len(log.first_deliveries(counter)) >= 6)
         frozen.send_signal(signal.SIGCONT)
 
-        assert await asyncio.to_thread(frozen.wait, LEASE_AND_MORE_SECONDS) == EXIT_FENCED
+        assert await asyncio.to_thread(frozen.wait, HANGS_AFTER_SECONDS) == EXIT_FENCED
         await add(store, counter, 7, 3)
         await log.until(lambda: len(log.first_deliveries(counter)) >= 9)
 
@@ -218,7 +216,7 @@ async def test_an_asked_stop_publishes_what_is_committed(
         await log.until(lambda: len(log.numbers[str(counter)]) >= 1)
         await add(store, counter, 2, 500)
         relay.terminate()
-        assert await asyncio.to_thread(relay.wait, LEASE_AND_MORE_SECONDS) == 0
+        assert await asyncio.to_thread(relay.wait, HANGS_AFTER_SECONDS) == 0
         await log.until(lambda: len(log.numbers[str(counter)]) >= 501)
 
     assert log.numbers[str(counter)] == list(range(1, 502))
@@ -236,7 +234,7 @@ async def test_an_asked_stop_does_not_wait_for_a_broker_that_is_away(
 
     relay.terminate()
 
-    assert await asyncio.to_thread(relay.wait, LEASE_AND_MORE_SECONDS) == 0
+    assert await asyncio.to_thread(relay.wait, HANGS_AFTER_SECONDS) == 0
     assert await pool.fetchval("SELECT owner IS NULL FROM relay"), "the lease is given back"
     assert await pool.fetchval("SELECT published_xmax::text FROM relay") == "0"
 
@@ -265,7 +263,7 @@ async def test_a_checkpoint_of_another_cluster_is_refused(
 
     relay = start_relay()
 
-    assert await asyncio.to_thread(relay.wait, LEASE_AND_MORE_SECONDS) == 1
+    assert await asyncio.to_thread(relay.wait, HANGS_AFTER_SECONDS) == 1
     complaint = (tmp_path / "complaints.log").read_text()
     assert "does not start: The outbox is of another cluster" in complaint
 
