@@ -37,6 +37,7 @@ from shared.eventsourcing.codec import Codec, UnknownSchemaVersion
 from shared.eventsourcing.event_store import get_partition
 from shared.inbox import dead_letters, worker
 from shared.inbox.consumer import DeadLetterWriter, to_reason
+from shared.inbox.faust_transport import App
 from shared.messaging.messages import Message
 from shared.messaging.records import Malformed, parse_message
 from shared.messaging.topics import INTERNAL_TOPICS, TOPICS
@@ -69,7 +70,7 @@ class Program:
         self.lost: Counter[str] = Counter()
         """Records lost since this process started, by what was missing."""
         self._write_dead_letter = write_dead_letter
-        self.app = app = faust.App(
+        self.app = app = App(
             NAME,
             **worker.faust_options(settings.brokers),
             store="rocksdb://",

@@ -1,4 +1,5 @@
-"""A record is delivered without Faust's race, unless the delivery may have to wait."""
+"""A record is delivered without Faust's race, unless the delivery may have to wait; and offsets are
+committed past a record that was delivered twice."""
 
 import asyncio
 from pathlib import Path
@@ -8,9 +9,10 @@ from typing import Any
 import faust
 import pytest
 from faust.transport.drivers import aiokafka
+from faust.types import TP
 from mode.utils.queues import FlowControlEvent
 
-from shared.inbox.faust_transport import App, Consumer, Transport
+from shared.inbox.faust_transport import App, Consumer, DirectConsumer, WorkerApp
 
 
 class Deliveries:
@@ -52,7 +54,7 @@ async def test_a_delivery_that_may_wait_can_be_interrupted(
     queue: asyncio.Queue[None] = asyncio.Queue(maxsize=1)
     if is_full:
         queue.put_nowait(None)
-    consumer = object.__new__(Consumer)
+    consumer = object.__new__(DirectConsumer)
     app = SimpleNamespace(flow_control=flow, topics=[SimpleNamespace(queue=queue)])
     monkeypatch.setattr(consumer, "app", app, raising=False)
 
@@ -61,14 +63,37 @@ async def test_a_delivery_that_may_wait_can_be_interrupted(
     assert (deliveries.raced, deliveries.delivered) == ((1, 0) if is_raced else (0, 1))
 
 
-def test_an_application_has_this_transport() -> None:
-    app = App("test", broker="kafka://127.0.0.1:1")
-
-    assert isinstance(app.transport, Transport)
-    assert app.transport.Consumer is Consumer
+PLACE = TP("users.v1", 0)
 
 
-@pytest.mark.parametrize(("kind", "created"), [(App, 0), (faust.App, 1)])
+@pytest.mark.parametrize(("kind", "committed"), [(Consumer, 6), (aiokafka.Consumer, 4)])
+def test_a_record_that_was_delivered_twice_does_not_hold_up_the_commit(
+    kind: type[aiokafka.Consumer], committed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The negative control: Faust's own consumer takes the repeat for a gap."""
+    consumer = object.__new__(kind)
+    state = {
+        "_acked": {PLACE: [2, 3, 3, 4, 5, 7]},
+        "_acked_index": {PLACE: {2, 3, 4, 5, 7}},
+        "_gap": {PLACE: ()},
+        "_committed_offset": {PLACE: 3},
+    }
+    for name, value in state.items():
+        monkeypatch.setattr(consumer, name, value, raising=False)
+
+    assert consumer._new_offset(PLACE) == committed
+
+
+@pytest.mark.parametrize(("kind", "consumer"), [(App, Consumer), (WorkerApp, DirectConsumer)])
+def test_an_application_has_its_consumer(
+    kind: type[App], consumer: type[aiokafka.Consumer]
+) -> None:
+    app = kind("test", broker="kafka://127.0.0.1:1")
+
+    assert app.transport.Consumer is consumer
+
+
+@pytest.mark.parametrize(("kind", "created"), [(WorkerApp, 0), (faust.App, 1)])
 def test_a_worker_creates_no_folder_where_it_runs(
     kind: type[faust.App], created: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,7 +16,7 @@ from aiokafka import TopicPartition
 from faust.types import ChannelT, EventT
 
 from shared.inbox.consumer import Consumer
-from shared.inbox.faust_transport import App
+from shared.inbox.faust_transport import WorkerApp
 from shared.messaging.log_ends import RecordsLost, watch_committed
 from shared.messaging.records import IncomingRecord
 from shared.messaging.topics import TOPICS
@@ -53,7 +53,7 @@ STOP_SECONDS_MAX = 12.0
 
 def create_app(consumer: Consumer, brokers: Brokers) -> faust.App:
     """The Faust application of a consumer; importing or making it connects to nothing."""
-    app = App(
+    app = WorkerApp(
         consumer.name,
         **faust_options(brokers),
         store="memory://",
