@@ -136,8 +136,8 @@ def test_a_process_that_needs_something_unknown_is_refused(tmp_path: Path) -> No
 def test_only_spark_takes_longer_to_start_and_to_stop() -> None:
     limits = {each.name: (each.ready_seconds_max, each.stop_seconds_max) for each in SERVICES}
 
-    assert limits.pop("analytics-job") == (120, 30)
-    assert set(limits.values()) == {(60, 15)}
+    assert limits.pop("analytics-job") == (300, 30)
+    assert set(limits.values()) == {(180, 15)}
 
 
 def test_no_process_waits_for_the_one_that_is_only_compared(whole_site: StackContext) -> None:
