@@ -7,7 +7,6 @@ import pytest
 from test_support.system.clients import Hometown, Json
 from test_support.system.eventually import eventually
 from test_support.system.stack import Stack
-from test_support.waits import HANGS_AFTER_SECONDS
 
 PRICE = "100.00"
 
@@ -52,7 +51,6 @@ def journey_with(hometown: Hometown, order: Order, wanted: set[Step]) -> Json:
         lambda: hometown.journey(order),
         lambda seen: wanted <= steps(seen),
         what=f"a journey with {wanted}",
-        seconds_max=HANGS_AFTER_SECONDS,
     )
 
 
@@ -64,7 +62,6 @@ def test_a_confirmed_order_is_reported_from_its_placement_to_its_cell(
         lambda: journey_with(hometown, order, ALL_OF_A_CONFIRMED_ORDER),
         lambda seen: all(hop["cells"] for hop in seen["hops"] if hop["hop"] == "counted"),
         what="a journey with the cell that counts the order",
-        seconds_max=HANGS_AFTER_SECONDS,
     )
 
     assert (journey["status"], journey["unknown"]) == ("confirmed", [])

@@ -71,7 +71,6 @@ def test_republish_repairs_what_a_power_cut_took_from_the_topics(broken: Contain
         lambda: broken.project.output("logs", "--no-log-prefix", "orders-worker"),
         lambda log: REFUSAL in log,
         what="a worker that refuses to continue",
-        seconds_max=HANGS_AFTER_SECONDS,
     )
     broken.make_output("republish")
 

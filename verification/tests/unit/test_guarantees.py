@@ -3,11 +3,11 @@
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-CHECKOUT = Path(__file__).parents[3]
+from local_stack.settings import CHECKOUT
+
 GUARANTEES = CHECKOUT / "docs/guarantees.md"
 
 LONGER = "## What only longer runs show"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from local_stack.settings import CHECKOUT
 from verification import __main__ as verify
 from verification.__main__ import CAMPAIGNS, CONTAINERS, PARTS, Result
 
-CHECKOUT = Path(__file__).parents[3]
 MARK = re.compile(r'mark\.verify\(part="([^"]+)"\)')
 
 

@@ -24,8 +24,8 @@ from faust.types.transports import TransportT
 class Consumer(aiokafka.Consumer):
     def _new_offset(self, tp: TP) -> int | None:
         """Find the offset to commit, among offsets that are not committed, each once."""
-        acked = self._acked[tp]
-        acked[:] = {offset for offset in acked if offset >= (self._committed_offset[tp] or 0)}
+        acked, committed = self._acked[tp], self._committed_offset[tp] or 0
+        acked[:] = {offset for offset in acked if offset >= committed}
         return super()._new_offset(tp)
 
 
@@ -44,6 +44,8 @@ class DirectConsumer(Consumer):
 
 
 class App(faust.App):
+    """An application with a `Consumer`."""
+
     consumer_class: ClassVar[type[Consumer]] = Consumer
 
     def _new_transport(self) -> TransportT:
@@ -53,6 +55,8 @@ class App(faust.App):
 
 
 class WorkerApp(App):
+    """An application without tables, with a `DirectConsumer`."""
+
     consumer_class = DirectConsumer
 
     def _create_directories(self) -> None:
