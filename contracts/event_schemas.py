@@ -9,7 +9,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import core_schema
 
 from shared.eventsourcing.codec import Codec
-from shared.web.field_types import MONEY_FORM
+from shared.messaging.bounds import MONEY_FORM, YEAR_FORM
 
 Schema = dict[str, Any]
 
@@ -17,20 +17,29 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 NO_REFERENCE = {"$schema", "$id"}
 """What identifies a schema as a file."""
 MONEY: Schema = {"type": "string", "pattern": f"^{MONEY_FORM}$"}
+INSTANT: Schema = {
+    "type": "string",
+    "format": "date-time",
+    "pattern": rf"^{YEAR_FORM}(-[0-9]{{2}}){{2}}T[0-9]{{2}}(:[0-9]{{2}}){{2}}(\.[0-9]{{1,6}})?Z$",
+}
+"""In the form that pydantic writes."""
 
 
-class MoneyAsText(GenerateJsonSchema):
-    """Every Decimal is money, and a JSON number cannot hold cents exactly."""
+class PublicValues(GenerateJsonSchema):
+    """Every Decimal is money, and a JSON number cannot hold cents exactly; times are in UTC."""
 
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> Schema:
         return dict(MONEY)
+
+    def datetime_schema(self, schema: core_schema.DatetimeSchema) -> Schema:
+        return dict(INSTANT)
 
 
 def schema_of(topic: str, codec: Codec[Any], name: str) -> Schema:
     """The schema of the newest version of a type on its topic."""
     version = codec.get_version(name)
     generated = codec.get_adapter(name).json_schema(
-        mode="serialization", schema_generator=MoneyAsText
+        mode="serialization", schema_generator=PublicValues
     )
     return {
         "$schema": DIALECT,

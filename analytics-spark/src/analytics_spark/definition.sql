@@ -9,6 +9,9 @@
 -- batches: which offsets each batch of the job read, and the watermark that it had
 --          (topic, partition, first, "end", batch_id, watermark); "end" is not included
 -- All times are in milliseconds since 1970. A batch without a watermark has -1.
+--
+-- Times of facts are in the years 1970 to 2099, quantities from 1 to 1,000,000, prices from 0.00 to
+-- 9999999999.99 (shared/src/shared/messaging/bounds.py), and no text holds the character U+0000.
 
 WITH
 -- Which batch read a record decides what was known when. A value that is no JSON is null from here
@@ -26,42 +29,49 @@ read_records AS (
 -- nowhere from then on.
 user_versions AS (
     SELECT event->>'$.user_id' AS user_id,
-        epoch_ms(try_cast(event->>'$.effective_at' AS TIMESTAMPTZ)) AS valid_from,
+        epoch_ms(date_trunc('ms', try_cast(event->>'$.effective_at' AS TIMESTAMPTZ))) AS valid_from,
         event->>'$.address' AS address,
         event->>'$.gender' AS gender,
         seq, batch_id, watermark
     FROM read_records
     WHERE topic = 'users.v1' AND type IN ('user-registered', 'user-moved', 'user-deleted')
-      AND user_id = key AND valid_from >= 0 AND seq > 0
+      AND user_id = key AND valid_from BETWEEN 0 AND 4102444799999 AND seq > 0
       AND (type = 'user-deleted' OR (address IS NOT NULL AND gender IS NOT NULL))
+      AND NOT contains(concat(address, gender), chr(0))
 ),
 
 -- Where an item comes from, from an instant on: a correction can reach back to the beginning.
 item_versions AS (
     SELECT event->>'$.item_id' AS item_id,
-        epoch_ms(try_cast(event->>'$.effective_at' AS TIMESTAMPTZ)) AS valid_from,
+        epoch_ms(date_trunc('ms', try_cast(event->>'$.effective_at' AS TIMESTAMPTZ))) AS valid_from,
         event->>'$.origin' AS origin,
         event->>'$.type' AS item_type,
         seq, batch_id, watermark
     FROM read_records
     WHERE topic = 'items.v1' AND type IN ('item-listed', 'item-origin-corrected')
-      AND item_id = key AND valid_from >= 0 AND seq > 0
-      AND origin IS NOT NULL AND item_type IS NOT NULL
+      AND item_id = key AND valid_from BETWEEN 0 AND 4102444799999 AND seq > 0
+      AND NOT contains(origin || item_type, chr(0))
 ),
 
 -- Confirmations and cancellations. One from more than ten minutes ahead is a mistake: it would make
--- all orders after it late.
+-- all orders after it late. A line that is none makes its whole order none.
 order_events AS (
     SELECT event->>'$.order_id' AS order_id,
         event->>'$.user_id' AS user_id,
-        epoch_ms(try_cast(event->>'$.ordered_at' AS TIMESTAMPTZ)) AS ordered_at,
+        epoch_ms(date_trunc('ms', try_cast(event->>'$.ordered_at' AS TIMESTAMPTZ))) AS ordered_at,
         event->'$.lines' AS lines,
         (event->>'$.was_confirmed')::BOOLEAN AS was_confirmed,
         type, "offset", batch_id, watermark
     FROM read_records
     WHERE topic = 'orders.v1' AND type IN ('order-confirmed', 'order-cancelled')
-      AND user_id = key AND order_id IS NOT NULL AND json_array_length(lines) > 0
-      AND ordered_at BETWEEN 0 AND recorded_at + 600000
+      AND user_id = key AND NOT contains(order_id, chr(0)) AND json_array_length(lines) > 0
+      AND ordered_at BETWEEN 0 AND least(recorded_at + 600000, 4102444799999)
+      AND list_bool_and(list_transform(lines::JSON[], lambda line: coalesce(
+          NOT contains(line->>'$.item_id', chr(0))
+          AND try_cast(line->>'$.quantity' AS BIGINT) BETWEEN 1 AND 1000000
+          AND regexp_full_match(line->>'$.unit_price', '[0-9]{1,10}(\.[0-9]{1,2})?'),
+          false
+      )))
 ),
 
 -- An order at or before the watermark is late, and dropped: its hour may be final.

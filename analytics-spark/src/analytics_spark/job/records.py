@@ -19,11 +19,13 @@ from analytics_spark.job.topics import (
     Kind,
     Topic,
 )
-from analytics_spark.job.versions import TIME_BITS, Integers, Mask
+from analytics_spark.job.versions import Integers, Mask
+from shared.messaging.bounds import INSTANT_MAX, INSTANT_MIN, MONEY_MAX, QUANTITY_MAX
 
-QUANTITY_MAX = 1_000_000
-CENTS_MAX = 10**12
-"""With these bounds the amount of a line fits into 64 bits, and so does the sum of millions."""
+CENTS_MAX = int(MONEY_MAX * 100)
+MILLISECONDS_MIN, MILLISECONDS_MAX = (
+    int(bound.timestamp() * 1000) for bound in (INSTANT_MIN, INSTANT_MAX)
+)
 
 FUTURE_MAX_MILLISECONDS = 10 * 60 * 1000
 """The services refuse times more than 5 minutes ahead. An order from the far future would move the
@@ -82,6 +84,7 @@ def check(topic: Topic, records: pa.Table) -> Checked:
     known = pc.is_in(records["type"], pa.array(topic.types))
     verdicts.require(to_mask(known), "unknown event type or version")
     verdicts.require(to_mask(pc.is_valid(documents)), "the value does not match the schema")
+    verdicts.require(~holds_nul(documents), "a text holds U+0000, which PostgreSQL cannot store")
     # The key chose the bucket: a user's events in another one would never be found.
     same_key = pc.equal(pc.struct_field(documents, topic.key).cast(pa.binary()), records["key"])
     verdicts.require(to_mask(same_key), f"the key is not the {topic.key}")
@@ -113,9 +116,9 @@ def parse(values: pa.Array, schema: pa.DataType) -> pa.Array:
 
 def parse_all(values: pa.Array, schema: pa.DataType) -> pa.Array:
     """Raises pa.ArrowInvalid when a single document is bad."""
-    # Line breaks are only white space in JSON. PostgreSQL cannot store a NUL character.
+    # Line breaks are only white space in JSON.
     lines = pc.replace_substring(pc.replace_substring(values, "\n", " "), "\r", " ")
-    lines = pc.if_else(pc.match_substring(lines, "\\u0000"), None, lines).fill_null(b"null")
+    lines = lines.fill_null(b"null")
     # Wrapped in an object, no document can end the line's object or begin another one without
     # being noticed: the rows stay aligned with their records.
     wrapped = pc.binary_join_element_wise(b'{"document":', lines, b"}\n", b"")
@@ -131,6 +134,20 @@ def parse_all(values: pa.Array, schema: pa.DataType) -> pa.Array:
         raise pa.ArrowInvalid("a value holds more than one document")
     table.validate(full=True)  # the reader accepts invalid UTF-8
     return column(table, "document")
+
+
+def holds_nul(values: pa.Array) -> Mask:
+    """In which values a text has the character U+0000, at any depth."""
+    if pa.types.is_string(values.type):
+        return to_mask(pc.match_substring(values, "\0"))
+    found = np.zeros(len(values), bool)
+    if pa.types.is_struct(values.type):
+        for field in values.type:
+            found |= holds_nul(pc.struct_field(values, field.name))
+    elif pa.types.is_list(values.type):
+        owner = pc.list_parent_indices(values).to_numpy()
+        found[owner[holds_nul(pc.list_flatten(values))]] = True
+    return found
 
 
 def versions(
@@ -211,7 +228,7 @@ def check_lines(lines: pa.Array) -> tuple[dict[str, pa.Array], Mask]:
     cents = pc.fill_null(pc.cast(pc.multiply(price, 100), pa.int64()), -1)
     good = to_mask(pc.is_valid(item))
     good &= to_mask(pc.and_(pc.greater(quantity, 0), pc.less_equal(quantity, QUANTITY_MAX)))
-    good &= to_mask(pc.and_(pc.greater_equal(cents, 0), pc.less(cents, CENTS_MAX)))
+    good &= to_mask(pc.and_(pc.greater_equal(cents, 0), pc.less_equal(cents, CENTS_MAX)))
     return {"item_id": item, "quantity": quantity, "unit_cents": cents}, good
 
 
@@ -223,7 +240,7 @@ def to_milliseconds(documents: pa.Array, field: str) -> Integers:
 
 
 def is_in_range(time: Integers) -> Mask:
-    return (time >= 0) & (time < 1 << TIME_BITS)
+    return (time >= MILLISECONDS_MIN) & (time <= MILLISECONDS_MAX)
 
 
 def to_mask(values: Any) -> Mask:

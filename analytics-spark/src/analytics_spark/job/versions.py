@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from analytics_spark.job.blobs import column, from_bytes, to_bytes
 
 TIME_BITS = 42
-"""Milliseconds since 1970 fit into 42 bits until the year 2109; 21 bits remain for the key."""
+"""Milliseconds since 1970 fit into 42 bits until the year 2109, which is beyond the last instant of
+shared.messaging.bounds; 21 bits remain for the key."""
 
 KEYS_MAX = 1 << (63 - TIME_BITS)
 """With more, the shift would overflow, and look-ups would find versions of other keys."""

@@ -6,15 +6,19 @@
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from typing import Annotated
 from uuid import UUID
 
+from pydantic import Field
+
 from shared.eventsourcing.codec import Codec
+from shared.messaging.bounds import QUANTITY_MAX
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderLine:
     item_id: UUID
-    quantity: int
+    quantity: Annotated[int, Field(ge=1, le=QUANTITY_MAX)]
     unit_price: Decimal  # of the item when the order was placed
 
 

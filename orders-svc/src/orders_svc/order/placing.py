@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import Decimal
 from uuid import UUID
 
 from fastapi import Response
@@ -16,13 +15,13 @@ from orders_svc.order.order import ORDER, Order, compute_amount
 from shared.eventsourcing.errors import StaleRead
 from shared.eventsourcing.event_store import EventStore
 from shared.eventsourcing.handler import Outcome
+from shared.messaging.bounds import MONEY_MAX
 from shared.messaging.messages import StoredResponse
 from shared.web.problems import HttpProblem
 from shared.web.write_requests import WriteRequest
 
 ATTEMPTS_MAX = 5
 """Attempts to append an order before a caller is asked to retry; each time an item had changed."""
-AMOUNT_MAX = Decimal("9999999999.99")
 AMOUNT_TOO_LARGE = "amount-too-large"
 
 
@@ -73,8 +72,8 @@ def to_command(items: Mapping[UUID, Outcome[Listed]], draft: OrderDraft) -> Plac
         OrderLine(item_id=item_id, quantity=quantity, unit_price=items[item_id].state.price)
         for item_id, quantity in draft.quantities
     )
-    if compute_amount(lines) > AMOUNT_MAX:
-        raise HttpProblem(422, AMOUNT_TOO_LARGE, f"an order is worth at most {AMOUNT_MAX}")
+    if compute_amount(lines) > MONEY_MAX:
+        raise HttpProblem(422, AMOUNT_TOO_LARGE, f"an order is worth at most {MONEY_MAX}")
     return PlaceOrder(
         order_id=draft.order_id, user_id=draft.user_id, lines=lines, ordered_at=draft.ordered_at
     )

@@ -8,10 +8,10 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field
 
 from orders_svc.order.order import PlacedOrder, Status
+from shared.messaging.bounds import QUANTITY_MAX
 from shared.web.field_types import WHOLE, Amount, Id, Label, PastInstant
 
 LINES_MAX = 100
-QUANTITY_MAX = 1_000_000
 AN_ITEM_ID = "01936f2a-7b00-7000-8000-000000000001"
 A_USER_ID = "01936f2a-7b00-7000-8000-000000000002"
 LINES = [{"item_id": AN_ITEM_ID, "quantity": 2, "unit_price": "5388.88"}]

@@ -22,6 +22,7 @@ from pydantic import (
 )
 
 from shared.eventsourcing.timeline import round_down
+from shared.messaging.bounds import INSTANT_MAX, INSTANT_MIN, MONEY_FORM, YEAR_FORM
 
 FUTURE_MAX = timedelta(minutes=5)
 """Maximum time by which a client's clock can be ahead of ours."""
@@ -29,13 +30,12 @@ VERSION_MAX = 2**31 - 1
 PLACE_CHARACTERS_MAX = 32
 LABEL_CHARACTERS_MAX = 200
 
-MONEY_FORM = r"[0-9]{1,10}(\.[0-9]{1,2})?"
 MONEY_CHARACTERS_MAX = 13
 AMOUNT_FORM = r"[0-9]+\.[0-9]{2}"
 
-# Far from the years 1 and 9999: an instant in UTC, or an hour after it, is still a date.
-DATE_FORM = r"(19[7-9][0-9]|2[01][0-9]{2})-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+DATE_FORM = rf"{YEAR_FORM}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
 OFFSET_FORM = r"(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
+IN_YEARS = f"{INSTANT_MIN.year} to {INSTANT_MAX.year}, in UTC"
 INSTANT_FORM = (
     rf"{DATE_FORM}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{{1,9}})?{OFFSET_FORM}"
 )
@@ -79,6 +79,13 @@ def to_two_decimals(amount: Decimal) -> Decimal:
 
 def to_utc(instant: datetime) -> datetime:
     return instant.astimezone(UTC)
+
+
+def reject_out_of_bounds(instant: datetime) -> datetime:
+    """In UTC, where the first and the last day of a form's years can be in another year."""
+    if not INSTANT_MIN <= instant <= INSTANT_MAX:
+        raise ValueError(f"must be in the years {IN_YEARS}")
+    return instant
 
 
 def reject_future(instant: datetime) -> datetime:
@@ -156,7 +163,8 @@ Instant = Annotated[
     AwareDatetime,
     BeforeValidator(require_pattern(INSTANT_FORM, "2016-11-11T00:00:00Z")),
     AfterValidator(to_utc),
-    create_instant_schema(INSTANT_FORM, "In the years 1970 to 2199."),
+    AfterValidator(reject_out_of_bounds),
+    create_instant_schema(INSTANT_FORM, f"In the years {IN_YEARS}."),
 ]
 PastInstant = Annotated[
     Instant,
@@ -164,8 +172,8 @@ PastInstant = Annotated[
     AfterValidator(round_down),
     create_instant_schema(
         INSTANT_FORM,
-        f"From 1970 on; at most {FUTURE_MAX.seconds // 60} minutes ahead of the service's clock."
-        " Rounded down to the millisecond.",
+        f"From {INSTANT_MIN.year} on, in UTC; at most {FUTURE_MAX.seconds // 60} minutes ahead of"
+        " the service's clock. Rounded down to the millisecond.",
     ),
 ]
 """When a fact of a request holds from, or happened."""
