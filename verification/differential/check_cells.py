@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 import psycopg
 import pyarrow as pa
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 from aiokafka.structs import ConsumerRecord
 
@@ -20,6 +20,8 @@ from local_stack.postgres import dsn
 from local_stack.progress import tell
 from local_stack.settings import Settings
 from local_stack.status import as_found
+from shared.messaging import reading
+from shared.runtime.brokers import Brokers
 from shared.runtime.progress import tell_in_place
 from verification.differential import oracle
 from verification.differential.history_trial import READ_BATCHES, READ_CELLS, table
@@ -48,14 +50,15 @@ def read_tables(database: str) -> tuple[pa.Table, pa.Table]:
 async def read_topics(bootstrap_servers: str, ends: Ends) -> pa.Table:
     """All records (RECORDS) before these ends. Raises KafkaError, TimeoutError."""
     rows: list[tuple[object, ...]] = []
-    async with AIOKafkaConsumer(
-        bootstrap_servers=bootstrap_servers, auto_offset_reset="earliest"
+    async with reading.create_client(
+        Brokers(bootstrap_servers), auto_offset_reset="earliest"
     ) as consumer:
         for partition, end in ends.items():
             consumer.assign([partition])
             while await consumer.position(partition) < end:
                 found = await consumer.getmany(partition, timeout_ms=FETCH_MILLISECONDS_MAX)
-                if not found:
+                # What is behind the last record is of a transaction: read without a result.
+                if not found and await consumer.position(partition) < end:
                     raise TimeoutError(f"no records from {partition}")
                 rows += [
                     to_row(record) for record in found.get(partition, ()) if record.offset < end

@@ -9,7 +9,8 @@ from analytics_faust import api, worker
 from analytics_faust.copartitions import NotCopartitioned, check_copartitions
 from analytics_faust.service_clients import open_spark
 from analytics_faust.settings import FaustSettings
-from shared.inbox.worker import STOP_SECONDS_MAX, run_app, wait_for_end
+from analytics_faust.transport import run_app, wait_for_end
+from shared.inbox.worker import STOP_SECONDS_MAX
 from shared.messaging import kafka
 from shared.runtime import processes, telemetry
 from shared.runtime.settings import DEVELOPMENT

@@ -14,9 +14,9 @@ from analytics_faust.buyers import Totals
 from analytics_faust.differences import Difference, Reason, find_differences
 from analytics_faust.field_types import Hour
 from analytics_faust.service_clients import Spark, UpstreamUnavailable
+from analytics_faust.transport import check_membership
 from analytics_faust.worker import Program
 from shared.eventsourcing.event_store import rfc3339
-from shared.inbox.worker import check_membership
 from shared.web import http
 from shared.web.auth import Caller, RequestAuthenticator, require_scope
 from shared.web.field_types import Amount, Instant

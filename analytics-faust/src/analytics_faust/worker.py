@@ -33,11 +33,11 @@ from analytics_faust.messages import (
 )
 from analytics_faust.settings import FaustSettings
 from analytics_faust.tables import Table
+from analytics_faust.transport import create_app, to_record
 from shared.eventsourcing.codec import Codec, UnknownSchemaVersion
 from shared.eventsourcing.event_store import get_partition
-from shared.inbox import dead_letters, worker
+from shared.inbox import dead_letters
 from shared.inbox.consumer import DeadLetterWriter, to_reason
-from shared.inbox.faust_transport import App
 from shared.messaging.messages import Message
 from shared.messaging.records import Malformed, parse_message
 from shared.messaging.topics import INTERNAL_TOPICS, TOPICS
@@ -70,9 +70,9 @@ class Program:
         self.lost: Counter[str] = Counter()
         """Records lost since this process started, by what was missing."""
         self._write_dead_letter = write_dead_letter
-        self.app = app = App(
+        self.app = app = create_app(
             NAME,
-            **worker.faust_options(settings.brokers),
+            settings.brokers,
             store="rocksdb://",
             datadir=str(settings.faust_dir),
             table_standby_replicas=settings.faust_standby_replicas,
@@ -80,10 +80,6 @@ class Program:
             topic_disable_leader=True,
             topic_allow_declare=False,
             consumer_auto_offset_reset="earliest",
-            broker_session_timeout=worker.SESSION_TIMEOUT_SECONDS,
-            broker_rebalance_timeout=worker.REBALANCE_TIMEOUT_SECONDS,
-            broker_heartbeat_interval=worker.HEARTBEAT_SECONDS,
-            broker_commit_interval=worker.COMMIT_SECONDS,
             broker_max_poll_records=POLL_RECORDS_MAX,
             stream_wait_empty=False,
             autodiscover=False,
@@ -215,7 +211,7 @@ class Program:
 
     async def _read(self, event: EventT[bytes], codec: Codec[E]) -> tuple[E, Message] | None:
         """The event in a record, None for a type that is not used; dead-letters a bad record."""
-        record = worker.to_record(event)
+        record = to_record(event)
         try:
             message = parse_message(record)
             return (codec.read(message), message) if message.type in codec.names else None

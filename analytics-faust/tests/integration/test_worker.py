@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from uuid import uuid4
 
 import pytest
+from aiokafka import AIOKafkaProducer
 
 from analytics_faust.worker import NAME
 from local_stack.run_folder import RunFolder
+from shared.eventsourcing.event_store import get_partition
 from shared.messaging.topics import TOPICS
 from test_support.analytics import running_worker
 from test_support.analytics.histories import (
@@ -26,6 +29,7 @@ from test_support.analytics.published import Elsewhere
 from test_support.analytics.running_worker import Kafka, Worker, hour_at
 from test_support.analytics.small_job import SmallJob
 from test_support.analytics.still_histories import Totals, history
+from test_support.raw_records import NOT_UTF_8, raw, write_each
 
 SAMPLE = (4, 4, 12, 44_506_56)
 SEEDS = 5
@@ -218,13 +222,32 @@ async def test_without_moves_the_answers_are_equal(
 
 
 async def test_a_bad_record_is_dead_lettered_and_stops_nothing(
-    kafka: Kafka, worker: Worker, elsewhere: Elsewhere, play: Play
+    broker: str, kafka: Kafka, worker: Worker, elsewhere: Elsewhere, play: Play
 ) -> None:
     before = worker.get("/v1/status")["bad_records"]
     letters = TOPICS["users.v1"].dead_letters_of(NAME)
     [jack] = elsewhere.events([registered("Jack", "BJ")])
     await kafka.producer.send_and_wait("users.v1", b"\xff", jack.key.encode(), partition=0)
+    await write_each(broker, [raw("users.v1", 0, (NOT_UTF_8, b"x")), raw("users.v1", 0)])
 
     assert await play(sample()) == SAMPLE
-    assert worker.get("/v1/status")["bad_records"] == before + 1
-    assert await kafka.count_records(letters, TOPICS["users.v1"].partitions) == before + 1
+    assert worker.get("/v1/status")["bad_records"] == before + 3
+    assert await kafka.count_records(letters, TOPICS["users.v1"].partitions) == before + 3
+
+
+async def test_a_record_of_an_aborted_transaction_was_never_sent(
+    broker: str, worker: Worker, elsewhere: Elsewhere, play: Play
+) -> None:
+    """Before other orders of its partition, so that these can be seen to be read."""
+    before = worker.get("/v1/status")["bad_records"]
+    [jack] = elsewhere.events([registered("Jack", "BJ")])
+    partition = get_partition("orders.v1", jack.key)
+    async with AIOKafkaProducer(
+        bootstrap_servers=broker, transactional_id=str(uuid4())
+    ) as producer:
+        await producer.begin_transaction()
+        await producer.send_and_wait("orders.v1", b"{}", b"key", partition=partition)
+        await producer.abort_transaction()
+
+    assert await play(sample()) == SAMPLE
+    assert worker.get("/v1/status")["bad_records"] == before

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import UUID
@@ -35,6 +36,11 @@ MORE_SECONDS = 3
 
 HANGING_SECONDS = 6
 """Three times as long as `worker_main.py` lets a hanging stop take."""
+
+RECORDS_PER_SECOND = 20
+TIMES = 3
+FROZEN_SECONDS = 10
+"""Longer than a worker's session with Kafka."""
 
 GARBAGE = b"\x00\xff garbage"
 WARRANT = OperatorAction(by="test", reason="a test")
@@ -447,3 +453,72 @@ async def test_a_redrive_keeps_the_order_while_a_live_worker_receives_more(
     assert done.passed < sent[-1], "the redrive met no live worker"
     await until_effects(desk, counter, *sent)
     assert counter not in await desk.reasons()
+
+
+class Traffic:
+    """New counters, each counted once, at an even rate."""
+
+    def __init__(self, topic: Topic) -> None:
+        self.counters: list[UUID] = []
+        self._topic = topic
+
+    async def send(self) -> None:
+        """Endless."""
+        while True:
+            self.counters.append(new_id())
+            await self._topic.write(record(self.counters[-1], 1))
+            await asyncio.sleep(1 / RECORDS_PER_SECOND)
+
+
+@asynccontextmanager
+async def traffic(desk: Desk, topic: Topic) -> AsyncIterator[None]:
+    """Send while the block runs; after it, each counter has had one effect."""
+    sent = Traffic(topic)
+    sending = asyncio.create_task(sent.send())
+    try:
+        yield
+    finally:
+        sending.cancel()
+    for counter in sent.counters:
+        await until_effects(desk, counter, 1)
+
+
+async def until_ready(*workers: Worker) -> None:
+    for each in workers:
+
+        async def is_ready(worker: Worker = each) -> bool:
+            return not await worker.obstacle()
+
+        await until(is_ready)
+
+
+async def test_a_worker_goes_on_while_another_one_joins_and_leaves(
+    desk: Desk, topic: Topic, start_worker: StartWorker
+) -> None:
+    worker = start_worker()
+    await until_ready(worker)
+
+    async with traffic(desk, topic):
+        for _ in range(TIMES):
+            other = start_worker()
+            await until_ready(other, worker)
+            assert await other.stop() == 0
+
+    assert await worker.stop() == 0
+
+
+async def test_a_worker_that_was_frozen_goes_on_in_its_group(
+    desk: Desk, topic: Topic, start_worker: StartWorker
+) -> None:
+    """Longer than its session: meanwhile the other one has its partitions."""
+    frozen, other = start_worker(), start_worker()
+    await until_ready(frozen, other)
+
+    async with traffic(desk, topic):
+        frozen.process.send_signal(signal.SIGSTOP)
+        await asyncio.sleep(FROZEN_SECONDS)
+        frozen.process.send_signal(signal.SIGCONT)
+        await asyncio.sleep(MORE_SECONDS)
+        await until_ready(frozen, other)
+
+    assert [await each.stop() for each in (frozen, other)] == [0, 0]

@@ -5,9 +5,7 @@ from pathlib import Path
 
 import certifi
 import pytest
-from faust.types.auth import AuthProtocol
 
-from shared.inbox.worker import faust_options
 from shared.runtime.brokers import Brokers, Login
 from shared.runtime.settings import KafkaSettings
 
@@ -22,7 +20,6 @@ def test_without_a_login_the_connection_is_plain() -> None:
     assert brokers == Brokers(SERVERS)
     assert brokers.options == {"bootstrap_servers": SERVERS}
     assert brokers.java_options == {"bootstrap.servers": SERVERS}
-    assert faust_options(brokers) == {"broker": "kafka://kafka-1:9092;kafka-2:9092"}
 
 
 def test_with_a_login_brokers_must_show_a_certificate_of_their_name() -> None:
@@ -34,13 +31,10 @@ def test_with_a_login_brokers_must_show_a_certificate_of_their_name() -> None:
 
 def test_all_clients_show_the_same_login() -> None:
     brokers = Brokers(SERVERS, LOGIN)
-    credentials = faust_options(brokers)["broker_credentials"]
 
     assert brokers.options["security_protocol"] == "SASL_SSL"
     assert brokers.options["sasl_plain_password"] == LOGIN.password
-    assert credentials.protocol is AuthProtocol.SASL_SSL
-    assert credentials.mechanism.value == brokers.options["sasl_mechanism"] == "SCRAM-SHA-512"
-    assert credentials.ssl_context is brokers.options["ssl_context"]
+    assert brokers.options["sasl_mechanism"] == "SCRAM-SHA-512"
     assert brokers.java_options["ssl.truststore.certificates"] == CA_FILE.read_text()
     assert 'password="a\\"b\\\\c"' in brokers.java_options["sasl.jaas.config"]
 

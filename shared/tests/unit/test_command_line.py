@@ -17,7 +17,7 @@ from shared.service.command_line import Service
 from test_support.waits import HANGS_AFTER_SECONDS
 
 COMMANDS = ("api", "relay", "worker", "migrate", "parked", "rebuild", "replay", "adopt-outbox")
-ONLY_API_OR_WORKER = ("faust", "fastapi", "jwt")
+ONLY_API_OR_WORKER = ("fastapi", "jwt")
 
 
 class NoSettings(Settings):

@@ -28,8 +28,28 @@ def test_a_record_need_not_name_the_version_before_it() -> None:
 
 
 def with_header(name: str, value: bytes | None) -> IncomingRecord:
+    """Before the other ones."""
     whole = record(COUNTER, 7)
-    return replace(whole, headers=[*whole.headers, (name, value)])  # type: ignore[list-item]
+    return replace(whole, headers=[(name, value), *whole.headers])
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ("ce_other", b"\xff"),
+        ("ce_other", None),
+        ("\\xff\\xfe", b""),
+        ("", b"\0"),
+        ("traceparent", b"\xff"),
+        ("traceparent", None),
+    ],
+)
+def test_a_header_that_no_message_needs_can_be_anything(other: tuple[str, bytes | None]) -> None:
+    assert parse_message(with_header(*other)).stream_version == 7
+
+
+def test_of_two_headers_with_one_name_the_first_counts() -> None:
+    assert parse_message(with_header("ce_streamversion", b"8")).stream_version == 8
 
 
 @pytest.mark.parametrize(
@@ -45,9 +65,14 @@ def with_header(name: str, value: bytes | None) -> IncomingRecord:
         (with_header("ce_streamversion", b"0"), "version 0"),
         (with_header("ce_streamversion", b"2147483648"), "version 2147483648"),
         (with_header("ce_previousversion", b"7"), "version 7 after 7"),
-        (with_header("ce_previousversion", b"-1"), "version 7 after -1"),
+        (with_header("ce_previousversion", b"-1"), "invalid literal"),
         (with_header("ce_time", b"2016-11-11T00:00:00"), "no time zone"),
-        (with_header("ce_id", None), "without a value"),
+        (with_header("ce_id", None), "no header 'ce_id'"),
+        (with_header("ce_streamversion", b"1_0"), "invalid literal"),
+        (with_header("ce_streamversion", b" 8"), "invalid literal"),
+        (with_header("ce_streamversion", "\u0661".encode()), "invalid literal"),
+        (with_header("ce_schemaversion", b"9" * 5_000), "invalid literal"),
+        (with_header("ce_id", b"urn:uuid:00000000-0000-0000-0000-000000000001"), "badly formed"),
     ],
 )
 def test_a_record_that_is_no_message_has_a_reason(malformed: IncomingRecord, reason: str) -> None:

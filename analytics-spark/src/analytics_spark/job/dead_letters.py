@@ -14,7 +14,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from shared.inbox import dead_letters
-from shared.messaging import kafka
+from shared.messaging import kafka, reading
 from shared.messaging.records import IncomingRecord
 from shared.messaging.wire import OutgoingRecord
 from shared.runtime.brokers import Brokers
@@ -67,7 +67,7 @@ async def read_letters(
     brokers: Brokers, places: Iterable[dict[str, object]]
 ) -> AsyncIterator[OutgoingRecord]:
     """The dead letter of each record in `places` (rows of `records.BAD`), which are sorted."""
-    consumer = AIOKafkaConsumer(**brokers.options, client_id=READER)
+    consumer = reading.create_client(brokers, client_id=READER)
     await consumer.start()
     try:
         for (topic, number), rows in groupby(places, lambda row: (row["topic"], row["partition"])):

@@ -14,6 +14,7 @@ from analytics_spark.job.processor import OUTCOME, CellDeltas
 from analytics_spark.job.session import run_in_background
 from analytics_spark.job.topics import ITEMS, ORDERS, SCHEMA_VERSION, USERS, Topic
 from analytics_spark.settings import JobSettings
+from shared.messaging.reading import COMMITTED_ONLY
 
 Sink = Callable[[DataFrame, int], None]
 Source = Callable[[SparkSession, Topic, JobSettings], DataFrame]
@@ -59,7 +60,7 @@ def subscription(topic: Topic, settings: JobSettings) -> dict[str, str | int]:
         "startingOffsets": "earliest",
         "failOnDataLoss": "true",
         "includeHeaders": "true",
-        "kafka.isolation.level": "read_committed",
+        "kafka.isolation.level": COMMITTED_ONLY,
         "kafka.fetch.max.wait.ms": FETCH_WAIT_MAX_MILLISECONDS,
     }
 

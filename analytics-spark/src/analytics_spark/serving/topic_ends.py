@@ -10,6 +10,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from analytics_spark.job.checkpoint import Offsets
+from shared.messaging import reading
 from shared.messaging.topics import TOPICS
 from shared.runtime.brokers import Brokers
 
@@ -61,7 +62,7 @@ class TopicEnds:
         return offsets
 
     async def _connect(self) -> None:
-        consumer = AIOKafkaConsumer(**self._brokers.options, client_id="analytics-api")
+        consumer = reading.create_client(self._brokers, client_id="analytics-api")
         try:
             await consumer.start()
         except BaseException:

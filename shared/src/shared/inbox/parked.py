@@ -12,7 +12,7 @@ from uuid import UUID
 
 import asyncpg
 
-from shared.messaging.messages import Message
+from shared.messaging.messages import Message, ReadHeader
 from shared.messaging.records import IncomingRecord
 from shared.runtime.postgres import Connection
 
@@ -203,7 +203,18 @@ async def add_message(
         record.offset,
         record.key,
         record.value,
-        json.dumps([(name, value.decode()) for name, value in record.headers]),
+        to_json(record.headers),
+    )
+
+
+def to_json(headers: Sequence[ReadHeader]) -> str:
+    """Those that a message needs are UTF-8; what is not, in others, is escaped or left out."""
+    return json.dumps(
+        [
+            (name, value.decode(errors="backslashreplace"))
+            for name, value in headers
+            if value is not None
+        ]
     )
 
 

@@ -4,6 +4,9 @@ A broker acknowledges a record before it is on its disk. After a power cut the l
 can be shorter than what was acknowledged to a relay, what a consumer group has committed, or what
 a batch of Spark was planned to read. Kafka then assigns the same offsets to other records, and a
 reader that continues at its offset skips them without an error.
+
+The clients here look at the ends of logs, and read nothing: the end of what is committed, which
+readers have, can be before an acknowledged record while a transaction of another program is open.
 """
 
 import asyncio

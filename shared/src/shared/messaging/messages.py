@@ -9,6 +9,8 @@ from uuid import UUID
 E = TypeVar("E")
 
 Header = tuple[str, bytes]
+ReadHeader = tuple[str, bytes | None]
+"""As others may have written it."""
 
 CONTENT_TYPE = "application/json"
 SPEC_VERSION = "1.0"

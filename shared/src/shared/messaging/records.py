@@ -1,16 +1,20 @@
 """A record as read from Kafka, and the message in it."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 from shared.messaging import messages
-from shared.messaging.messages import Message
+from shared.messaging.messages import Message, ReadHeader
 from shared.runtime import telemetry
 
 VERSION_MAX = 2**31 - 1
 """PostgreSQL's largest integer."""
+VERSION_CHARACTERS_MAX = 10
+VERSION_FORM = re.compile(rf"[0-9]{{1,{VERSION_CHARACTERS_MAX}}}")
+ID_CHARACTERS = 36
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +26,7 @@ class IncomingRecord:
     offset: int
     key: bytes | None
     value: bytes | None
-    headers: Sequence[tuple[str, bytes]]
+    headers: Sequence[ReadHeader]
 
 
 class Malformed(Exception):
@@ -37,24 +41,22 @@ def parse_message(record: IncomingRecord) -> Message:
     """
     if record.key is None or record.value is None:
         raise Malformed("no key" if record.key is None else "no value")
-    if any(value is None for _, value in record.headers):
-        raise Malformed("a header without a value")
+    headers = Headers(record)
     try:
-        headers = {name: value.decode() for name, value in record.headers}
         message = Message(
             topic=record.topic,
             partition=record.partition,
             offset=record.offset,
             key=record.key.decode(),
-            event_id=UUID(headers[messages.ID]),
+            event_id=to_id(headers[messages.ID]),
             type=headers[messages.TYPE],
-            schema_version=int(headers[messages.SCHEMA_VERSION]),
-            stream_id=UUID(headers[messages.STREAM_ID]),
-            stream_version=int(headers[messages.STREAM_VERSION]),
-            previous_version=previous_version(headers.get(messages.PREVIOUS_VERSION)),
-            correlation_id=UUID(headers[messages.CORRELATION_ID]),
+            schema_version=to_version(headers[messages.SCHEMA_VERSION]),
+            stream_id=to_id(headers[messages.STREAM_ID]),
+            stream_version=to_version(headers[messages.STREAM_VERSION]),
+            previous_version=previous_version(headers.find(messages.PREVIOUS_VERSION)),
+            correlation_id=to_id(headers[messages.CORRELATION_ID]),
             time=datetime.fromisoformat(headers[messages.TIME]),
-            traceparent=headers.get(telemetry.TRACEPARENT),
+            traceparent=headers.find(telemetry.TRACEPARENT, errors="replace"),
             data=record.value,
         )
     except KeyError as error:
@@ -68,6 +70,42 @@ def parse_message(record: IncomingRecord) -> Message:
     return message
 
 
+class Headers:
+    """The headers of a record that a message needs; others are not looked at, here or in the job.
+
+    Of two with one name the first counts, as it does for Spark.
+    """
+
+    def __init__(self, record: IncomingRecord) -> None:
+        self._values = dict(reversed(record.headers))
+
+    def find(self, name: str, errors: str = "strict") -> str | None:
+        """None without that header, or its value. Raises ValueError: it is not UTF-8."""
+        value = self._values.get(name)
+        return None if value is None else value.decode(errors=errors)
+
+    def __getitem__(self, name: str) -> str:
+        """Raises KeyError, ValueError."""
+        text = self.find(name)
+        if text is None:
+            raise KeyError(name)
+        return text
+
+
 def previous_version(header: str | None) -> int | None:
     """None when the record has no such header. Raises ValueError."""
-    return None if header is None else int(header)
+    return None if header is None else to_version(header)
+
+
+def to_version(header: str) -> int:
+    """Digits alone: `int` takes more, which Spark reads in another way. Raises ValueError."""
+    if not VERSION_FORM.fullmatch(header):
+        raise ValueError(f"invalid literal for a version: {header[:VERSION_CHARACTERS_MAX]!r}")
+    return int(header)
+
+
+def to_id(header: str) -> UUID:
+    """As it is written here: UUID takes braces and prefixes, too. Raises ValueError."""
+    if len(header) != ID_CHARACTERS:
+        raise ValueError("badly formed id")
+    return UUID(header)

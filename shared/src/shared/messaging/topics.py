@@ -20,9 +20,17 @@ from shared.runtime.settings import KafkaSettings
 REQUEST_TIMEOUT_MILLISECONDS = 30_000
 TOPIC_ALREADY_EXISTS = 36
 
+AGE_MILLISECONDS_MAX = 300 * 366 * 24 * 60 * 60 * 1000
+"""Of a record by its own time. Spark has microseconds in 64 bits, and would stop at a record with a
+time that does not fit; here its writer is refused."""
+
 # A replayable history: records of any age stay. CreateTime is the clock of retention, so without
 # this a record with an old time would vanish within minutes.
-DOMAIN_TOPIC = {"retention.ms": "-1", "cleanup.policy": "delete"}
+DOMAIN_TOPIC = {
+    "retention.ms": "-1",
+    "cleanup.policy": "delete",
+    "message.timestamp.before.max.ms": str(AGE_MILLISECONDS_MAX),
+}
 
 # A dead letter is a record and the reason for it: the largest record must still fit.
 DEAD_LETTER_TOPIC = DOMAIN_TOPIC | {"max.message.bytes": str(2 * 1024 * 1024)}

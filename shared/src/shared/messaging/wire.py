@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from aiokafka.record.util import calc_crc32c
 
-from shared.messaging.messages import Header
+from shared.messaging.messages import Header, ReadHeader
 
 BATCH_BEGIN = struct.Struct(">qiibI")
 """Base offset, length of what follows it, leader epoch, version, checksum of what follows it."""
@@ -30,6 +30,8 @@ NO_BATCH_ATTRIBUTES = 0
 """Not compressed, times are the writer's, no transaction."""
 NO_ATTRIBUTES = b"\x00"
 """Of a record: none are defined."""
+NO_CONTENT = -1
+"""The length of a key, a value, or the value of a header that is not there."""
 
 
 class OutgoingRecord(NamedTuple):
@@ -61,7 +63,7 @@ def to_headers(headers: Mapping[str, str]) -> list[Header]:
     return [(name, value.encode()) for name, value in headers.items()]
 
 
-def pack(headers: Sequence[Header], *, to_follow: int = 0) -> bytes:
+def pack(headers: Sequence[ReadHeader], *, to_follow: int = 0) -> bytes:
     """Headers as they stand in a record; the SQL function `try_append` adds `to_follow` more."""
     packed = [varint(len(headers) + to_follow)]
     for name, value in headers:
@@ -72,7 +74,7 @@ def pack(headers: Sequence[Header], *, to_follow: int = 0) -> bytes:
 
 def prefixed(content: bytes | None) -> tuple[bytes, bytes]:
     """The length and the bytes; -1 stands for none."""
-    return (varint(-1), b"") if content is None else (varint(len(content)), content)
+    return (varint(NO_CONTENT), b"") if content is None else (varint(len(content)), content)
 
 
 def unpack(packed: bytes) -> list[Header]:
@@ -91,7 +93,7 @@ def unpack(packed: bytes) -> list[Header]:
 class ByteReader:
     """Takes values from the front of some bytes."""
 
-    def __init__(self, content: bytes) -> None:
+    def __init__(self, content: bytes | memoryview) -> None:
         self.rest = memoryview(content)
 
     def number(self) -> int:
@@ -103,8 +105,18 @@ class ByteReader:
                 return encoded >> 1 ^ -(encoded & 1)
         raise ValueError("a number has no end")
 
-    def content(self) -> bytes:
+    def byte(self) -> int:
+        first, self.rest = self.rest[0], self.rest[1:]
+        return first
+
+    def nullable(self) -> bytes | None:
         length = self.number()
+        return None if length < 0 else self._take(length)
+
+    def content(self) -> bytes:
+        return self._take(self.number())
+
+    def _take(self, length: int) -> bytes:
         if not 0 <= length <= len(self.rest):
             raise ValueError(f"{length} bytes are announced and {len(self.rest)} follow")
         content, self.rest = bytes(self.rest[:length]), self.rest[length:]

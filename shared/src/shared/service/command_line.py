@@ -102,7 +102,7 @@ def command_of(service: Service[S, R], arguments: argparse.Namespace) -> Run:
 
 
 async def run_worker(service: Service[S, R], settings: S) -> None:
-    # Imported here, because Faust takes memory that only workers need.
+    # Imported here: its health server takes memory that only workers need.
     from shared.inbox.worker import run_worker as run_consumer
 
     name = service.worker_name

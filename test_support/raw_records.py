@@ -1,0 +1,48 @@
+"""Records as any program may write them: headers whose names are bytes, batches of one record."""
+
+from collections.abc import Sequence
+
+from shared.messaging import kafka
+from shared.messaging.wire import OutgoingRecord, prefixed, varint
+from shared.runtime.brokers import Brokers
+
+NOT_UTF_8 = b"\xff\xfe"
+NOON_MILLISECONDS = 1_767_268_800_000
+"""Noon on 2026-01-01."""
+
+RawHeader = tuple[bytes, bytes | None]
+
+
+def pack(*headers: RawHeader) -> bytes:
+    """As `wire.pack`, with names that are bytes."""
+    pieces = [varint(len(headers))]
+    for name, value in headers:
+        pieces += [*prefixed(name), *prefixed(value)]
+    return b"".join(pieces)
+
+
+def raw(
+    topic: str,
+    partition: int,
+    *headers: RawHeader,
+    key: bytes | None = b"k",
+    value: bytes | None = b"{}",
+    milliseconds: int = NOON_MILLISECONDS,
+) -> OutgoingRecord:
+    return OutgoingRecord(topic, partition, key, value, pack(*headers), milliseconds)
+
+
+def many_headers(count: int) -> Sequence[RawHeader]:
+    """Headers that no reader knows, with values that are no text."""
+    return [(b"h%d" % number, NOT_UTF_8) for number in range(count)]
+
+
+async def write_each(servers: str, records: Sequence[OutgoingRecord]) -> list[int]:
+    """Write records, each in a batch of its own; their offsets."""
+    producer = kafka.create_producer(Brokers(servers), "test")
+    await producer.start()
+    try:
+        sent = [await kafka.publish(producer, [each]) for each in records]
+    finally:
+        await kafka.close(producer)
+    return [batch.base_offset for batches in sent for batch in batches]
