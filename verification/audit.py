@@ -54,7 +54,8 @@ LIMITS = """
 TAKEN = """
     SELECT stream_id AS order_id, version
     FROM consumed_versions
-    WHERE consumer = 'users-worker' AND ($1::uuid[] IS NULL OR stream_id = ANY($1))
+    WHERE consumer = 'users-worker' AND topic IN ('orders.v1', '')
+      AND ($1::uuid[] IS NULL OR stream_id = ANY($1))
 """
 
 STORIES = """

@@ -8,6 +8,7 @@ import asyncpg
 from shared.inbox import parked
 from shared.inbox.consumer import Consumer, Delivery
 from shared.messaging import wire
+from shared.messaging.messages import StreamKey
 from shared.messaging.wire import OutgoingRecord
 from shared.runtime.postgres import Connection
 from shared.runtime.relay_notifier import RelayNotifier
@@ -42,6 +43,11 @@ class Desk:
         reactions = {TOPIC: {"counted": [self.react]}}
         self.consumer = Consumer(NAME, pool, reactions, self.write_dead_letter, self.notifier)
 
+    def consumer_of(self, *topics: str) -> Consumer:
+        """The same consumer, of other topics."""
+        reactions = {topic: {"counted": [self.react]} for topic in topics}
+        return Consumer(NAME, self.pool, reactions, self.write_dead_letter, self.notifier)
+
     async def react(self, connection: Connection, deliveries: Sequence[Delivery]) -> bool:
         for each in deliveries:
             self.attempts += 1
@@ -73,7 +79,7 @@ class Desk:
         return {stream.stream_id: stream.reason for stream in streams}
 
     async def waiting(self, counter: UUID) -> list[int]:
-        messages = await parked.list_messages(self.pool, NAME, counter, 100)
+        messages = await parked.list_messages(self.pool, NAME, StreamKey(TOPIC, counter), 100)
         return [message.version for message in messages]
 
     def letter_reasons(self) -> list[str]:

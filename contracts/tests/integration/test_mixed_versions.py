@@ -29,7 +29,7 @@ from shared.inbox import parked
 from shared.inbox.consumer import Consumer
 from shared.inbox.parked import OperatorAction
 from shared.inbox.redrive import redrive
-from shared.messaging.messages import Message, Metadata, PublicEvent
+from shared.messaging.messages import Message, Metadata, PublicEvent, StreamKey
 from shared.messaging.records import IncomingRecord
 from shared.messaging.wire import OutgoingRecord
 from shared.outbox.outbox import OutboxRow
@@ -209,7 +209,7 @@ async def test_a_version_that_users_svc_does_not_know_waits_until_it_does(
     assert await reasons(worker, users.pool) == ["UnknownSchemaVersion: version 2 of order-placed"]
 
     monkeypatch.setattr(order_messages, "PLACED", SECOND)
-    await redrive(users_worker(users), users.pool, order_id, WARRANT)
+    await redrive(users_worker(users), users.pool, StreamKey("orders.v1", order_id), WARRANT)
 
     assert await reserved(users, user_id) == {order_id: AMOUNT}
     assert await reasons(worker, users.pool) == []
@@ -364,7 +364,7 @@ async def test_a_version_that_orders_svc_does_not_know_waits_until_it_does(
     ]
 
     monkeypatch.setattr(user_messages, "CODEC", READ_SECOND)
-    await redrive(orders_worker(orders), orders.pool, event.user_id, WARRANT)
+    await redrive(orders_worker(orders), orders.pool, StreamKey("users.v1", event.user_id), WARRANT)
 
     assert await status(orders, order_id) == ("rejected", "poor")
 

@@ -18,9 +18,11 @@ from shared.inbox.consumer import (
     to_reason,
 )
 from shared.inbox.inbox import ConsumedElsewhere, Inbox
+from shared.inbox.parked import OperatorAction
+from shared.inbox.redrive import redrive
 from shared.messaging import wire
-from shared.messaging.messages import Message
-from shared.messaging.records import parse_message
+from shared.messaging.messages import Message, StreamKey
+from shared.messaging.records import IncomingRecord, parse_message
 from shared.messaging.wire import OutgoingRecord
 from shared.projections.read_models import ReadModel
 from shared.runtime.identifiers import new_id
@@ -29,6 +31,15 @@ from test_support.counter.counted_records import record, records
 from test_support.counter.counter import TOPIC
 from test_support.counter.desk import NAME, Desk
 from test_support.waits import HANGS_AFTER_SECONDS
+
+OTHER_TOPIC = "orders.v1"
+OPERATOR_ACTION = OperatorAction(by="jack", reason="a test")
+
+
+def of_another_event(whole: IncomingRecord) -> IncomingRecord:
+    """The same version, under another id."""
+    headers = [(n, str(new_id()).encode() if n == "ce_id" else v) for n, v in whole.headers]
+    return replace(whole, headers=headers)
 
 
 async def test_a_batch_is_applied_in_its_order(desk: Desk) -> None:
@@ -77,26 +88,76 @@ async def test_trap_t6_a_repeated_message_has_one_effect_also_after_a_restart(de
     assert await desk.effects(counter) == [1, 2]
 
 
-async def test_another_event_under_a_consumed_version_stops_all_until_it_is_repaired(
-    desk: Desk,
-) -> None:
-    """As after the event store of the sender was restored to an older moment."""
+async def test_another_event_under_a_consumed_version_parks_its_stream_alone(desk: Desk) -> None:
+    """As after the event store of the sender was restored to an older moment, or from a writer
+    that is none."""
     counter = new_id()
     await desk.consumer.take(records(counter, 1, 2))
-    second = record(counter, 2)
-    headers = [(n, str(new_id()).encode() if n == "ce_id" else v) for n, v in second.headers]
-    other_second = replace(second, headers=headers)
+    other, stream = new_id(), StreamKey(TOPIC, counter)
 
-    taking = asyncio.create_task(desk.consumer.take([other_second, record(counter, 3)]))
-    async with asyncio.timeout(HANGS_AFTER_SECONDS):
-        while desk.consumer.obstacle is None and not taking.done():
-            await asyncio.sleep(0.01)
+    await desk.consumer.take(
+        [of_another_event(record(counter, 2)), record(counter, 3), record(other, 1)]
+    )
 
-    assert "its event store was restored to an older moment" in (desk.consumer.obstacle or "")
+    assert "an event store was restored to an older moment" in (await desk.reasons())[counter]
     assert await desk.effects(counter) == [1, 2]
+    assert await desk.effects(other) == [1]
+    stopped = await redrive(desk.consumer, desk.pool, stream, OPERATOR_ACTION)
+    assert stopped.obstacle is not None
+    assert await desk.effects(counter) == [1, 2]
+    async with desk.pool.acquire() as connection, connection.transaction():
+        await parked.discard(connection, NAME, stream, 2, OPERATOR_ACTION)
+
+    done = await redrive(desk.consumer, desk.pool, stream, OPERATOR_ACTION)
+    await desk.consumer.take([record(counter, 4)])
+
+    assert done.obstacle is None
+    assert await desk.effects(counter) == [1, 2, 3, 4]
+
+
+async def test_without_the_id_of_its_event_another_one_counts_as_a_repeat(desk: Desk) -> None:
+    """The negative control."""
+    counter = new_id()
+    await desk.consumer.take(records(counter, 1))
     await desk.pool.execute("UPDATE consumed_versions SET event_id = NULL")
-    await asyncio.wait_for(taking, HANGS_AFTER_SECONDS)
-    assert await desk.effects(counter) == [1, 2, 3], "without the id it counts as a repeat"
+
+    await desk.consumer.take([of_another_event(record(counter, 1)), record(counter, 2)])
+
+    assert await desk.effects(counter) == [1, 2]
+    assert await desk.reasons() == {}
+
+
+async def test_streams_of_two_topics_with_one_id_are_two(desk: Desk) -> None:
+    """The id of a user can be that of an order: both are applied, and one can be parked alone."""
+    counter = new_id()
+    here = records(counter, 1, 2, 3)
+    there = [replace(of_another_event(each), topic=OTHER_TOPIC) for each in here]
+    there[1] = replace(there[1], value=b"garbage")
+    consumer = desk.consumer_of(TOPIC, OTHER_TOPIC)
+
+    await consumer.take([each for pair in zip(here, there, strict=True) for each in pair])
+
+    assert await desk.effects(counter) == [1, 1, 2, 3]
+    [waiting] = await parked.list_streams(desk.pool, NAME)
+    assert waiting.key == StreamKey(OTHER_TOPIC, counter)
+    async with desk.pool.acquire() as connection, connection.transaction():
+        await parked.discard(connection, NAME, waiting.key, 2, OPERATOR_ACTION)
+    done = await redrive(consumer, desk.pool, waiting.key, OPERATOR_ACTION)
+    assert done.obstacle is None
+    assert await desk.effects(counter) == [1, 1, 2, 3, 3]
+
+
+async def test_what_a_release_before_topics_has_consumed_is_not_applied_again(desk: Desk) -> None:
+    counter = new_id()
+    await desk.consumer.take(records(counter, 1, 2))
+    await desk.pool.execute("UPDATE consumed_versions SET topic = ''")
+
+    await desk.consumer.take(records(counter, 2, 3))
+    await desk.consumer.take(records(counter, 3))
+
+    assert await desk.effects(counter) == [1, 2, 3]
+    known = await desk.pool.fetch("SELECT topic, version FROM consumed_versions")
+    assert [tuple(row) for row in known] == [(TOPIC, 3)]
 
 
 async def test_a_version_that_the_release_before_has_written_has_no_id_to_compare(
@@ -306,11 +367,11 @@ async def test_a_poisonous_message_that_comes_again_changes_nothing(desk: Desk) 
     counter = new_id()
     desk.poison = {counter}
     await desk.consumer.take(records(counter, 1, 2))
-    first = await parked.list_messages(desk.pool, NAME, counter, 100)
+    first = await parked.list_messages(desk.pool, NAME, StreamKey(TOPIC, counter), 100)
 
     await desk.consumer.take(records(counter, 1, 2))
 
-    assert await parked.list_messages(desk.pool, NAME, counter, 100) == first
+    assert await parked.list_messages(desk.pool, NAME, StreamKey(TOPIC, counter), 100) == first
     assert len(desk.letters) == 1
 
 

@@ -3,15 +3,18 @@
 import argparse
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
 from shared.inbox import parked, parked_command
+from shared.messaging.messages import StreamKey
 from shared.messaging.records import parse_message
 from shared.runtime.identifiers import new_id
 from test_support.counter.counted_records import record, records
+from test_support.counter.counter import TOPIC
 from test_support.counter.desk import NAME, Desk
 
 GARBAGE = b"\x00\xff garbage"
@@ -196,7 +199,7 @@ async def test_an_edit_with_another_thing_than_a_json_object_changes_nothing(
     with pytest.raises(SystemExit, match="No such file"):
         await command("edit", counter, 1, "--value", tmp_path / "absent", *WHY)
 
-    [message] = await parked.list_messages(desk.pool, NAME, counter, 10)
+    [message] = await parked.list_messages(desk.pool, NAME, StreamKey(TOPIC, counter), 10)
     assert message.record.value == GARBAGE
     assert await audits(desk) == []
 
@@ -275,3 +278,25 @@ async def test_a_stream_of_the_relay_is_listed_apart_and_its_redrive_is_left_to_
     assert await audits(desk) == ["redrive"]
     assert await desk.effects(counter) == []
     assert await desk.pool.fetchval("SELECT redrive_at IS NOT NULL FROM parked_streams")
+
+
+async def test_of_two_streams_with_one_id_the_topic_chooses(desk: Desk, command: Command) -> None:
+    """The id of a user can be that of an order."""
+    counter = await sick(desk, 1)
+    [here] = records(counter, 1)
+    there = replace(here, topic="orders.v1", value=GARBAGE)
+    await desk.consumer_of("orders.v1").take([there])
+
+    with pytest.raises(SystemExit) as ended:
+        await command("show", counter)
+    shown = await command("show", counter, "--topic", "orders.v1", "--json")
+    await command("discard", counter, 1, "--topic", "orders.v1", *WHY)
+    said = await command("redrive", counter, "--topic", "orders.v1", *WHY)
+
+    assert ended.value.code == (
+        f"hometown: stream {counter} is parked in orders.v1 and users.v1: choose one with --topic"
+    )
+    assert json.loads(shown)["topic"] == "orders.v1"
+    assert said == f"stream {counter}: 1 messages applied; it is released\n"
+    [left] = await parked.list_streams(desk.pool, NAME)
+    assert left.topic == "users.v1"

@@ -13,9 +13,11 @@ from shared.inbox import redrive as redrive_module
 from shared.inbox.consumer import Consumer, Delivery
 from shared.inbox.parked import NotParked, OperatorAction
 from shared.inbox.redrive import Redriven, redrive
+from shared.messaging.messages import StreamKey
 from shared.runtime.identifiers import new_id
 from shared.runtime.postgres import Connection
 from test_support.counter.counted_records import record, records
+from test_support.counter.counter import TOPIC
 from test_support.counter.desk import NAME, Desk
 from test_support.waits import HANGS_AFTER_SECONDS
 
@@ -32,7 +34,9 @@ async def sick(desk: Desk, *later: int) -> UUID:
 
 async def edit(desk: Desk, counter: UUID, version: int, value: bytes) -> None:
     async with desk.pool.acquire() as connection, connection.transaction():
-        await parked.edit(connection, NAME, counter, version, value, OPERATOR_ACTION)
+        await parked.edit(
+            connection, NAME, StreamKey(TOPIC, counter), version, value, OPERATOR_ACTION
+        )
 
 
 async def repair(desk: Desk, counter: UUID, version: int = 1) -> bytes:
@@ -43,7 +47,7 @@ async def repair(desk: Desk, counter: UUID, version: int = 1) -> bytes:
 
 async def discard(desk: Desk, counter: UUID, version: int) -> None:
     async with desk.pool.acquire() as connection, connection.transaction():
-        await parked.discard(connection, NAME, counter, version, OPERATOR_ACTION)
+        await parked.discard(connection, NAME, StreamKey(TOPIC, counter), version, OPERATOR_ACTION)
 
 
 async def audit(desk: Desk, counter: UUID) -> list[tuple[object, ...]]:
@@ -57,7 +61,9 @@ async def audit(desk: Desk, counter: UUID) -> list[tuple[object, ...]]:
 
 
 async def again(desk: Desk, counter: UUID, *, accept_gap: bool = False) -> Redriven:
-    return await redrive(desk.consumer, desk.pool, counter, OPERATOR_ACTION, accept_gap=accept_gap)
+    return await redrive(
+        desk.consumer, desk.pool, StreamKey(TOPIC, counter), OPERATOR_ACTION, accept_gap=accept_gap
+    )
 
 
 async def test_repaired_messages_are_applied_in_order_and_the_stream_continues(desk: Desk) -> None:
@@ -251,7 +257,9 @@ async def held_redrive(desk: Desk, counter: UUID) -> AsyncIterator[None]:
 
     reactions = {"users.v1": {"counted": [slow]}}
     slowly = Consumer(NAME, desk.pool, reactions, desk.write_dead_letter, desk.notifier)
-    redriving = asyncio.create_task(redrive(slowly, desk.pool, counter, OPERATOR_ACTION))
+    redriving = asyncio.create_task(
+        redrive(slowly, desk.pool, StreamKey(TOPIC, counter), OPERATOR_ACTION)
+    )
     await asyncio.wait_for(begun.wait(), HANGS_AFTER_SECONDS)
     yield
     may_end.set()

@@ -14,14 +14,14 @@ from shared.eventsourcing import event_store
 from shared.eventsourcing.event_store import EventStore
 from shared.inbox import parked
 from shared.inbox.parked import OperatorAction
-from shared.messaging.messages import PublicEvent
+from shared.messaging.messages import PublicEvent, StreamKey
 from shared.outbox.lease import LEASE_SECONDS
 from shared.outbox.relay import ROWS_MAX
 from shared.outbox.relay_process import EXIT_FENCED
 from shared.runtime.failpoints import Failpoint
 from shared.runtime.identifiers import new_id
 from test_support.counter import counter as counters_room
-from test_support.counter.counter import CODEC, Counted, counted, some_metadata, store_of
+from test_support.counter.counter import CODEC, TOPIC, Counted, counted, some_metadata, store_of
 from test_support.counter.kafka_log import kafka_log
 from test_support.counter.relays import StartRelay, StartRelayAt
 from test_support.waits import HANGS_AFTER_SECONDS
@@ -322,8 +322,12 @@ async def test_a_record_that_the_broker_refuses_permanently_stops_only_its_own_s
         await log.until(lambda: 5 in log.numbers[str(other)])
         async with pool.acquire() as connection, connection.transaction():
             small = CODEC.encode(Counted(counter_id=refused, number=2))
-            await parked.edit(connection, "test-relay", refused, 2, small, OPERATOR)
-            await parked.request_redrive(connection, "test-relay", refused, OPERATOR)
+            await parked.edit(
+                connection, "test-relay", StreamKey(TOPIC, refused), 2, small, OPERATOR
+            )
+            await parked.request_redrive(
+                connection, "test-relay", StreamKey(TOPIC, refused), OPERATOR
+            )
         await log.until(lambda: 5 in log.numbers[str(refused)])
         await add(store, refused, 6, 1)
         await log.until(lambda: 6 in log.numbers[str(refused)])

@@ -22,6 +22,7 @@ from shared.eventsourcing.event_store import get_partition
 from shared.inbox import parked
 from shared.inbox.parked import OperatorAction
 from shared.inbox.redrive import redrive
+from shared.messaging.messages import StreamKey
 from shared.messaging.records import IncomingRecord
 from shared.messaging.topics import TOPICS
 from shared.runtime.failpoints import Failpoint
@@ -441,9 +442,9 @@ async def test_a_redrive_keeps_the_order_while_a_live_worker_receives_more(
     await until(many_wait)
     async with desk.pool.acquire() as connection, connection.transaction():
         whole = record(counter, 1).value or b""
-        await parked.edit(connection, NAME, counter, 1, whole, WARRANT)
+        await parked.edit(connection, NAME, StreamKey(TOPIC, counter), 1, whole, WARRANT)
 
-    done = await redrive(desk.consumer, desk.pool, counter, WARRANT)
+    done = await redrive(desk.consumer, desk.pool, StreamKey(TOPIC, counter), WARRANT)
     more = sent[-1] + 50
     await until_true(lambda: sent[-1] > more)
     redriven.set()

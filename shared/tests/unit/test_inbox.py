@@ -16,10 +16,11 @@ from shared.inbox.inbox import (
     Verdict,
     Waiting,
 )
-from shared.messaging.messages import Message
+from shared.messaging.messages import Message, StreamKey
 from shared.messaging.records import parse_message
 from shared.runtime.postgres import Connection
 from test_support.counter.counted_records import record
+from test_support.counter.counter import TOPIC
 
 COUNTER, PARKED, UNKNOWN = UUID(int=1), UUID(int=2), UUID(int=3)
 NO_CONNECTION = cast(Connection, None)
@@ -38,8 +39,11 @@ def inbox() -> Inbox:
     return Inbox(
         connection=NO_CONNECTION,
         consumer="users-worker",
-        versions_before={COUNTER: Consumed(4, FOURTH.event_id), PARKED: Consumed(4, None)},
-        waiting={PARKED},
+        versions_before={
+            StreamKey(TOPIC, COUNTER): Consumed(4, FOURTH.event_id),
+            StreamKey(TOPIC, PARKED): Consumed(4, None),
+        },
+        waiting={StreamKey(TOPIC, PARKED)},
     )
 
 
@@ -72,6 +76,18 @@ def test_a_message_repeats_one_of_the_same_transaction(inbox: Inbox) -> None:
     assert inbox.verdict(message(COUNTER, 6)) == Next()
 
 
-def test_another_event_under_the_version_that_was_consumed_last_is_refused(inbox: Inbox) -> None:
-    with pytest.raises(OtherHistory, match=r"version 4 of stream .* run `make republish`"):
-        inbox.verdict(replace(FOURTH, event_id=UUID(int=9)))
+def test_another_event_under_the_version_that_was_consumed_last_is_no_repeat(inbox: Inbox) -> None:
+    verdict = inbox.verdict(replace(FOURTH, event_id=UUID(int=9)))
+
+    assert isinstance(verdict, OtherHistory)
+    assert verdict == OtherHistory(4, UUID(int=9), FOURTH.event_id)
+    assert "run `make republish`" in verdict.reason
+
+
+def test_a_stream_of_another_topic_is_another_one(inbox: Inbox) -> None:
+    """A user can have the id of an order."""
+    first = replace(message(COUNTER, 1), topic="orders.v1", event_id=UUID(int=9))
+
+    assert inbox.verdict(first) == Next()
+    inbox.mark_consumed(first)
+    assert inbox.verdict(message(COUNTER, 5)) == Next()

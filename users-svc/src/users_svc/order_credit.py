@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict
 
 from shared.eventsourcing.event_log import AN_EVENT, EventResponse, to_event_response
 from shared.inbox import parked
+from shared.messaging.messages import StreamKey
+from users_svc.order_messages import TOPIC
 
 CONSUMER = "users-worker"
 
@@ -61,8 +63,11 @@ async def read(pool: asyncpg.Pool, user_id: UUID, order_id: UUID) -> OrderCredit
 
 async def find_parked(pool: asyncpg.Pool, user_id: UUID, order_id: UUID) -> ParkedResponse | None:
     """None also for the order of another user, of which the caller must not learn."""
-    messages = await parked.list_messages(pool, CONSUMER, order_id, messages_max=1)
+    stream = StreamKey(TOPIC, order_id)
+    messages = await parked.list_messages(pool, CONSUMER, stream, messages_max=1)
     if not messages or messages[0].record.key != str(user_id).encode():
         return None
-    streams = await parked.list_streams(pool, CONSUMER, order_id)
-    return ParkedResponse(reason=streams[0].kind, at=streams[0].parked_at) if streams else None
+    for each in await parked.list_streams(pool, CONSUMER, order_id):
+        if each.key == stream:
+            return ParkedResponse(reason=each.kind, at=each.parked_at)
+    return None

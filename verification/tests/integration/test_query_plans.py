@@ -83,6 +83,7 @@ class Query:
 
 
 SOME = f"ARRAY[id({MIDDLE}), id(7), id(-1)]"
+TOPICS = "ARRAY['x', 'x', 'x']"
 JSONS = "'{}', '{}', '{}'"
 QUERIES: Mapping[str, Query] = {
     "events of streams": Query(
@@ -134,7 +135,7 @@ QUERIES: Mapping[str, Query] = {
     ),
     "consumed versions to write": Query(
         statement=inbox.WRITE_VERSIONS,
-        arguments=f"'worker', {SOME}, ARRAY[1, 1, 0], ARRAY[2, 2, 1], {SOME}",
+        arguments=f"'worker', {SOME}, ARRAY[1, 1, 0], ARRAY[2, 2, 1], {SOME}, {TOPICS}",
         rows_max=12,
     ),
     "a stored response": Query(

@@ -19,6 +19,7 @@ RELEASED = {
     "shared/0004_append_without_errors.sql": "f4261fd5c1ea2157ec0ed42bd57cade6",
     "shared/0005_refused_records.sql": "e6f1769095020dc6167fb08690de505f",
     "shared/0006_lost_records.sql": "cf49db99c0dde5b240da7b7590966ed1",
+    "shared/0007_streams_by_topic.sql": "1af02d9896e35b741941996377476413",
     "users_svc/0001_user_profiles.sql": "e42a7ad5fea3b34c0d5568e02b6eb43d",
     "users_svc/0002_personal_data.sql": "458fb391119a488e9afd4cbf2a6a38c5",
     "users_svc/0003_confirmed_orders.sql": "8e2db2cd4b1e8c27bea09c4a8ed00acf",

@@ -14,6 +14,7 @@ from uuid import UUID
 import asyncpg
 from pydantic import BaseModel, ConfigDict
 
+from orders_svc import user_messages
 from orders_svc.order import publications
 from orders_svc.order.contract import TOPIC
 from orders_svc.order.order import UNKNOWN_ORDER, PlacedOrder, Status
@@ -22,6 +23,7 @@ from orders_svc.service_clients import Cell, Reading, ServiceClients, UpstreamUn
 from shared.eventsourcing import event_log
 from shared.eventsourcing.event_log import EventResponse
 from shared.inbox import parked
+from shared.messaging.messages import StreamKey
 from shared.web.field_types import Amount
 
 EVENTS_MAX = 100
@@ -151,10 +153,13 @@ async def find_recorded(
 
 async def find_parked(pool: asyncpg.Pool, order: PlacedOrder) -> list[HopResponse]:
     """The order's own stream, and its user's, which has the decisions on the credit."""
+    of_order = StreamKey(TOPIC, order.order_id)
+    of_user = StreamKey(user_messages.TOPIC, order.user_id)
     return [
         HopResponse(hop="parked", at=each.parked_at, process=CONSUMER, reason=each.kind)
-        for stream_id in (order.order_id, order.user_id)
-        for each in await parked.list_streams(pool, CONSUMER, stream_id)
+        for stream in (of_order, of_user)
+        for each in await parked.list_streams(pool, CONSUMER, stream.stream_id)
+        if each.key == stream
     ]
 
 

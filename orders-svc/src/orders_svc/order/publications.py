@@ -7,6 +7,7 @@ from uuid import UUID
 
 import asyncpg
 
+from orders_svc.order.contract import TOPIC
 from shared.messaging.messages import Message
 from shared.runtime.postgres import Connection
 
@@ -24,7 +25,8 @@ NOTE = """
 FORGET = f"""
     WITH forgotten AS (DELETE FROM publications RETURNING stream_id)
     DELETE FROM consumed_versions
-    WHERE consumer = '{CONSUMER}' AND stream_id IN (SELECT stream_id FROM forgotten)
+    WHERE consumer = '{CONSUMER}' AND topic IN ('{TOPIC}', '')
+      AND stream_id IN (SELECT stream_id FROM forgotten)
 """  # noqa: S608
 
 OF_ORDER = """

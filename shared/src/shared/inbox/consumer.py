@@ -62,7 +62,6 @@ TRANSIENT = (
     KafkaError,
     VersionConflict,
     ConsumedElsewhere,
-    OtherHistory,  # what follows is of the other history as well: nothing is applied until repaired
 )
 """Errors that another attempt may not meet, unless they are FAULTS_OF_THE_RECORD."""
 
@@ -206,7 +205,7 @@ class Consumer:
                     self._mark_repeated(message)
                 case Waiting():
                     await inbox.add_waiting(record, message)
-                case Gap(reason=reason):
+                case Gap(reason=reason) | OtherHistory(reason=reason):
                     log.error("%s parks stream %s: %s", self.name, message.stream_id, reason)
                     await inbox.park(record, message, reason)
                 case Next():

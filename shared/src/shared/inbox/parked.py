@@ -12,7 +12,7 @@ from uuid import UUID
 
 import asyncpg
 
-from shared.messaging.messages import Message, ReadHeader
+from shared.messaging.messages import Message, ReadHeader, StreamKey
 from shared.messaging.records import IncomingRecord
 from shared.runtime.postgres import Connection
 
@@ -20,22 +20,22 @@ STREAMS_MAX = 1000
 """Streams in one listing."""
 
 HOLD_SHARED = """
-    SELECT stream_id
+    SELECT topic, stream_id
     FROM parked_streams
     WHERE consumer = $1 AND stream_id = ANY($2)
-    ORDER BY stream_id
+    ORDER BY stream_id, topic
     FOR SHARE
 """
 
 HOLD = """
-    SELECT FROM parked_streams WHERE consumer = $1 AND stream_id = $2 FOR UPDATE
+    SELECT FROM parked_streams WHERE consumer = $1 AND topic = $2 AND stream_id = $3 FOR UPDATE
 """
 
 # A stream that is parked already keeps its reason; the update only holds the row.
 PARK = """
     INSERT INTO parked_streams AS known (consumer, stream_id, topic, reason, parked_at)
     VALUES ($1, $2, $3, $4, now())
-    ON CONFLICT (consumer, stream_id) DO UPDATE SET reason = known.reason
+    ON CONFLICT (consumer, stream_id, topic) DO UPDATE SET reason = known.reason
 """
 
 # What waits already may have been edited or discarded: the record that comes again changes nothing.
@@ -50,6 +50,7 @@ STREAMS = """
     SELECT stream_id, topic, reason, parked_at,
            (SELECT count(*) FROM parked_messages
             WHERE consumer = parked_streams.consumer
+              AND topic = parked_streams.topic
               AND stream_id = parked_streams.stream_id) AS waiting
     FROM parked_streams
     WHERE consumer = $1 AND ($2::uuid IS NULL OR stream_id = $2)
@@ -60,51 +61,55 @@ STREAMS = """
 MESSAGES = """
     SELECT version, event_id, topic, partition, record_offset, key, value, headers, discarded
     FROM parked_messages
-    WHERE consumer = $1 AND stream_id = $2
+    WHERE consumer = $1 AND topic = $2 AND stream_id = $3
     ORDER BY version
-    LIMIT $3
+    LIMIT $4
 """
 
 VALUE = """
-    SELECT value FROM parked_messages WHERE consumer = $1 AND stream_id = $2 AND version = $3
+    SELECT value
+    FROM parked_messages
+    WHERE consumer = $1 AND topic = $2 AND stream_id = $3 AND version = $4
 """
 
 EDIT = """
-    UPDATE parked_messages SET value = $4
-    WHERE consumer = $1 AND stream_id = $2 AND version = $3
+    UPDATE parked_messages SET value = $5
+    WHERE consumer = $1 AND topic = $2 AND stream_id = $3 AND version = $4
 """
 
 DISCARD = """
     UPDATE parked_messages SET discarded = true
-    WHERE consumer = $1 AND stream_id = $2 AND version = $3
+    WHERE consumer = $1 AND topic = $2 AND stream_id = $3 AND version = $4
 """
 
 RELEASE_MESSAGES = """
     DELETE FROM parked_messages
-    WHERE consumer = $1 AND stream_id = $2 AND version = ANY($3)
+    WHERE consumer = $1 AND topic = $2 AND stream_id = $3 AND version = ANY($4)
 """
 
 RELEASE_STREAM = """
-    DELETE FROM parked_streams WHERE consumer = $1 AND stream_id = $2
+    DELETE FROM parked_streams WHERE consumer = $1 AND topic = $2 AND stream_id = $3
 """
 
 GIVE_REASON = """
-    UPDATE parked_streams SET reason = $3 WHERE consumer = $1 AND stream_id = $2
+    UPDATE parked_streams SET reason = $4 WHERE consumer = $1 AND topic = $2 AND stream_id = $3
 """
 
 REQUEST_REDRIVE = """
-    UPDATE parked_streams SET redrive_at = now() WHERE consumer = $1 AND stream_id = $2
+    UPDATE parked_streams SET redrive_at = now()
+    WHERE consumer = $1 AND topic = $2 AND stream_id = $3
 """
 
 WRITE_AUDIT = """
-    INSERT INTO parked_audit (done_at, done_by, action, consumer, stream_id, version, reason,
+    INSERT INTO parked_audit (done_at, done_by, action, consumer, topic, stream_id, version, reason,
                               value_before, value_after)
-    VALUES (now(), $1, $2, $3, $4, $5, $6, $7, $8)
+    VALUES (now(), $1, $2, $3, $4, $5, $6, $7, $8, $9)
 """
 
 
 ACTIONS = """
-    SELECT done_at, done_by AS by, action, stream_id, version, reason, value_before, value_after
+    SELECT done_at, done_by AS by, action, topic, stream_id, version, reason, value_before,
+           value_after
     FROM parked_audit
     WHERE consumer = $1 AND ($2::uuid IS NULL OR stream_id = $2)
     ORDER BY number DESC
@@ -131,6 +136,8 @@ class RecordedAction:
     done_at: datetime
     by: str
     action: str
+    topic: str | None
+    """None in what a release wrote which did not note it."""
     stream_id: UUID
     version: int | None
     reason: str
@@ -148,6 +155,10 @@ class ParkedStream:
     """Messages, also those that are discarded."""
 
     @property
+    def key(self) -> StreamKey:
+        return StreamKey(self.topic, self.stream_id)
+
+    @property
     def kind(self) -> str:
         """The reason for callers of an API: without the text of an error, which quotes data."""
         return self.reason.partition(":")[0]
@@ -163,21 +174,22 @@ class ParkedMessage:
 
 
 async def hold_shared(
-    connection: Connection, consumer: str, stream_ids: Iterable[UUID]
-) -> set[UUID]:
+    connection: Connection, consumer: str, streams: Iterable[StreamKey]
+) -> set[StreamKey]:
     """Which of these streams wait. None of them is redriven before this transaction ends."""
-    rows = await connection.fetch(HOLD_SHARED, consumer, list(stream_ids))
-    return {row["stream_id"] for row in rows}
+    ids = list({stream.stream_id for stream in streams})
+    rows = await connection.fetch(HOLD_SHARED, consumer, ids)
+    return {StreamKey(row["topic"], row["stream_id"]) for row in rows}
 
 
-async def hold(connection: Connection, consumer: str, stream_id: UUID) -> None:
+async def hold(connection: Connection, consumer: str, stream: StreamKey) -> None:
     """Keep a stream for this transaction alone.
 
     Raises:
         NotParked: it does not wait.
     """
-    if await connection.fetchrow(HOLD, consumer, stream_id) is None:
-        raise NotParked(f"stream {stream_id} is not parked")
+    if await connection.fetchrow(HOLD, consumer, *stream) is None:
+        raise NotParked(f"stream {stream.stream_id} is not parked")
 
 
 async def park(
@@ -221,16 +233,16 @@ def to_json(headers: Sequence[ReadHeader]) -> str:
 async def list_streams(
     database: asyncpg.Pool | Connection, consumer: str, stream_id: UUID | None = None
 ) -> Sequence[ParkedStream]:
-    """The parked streams, longest waiting first, at most STREAMS_MAX; or the one."""
+    """The parked streams, longest waiting first, at most STREAMS_MAX; or those with one id."""
     rows = await database.fetch(STREAMS, consumer, stream_id, STREAMS_MAX)
     return [ParkedStream(**row) for row in rows]
 
 
 async def list_messages(
-    database: asyncpg.Pool | Connection, consumer: str, stream_id: UUID, messages_max: int
+    database: asyncpg.Pool | Connection, consumer: str, stream: StreamKey, messages_max: int
 ) -> Sequence[ParkedMessage]:
     """What waits of a stream, in the order of its versions."""
-    rows = await database.fetch(MESSAGES, consumer, stream_id, messages_max)
+    rows = await database.fetch(MESSAGES, consumer, *stream, messages_max)
     return [to_parked_message(row) for row in rows]
 
 
@@ -262,7 +274,7 @@ def to_parked_message(row: asyncpg.Record) -> ParkedMessage:
 async def edit(
     connection: Connection,
     consumer: str,
-    stream_id: UUID,
+    stream: StreamKey,
     version: int,
     value: bytes,
     operator_action: OperatorAction,
@@ -272,12 +284,12 @@ async def edit(
     Raises:
         NotParked: no such message waits.
     """
-    before = await hold_value(connection, consumer, stream_id, version)
-    await connection.execute(EDIT, consumer, stream_id, version, value)
+    before = await hold_value(connection, consumer, stream, version)
+    await connection.execute(EDIT, consumer, *stream, version, value)
     await write_audit(
         connection,
         consumer,
-        stream_id,
+        stream,
         "edit",
         operator_action,
         version,
@@ -289,7 +301,7 @@ async def edit(
 async def discard(
     connection: Connection,
     consumer: str,
-    stream_id: UUID,
+    stream: StreamKey,
     version: int,
     operator_action: OperatorAction,
 ) -> None:
@@ -298,60 +310,64 @@ async def discard(
     Raises:
         NotParked: no such message waits.
     """
-    before = await hold_value(connection, consumer, stream_id, version)
-    await connection.execute(DISCARD, consumer, stream_id, version)
+    before = await hold_value(connection, consumer, stream, version)
+    await connection.execute(DISCARD, consumer, *stream, version)
     await write_audit(
-        connection, consumer, stream_id, "discard", operator_action, version, before=before
+        connection, consumer, stream, "discard", operator_action, version, before=before
     )
 
 
 async def request_redrive(
-    connection: Connection, relay: str, stream_id: UUID, operator_action: OperatorAction
+    connection: Connection, relay: str, stream: StreamKey, operator_action: OperatorAction
 ) -> None:
     """Ask the relay that parked a stream to send what waits, in the caller's transaction.
 
     Raises:
         NotParked: it does not wait.
     """
-    await hold(connection, relay, stream_id)
-    await connection.execute(REQUEST_REDRIVE, relay, stream_id)
-    await write_audit(connection, relay, stream_id, "redrive", operator_action, None)
+    await hold(connection, relay, stream)
+    await connection.execute(REQUEST_REDRIVE, relay, *stream)
+    await write_audit(connection, relay, stream, "redrive", operator_action, None)
 
 
-async def hold_value(connection: Connection, consumer: str, stream_id: UUID, version: int) -> bytes:
+async def hold_value(
+    connection: Connection, consumer: str, stream: StreamKey, version: int
+) -> bytes:
     """The value of a waiting message, whose stream is kept for this transaction alone.
 
     Raises:
         NotParked: no such message waits.
     """
-    await hold(connection, consumer, stream_id)
-    value: bytes | None = await connection.fetchval(VALUE, consumer, stream_id, version)
+    await hold(connection, consumer, stream)
+    value: bytes | None = await connection.fetchval(VALUE, consumer, *stream, version)
     if value is None:
-        raise NotParked(f"no version {version} of stream {stream_id} waits")
+        raise NotParked(f"no version {version} of stream {stream.stream_id} waits")
     return value
 
 
 async def release(
-    connection: Connection, consumer: str, stream_id: UUID, versions: Sequence[int]
+    connection: Connection, consumer: str, stream: StreamKey, versions: Sequence[int]
 ) -> None:
     """Delete these messages: they do not wait any more."""
-    await connection.execute(RELEASE_MESSAGES, consumer, stream_id, versions)
+    await connection.execute(RELEASE_MESSAGES, consumer, *stream, versions)
 
 
-async def release_stream(connection: Connection, consumer: str, stream_id: UUID) -> None:
+async def release_stream(connection: Connection, consumer: str, stream: StreamKey) -> None:
     """Unpark the stream, of which no message waits any more: the worker continues it."""
-    await connection.execute(RELEASE_STREAM, consumer, stream_id)
+    await connection.execute(RELEASE_STREAM, consumer, *stream)
 
 
-async def write_reason(connection: Connection, consumer: str, stream_id: UUID, reason: str) -> None:
+async def write_reason(
+    connection: Connection, consumer: str, stream: StreamKey, reason: str
+) -> None:
     """Replace the reason why the stream waits."""
-    await connection.execute(GIVE_REASON, consumer, stream_id, reason)
+    await connection.execute(GIVE_REASON, consumer, *stream, reason)
 
 
 async def write_audit(
     connection: Connection,
     consumer: str,
-    stream_id: UUID,
+    stream: StreamKey,
     action: str,
     operator_action: OperatorAction,
     version: int | None,
@@ -365,7 +381,7 @@ async def write_audit(
         operator_action.by,
         action,
         consumer,
-        stream_id,
+        *stream,
         version,
         operator_action.reason,
         before,

@@ -27,6 +27,7 @@ from shared.inbox.parked import (
 )
 from shared.inbox.redrive import MESSAGES_MAX, redrive
 from shared.messaging import messages
+from shared.messaging.messages import StreamKey
 
 ACTIONS_DEFAULT = 50
 ACTIONS_MAX = 1_000
@@ -97,6 +98,7 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     redriving = declare(actions, "redrive", redrive_streams, text)
     which = redriving.add_mutually_exclusive_group(required=True)
     which.add_argument("stream", metavar="STREAM", type=UUID, nargs="?", help="its id")
+    add_topic(redriving)
     which.add_argument(
         "--all", action="store_true", help=f"all parked streams, at most {STREAMS_MAX}"
     )
@@ -119,6 +121,11 @@ def declare(
 
 def add_stream(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("stream", metavar="STREAM", type=UUID, help="its id")
+    add_topic(parser)
+
+
+def add_topic(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--topic", metavar="TOPIC", help="where two streams have one id")
 
 
 def add_version(parser: argparse.ArgumentParser) -> None:
@@ -179,26 +186,39 @@ async def list_streams(arguments: Namespace, parking: Parking) -> None:
 
 
 async def show(arguments: Namespace, parking: Parking) -> None:
-    found = await parked.list_streams(parking.pool, parking.parked_by, arguments.stream)
-    if not found:
-        raise NotParked(f"stream {arguments.stream} is not parked")
-    messages = await parked.list_messages(
-        parking.pool, parking.parked_by, arguments.stream, MESSAGES_MAX
-    )
+    stream = await find(arguments, parking)
+    messages = await parked.list_messages(parking.pool, parking.parked_by, stream.key, MESSAGES_MAX)
     if arguments.json:
-        whole = stream_to_json(found[0]) | {
-            "messages": [message_to_json(each) for each in messages]
-        }
+        whole = stream_to_json(stream) | {"messages": [message_to_json(each) for each in messages]}
         print_line(json.dumps(whole, indent=2))
         return
-    print_line(format_stream(found[0]))
+    print_line(format_stream(stream))
     for message in messages:
         shown = message_to_json(message)
         mark = " (discarded)" if message.discarded else ""
         value = printable(shown["value"])
         print_line(f"  version {message.version} {shown['type']}{mark} {value}")
-    if found[0].waiting > len(messages):
-        print_line(f"  and {found[0].waiting - len(messages)} more")
+    if stream.waiting > len(messages):
+        print_line(f"  and {stream.waiting - len(messages)} more")
+
+
+async def find(arguments: Namespace, parking: Parking) -> ParkedStream:
+    """The stream that was named.
+
+    Raises:
+        NotParked: it does not wait.
+        CommandFailed: two streams with this id do, and no topic was given.
+    """
+    found = await parked.list_streams(parking.pool, parking.parked_by, arguments.stream)
+    chosen = [each for each in found if arguments.topic in (None, each.topic)]
+    if not chosen:
+        raise NotParked(f"stream {arguments.stream} is not parked")
+    if len(chosen) > 1:
+        topics = " and ".join(sorted(each.topic for each in chosen))
+        raise CommandFailed(
+            f"stream {arguments.stream} is parked in {topics}: choose one with --topic"
+        )
+    return chosen[0]
 
 
 async def list_actions(arguments: Namespace, parking: Parking) -> None:
@@ -215,11 +235,12 @@ async def list_actions(arguments: Namespace, parking: Parking) -> None:
 
 async def edit(arguments: Namespace, parking: Parking) -> None:
     value = read_value(arguments.value)
+    stream = await find(arguments, parking)
     async with parking.pool.acquire() as connection, connection.transaction():
         await parked.edit(
             connection,
             parking.parked_by,
-            arguments.stream,
+            stream.key,
             arguments.version,
             value,
             to_operator_action(arguments),
@@ -230,11 +251,12 @@ async def edit(arguments: Namespace, parking: Parking) -> None:
 
 
 async def discard(arguments: Namespace, parking: Parking) -> None:
+    stream = await find(arguments, parking)
     async with parking.pool.acquire() as connection, connection.transaction():
         await parked.discard(
             connection,
             parking.parked_by,
-            arguments.stream,
+            stream.key,
             arguments.version,
             to_operator_action(arguments),
         )
@@ -243,41 +265,39 @@ async def discard(arguments: Namespace, parking: Parking) -> None:
 
 async def redrive_streams(arguments: Namespace, parking: Parking) -> None:
     if arguments.all:
-        chosen = [
-            stream.stream_id
-            for stream in await parked.list_streams(parking.pool, parking.parked_by)
-        ]
+        streams = await parked.list_streams(parking.pool, parking.parked_by)
+        chosen = [stream.key for stream in streams]
     else:
-        chosen = [arguments.stream]
+        chosen = [(await find(arguments, parking)).key]
     if arguments.relay:
         await request_redrive(arguments, parking, chosen)
         return
     waiting = 0
-    for stream_id in chosen:
+    for stream in chosen:
         done = await redrive(
             parking.consumer,
             parking.pool,
-            stream_id,
+            stream,
             to_operator_action(arguments),
             accept_gap=arguments.accept_gap,
         )
         outcome = f"is still parked: {done.obstacle}" if done.obstacle else "is released"
-        print_line(f"stream {stream_id}: {done.passed} messages applied; it {outcome}")
+        print_line(f"stream {stream.stream_id}: {done.passed} messages applied; it {outcome}")
         waiting += done.obstacle is not None
     if waiting:
         raise CommandFailed(f"{waiting} of {len(chosen)} streams are still parked")
 
 
 async def request_redrive(
-    arguments: Namespace, parking: Parking, stream_ids: Sequence[UUID]
+    arguments: Namespace, parking: Parking, streams: Sequence[StreamKey]
 ) -> None:
     """Only the relay that holds the lease can send: it continues these streams at once."""
-    for stream_id in stream_ids:
+    for stream in streams:
         async with parking.pool.acquire() as connection, connection.transaction():
             await parked.request_redrive(
-                connection, parking.parked_by, stream_id, to_operator_action(arguments)
+                connection, parking.parked_by, stream, to_operator_action(arguments)
             )
-        print_line(f"stream {stream_id}: {parking.parked_by} sends what waits")
+        print_line(f"stream {stream.stream_id}: {parking.parked_by} sends what waits")
 
 
 def read_value(file: Path) -> bytes:

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from uuid import UUID
 
 import asyncpg
 
 from shared.inbox import parked
 from shared.inbox.consumer import Consumer, is_transient, to_reason
-from shared.inbox.inbox import Gap, Inbox, Repeated
+from shared.inbox.inbox import Gap, Inbox, OtherHistory, Repeated
 from shared.inbox.parked import OperatorAction, ParkedMessage
+from shared.messaging.messages import StreamKey
 from shared.messaging.records import parse_message
 
 MESSAGES_MAX = 500
@@ -31,7 +31,7 @@ class Redriven:
 async def redrive(
     consumer: Consumer,
     pool: asyncpg.Pool,
-    stream_id: UUID,
+    stream: StreamKey,
     operator_action: OperatorAction,
     *,
     accept_gap: bool = False,
@@ -47,7 +47,7 @@ async def redrive(
     """
     passed = 0
     while True:
-        count, obstacle = await redrive_page(consumer, pool, stream_id, operator_action, accept_gap)
+        count, obstacle = await redrive_page(consumer, pool, stream, operator_action, accept_gap)
         consumer.relay_notifier.notify()
         passed += count
         if obstacle or count < MESSAGES_MAX:
@@ -57,24 +57,24 @@ async def redrive(
 async def redrive_page(
     consumer: Consumer,
     pool: asyncpg.Pool,
-    stream_id: UUID,
+    stream: StreamKey,
     operator_action: OperatorAction,
     accept_gap: bool,
 ) -> tuple[int, str | None]:
     """Take at most MESSAGES_MAX messages in one transaction: how many passed, what stopped it."""
     name = consumer.name
     async with pool.acquire() as connection, connection.transaction():
-        inbox = await Inbox.open_parked(connection, name, stream_id)
-        waiting = await parked.list_messages(connection, name, stream_id, MESSAGES_MAX)
+        inbox = await Inbox.open_parked(connection, name, stream)
+        waiting = await parked.list_messages(connection, name, stream, MESSAGES_MAX)
         passed, obstacle = await apply_waiting(consumer, inbox, waiting, accept_gap)
         await inbox.write_versions()
-        await parked.release(connection, name, stream_id, passed)
+        await parked.release(connection, name, stream, passed)
         if obstacle:
-            await parked.write_reason(connection, name, stream_id, obstacle)
+            await parked.write_reason(connection, name, stream, obstacle)
         elif len(passed) < MESSAGES_MAX:
-            await parked.release_stream(connection, name, stream_id)
+            await parked.release_stream(connection, name, stream)
         action, last = REDRIVE_OVER_GAPS if accept_gap else REDRIVE, passed[-1] if passed else None
-        await parked.write_audit(connection, name, stream_id, action, operator_action, last)
+        await parked.write_audit(connection, name, stream, action, operator_action, last)
     return len(passed), obstacle
 
 
@@ -88,7 +88,9 @@ async def apply_waiting(
         verdict = inbox.verdict(message)
         if isinstance(verdict, Gap) and not accept_gap:
             return passed, verdict.reason
-        if not isinstance(verdict, Repeated):
+        if isinstance(verdict, OtherHistory) and not each.discarded:
+            return passed, verdict.reason
+        if not isinstance(verdict, Repeated | OtherHistory):
             if not each.discarded:
                 try:
                     async with inbox.connection.transaction():  # a savepoint for this one message

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 from uuid import UUID
 
 E = TypeVar("E")
@@ -77,6 +77,13 @@ class PublicRecord:
     headers: Sequence[Header]
 
 
+class StreamKey(NamedTuple):
+    """A stream as its readers know it: those of two services can have one id."""
+
+    topic: str
+    stream_id: UUID
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """A public event as a consumer of another service (or of this one) reads it.
@@ -98,6 +105,10 @@ class Message:
     time: datetime
     traceparent: str | None
     data: bytes
+
+    @property
+    def stream(self) -> StreamKey:
+        return StreamKey(self.topic, self.stream_id)
 
     @property
     def metadata(self) -> Metadata:

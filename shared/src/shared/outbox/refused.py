@@ -36,7 +36,7 @@ PARKED = "SELECT stream_id FROM parked_streams WHERE consumer = $1"
 PARK = """
     INSERT INTO parked_streams AS known (consumer, stream_id, topic, reason, parked_at)
     VALUES ($1, $2, $3, $4, now())
-    ON CONFLICT (consumer, stream_id) DO UPDATE SET reason = known.reason
+    ON CONFLICT (consumer, stream_id, topic) DO UPDATE SET reason = known.reason
 """
 
 # After a crash the rows since the last checkpoint are read again.
