@@ -1,8 +1,6 @@
 """Containers are replaced while clients send requests: only those to a replaced API are refused."""
 
-import asyncio
 import re
-from collections.abc import Callable
 from datetime import datetime
 
 import pytest
@@ -11,7 +9,7 @@ from shared.runtime.declarations import API, load_declarations
 from test_support.system.clients import Hometown
 from test_support.system.container_stack import ContainerStack
 from test_support.system.stack import Stack
-from test_support.system.traffic import CLIENTS, Traffic, send_during
+from test_support.system.traffic import send_while
 
 USUAL = [
     (command, process.name)
@@ -20,15 +18,6 @@ USUAL = [
     if process.profile is None
 ]
 OTHERS = [name for command, name in USUAL if command != API]
-
-
-def send_while(hometown: Hometown, hour: datetime, happening: Callable[[], object]) -> Traffic:
-    """Send requests before, during and after what happens; the last orders are decided."""
-    traffic = asyncio.run(send_during(hometown, hour, happening))
-    last = traffic.orders[-CLIENTS:]
-    assert len(last) == CLIENTS
-    assert "pending" not in {hometown.wait_for_decision(each)["status"] for each in last}
-    return traffic
 
 
 def id_of(stack: Stack, name: str) -> str:

@@ -115,3 +115,12 @@ async def send_during(
             traffic.is_over = True
     log.info("%d requests, slowest %.1f s", traffic.succeeded, traffic.slowest_seconds)
     return traffic
+
+
+def send_while(hometown: Hometown, hour: datetime, happening: Callable[[], object]) -> Traffic:
+    """Send requests before, during and after what happens; the last orders are decided."""
+    traffic = asyncio.run(send_during(hometown, hour, happening))
+    last = traffic.orders[-CLIENTS:]
+    assert len(last) == CLIENTS
+    assert "pending" not in {hometown.wait_for_decision(each)["status"] for each in last}
+    return traffic

@@ -14,6 +14,7 @@ import httpx
 import psutil
 
 from fetching.errors import Failure
+from local_stack import ports
 from local_stack.down import down
 from local_stack.hometown import HOMETOWN
 from local_stack.postgres import dsn
@@ -50,6 +51,8 @@ CHECK_SECONDS_MAX = 120
 UNCHANGED_SECONDS_MAX = 45
 """After this time without a change, a difference is permanent."""
 SETTLE_POLL_SECONDS = 0.5
+READY_SECONDS_MAX, READY_POLL_SECONDS = 60, 0.1
+STOP_SECONDS_MAX = 30
 
 MOVES = "SELECT stream_id, count(*) FROM events WHERE type = 'user-moved' GROUP BY stream_id"
 
@@ -127,6 +130,31 @@ class DrilledStack:
                 if process.is_running():
                     process.resume()
 
+    @contextmanager
+    def joined(self, name: str) -> Iterator[None]:
+        """A second process of a program, in the same consumer group; it is ready inside.
+
+        Raises:
+            Failure: it was not ready in time, or ended in another way than it was asked to.
+        """
+        first = psutil.Process(self.programs[name].pid)
+        port = ports.find_free()
+        with (self.folder / f"second-{name}.log").open("ab") as log:
+            second = subprocess.Popen(
+                first.cmdline(),
+                cwd=first.cwd(),
+                env=first.environ() | {"HTTP_PORT": str(port)},
+                stderr=log,
+            )
+        try:
+            wait_until_ready(f"http://127.0.0.1:{port}/health/ready", name)
+            yield
+        finally:
+            second.terminate()
+            status = second.wait(STOP_SECONDS_MAX)
+        if status:
+            raise Failure(f"the second {name} ended with status {status}")
+
     async def read(self) -> Stored:
         """What is recorded and counted now. Raises OSError, asyncpg.PostgresError."""
         context = as_found(self.settings)
@@ -186,6 +214,19 @@ class DrilledStack:
             tell(f"{verb:<16} {''.join(last)}", Tone.BAD if ended.returncode else Tone.GOOD)
             if ended.returncode:
                 yield f"{verb}: {''.join(last)}"
+
+
+def wait_until_ready(url: str, name: str) -> None:
+    """Raises Failure: it is not ready in time."""
+    deadline = time.monotonic() + READY_SECONDS_MAX
+    while time.monotonic() < deadline:
+        try:
+            if httpx.get(url, trust_env=False).is_success:
+                return
+        except httpx.TransportError:
+            pass
+        time.sleep(READY_POLL_SECONDS)
+    raise Failure(f"the second {name} was not ready after {READY_SECONDS_MAX} s")
 
 
 @contextmanager

@@ -21,6 +21,8 @@ BEFORE_SECONDS = 1.0
 """Load before the fault or operation of a step, and after its recovery."""
 FREEZE_SECONDS = 13.0
 """More than the time after which an API gives up on its database."""
+JOINS = 10
+JOINED_SECONDS = 2.0
 FULL_SECONDS = 10.0
 LOST_BATCHES = 2
 """Of each partition, in a power cut."""
@@ -128,6 +130,57 @@ def freeze(name: str) -> Play:
     return play
 
 
+def join(names: Sequence[str], times: int) -> Play:
+    """Let a second process of each program join its consumer group and leave it, again and again.
+
+    It is refuted when the first process has ended.
+    """
+
+    async def play(drill: Drill) -> Recovery:
+        def join_and_leave(name: str) -> None:
+            for _ in range(times):
+                with drill.stack.joined(name):
+                    time.sleep(JOINED_SECONDS)
+
+        async def act() -> None:
+            await asyncio.gather(*(asyncio.to_thread(join_and_leave, name) for name in names))
+
+        return await unended(drill, names, act)
+
+    return play
+
+
+def freeze_one_of_two(names: Sequence[str]) -> Play:
+    """Stop the first of two processes of a consumer group, one program after the other."""
+
+    async def play(drill: Drill) -> Recovery:
+        def freeze_first(name: str) -> None:
+            with drill.stack.joined(name):
+                with drill.stack.frozen(name):
+                    time.sleep(FREEZE_SECONDS)
+                time.sleep(JOINED_SECONDS)
+
+        async def act() -> None:
+            for name in names:
+                await asyncio.to_thread(freeze_first, name)
+
+        return await unended(drill, names, act)
+
+    return play
+
+
+async def unended(
+    drill: Drill, names: Sequence[str], act: Callable[[], Awaitable[None]]
+) -> Recovery:
+    """Act under load. Raises Refuted: one of these processes ended meanwhile."""
+    before = {name: drill.stack.programs[name].pid for name in names}
+    recovery = await under_load(drill, act)
+    for name in names:
+        if drill.stack.programs[name].pid != before[name]:
+            raise Refuted(f"{name} ended while another one joined its group or left it")
+    return recovery
+
+
 async def under_load(drill: Drill, act: Callable[[], Awaitable[None]]) -> Recovery:
     """Act while the clients work; an order is placed at the same time."""
     async with drill.traffic.flowing():
@@ -231,6 +284,17 @@ STEPS = (
         does="replace each worker",
         play=replace_each(WORKERS),
         is_planned=True,
+    ),
+    Step(
+        name="join-worker",
+        does=f"a second process of each worker joins its group and leaves it, {JOINS} times",
+        play=join(WORKERS, JOINS),
+        is_planned=True,
+    ),
+    Step(
+        name="freeze-worker",
+        does=f"SIGSTOP of one of two workers of a group for {FREEZE_SECONDS:.0f} s",
+        play=freeze_one_of_two(WORKERS),
     ),
     Step(name="replace-job", does="replace the job", play=replace_each([JOB]), is_planned=True),
     Step(name="kill-api", does="kill -9 of all APIs", play=kill_all(APIS)),

@@ -6,7 +6,8 @@ row which is written in the transaction of the effects, so a record that is read
 
 import asyncio
 import logging
-from collections.abc import Collection, Sequence
+import math
+from collections.abc import Collection, Iterable
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, ConsumerRecord, TopicPartition
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
@@ -52,7 +53,8 @@ class GroupReader(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka 
         self._taken: dict[TopicPartition, int] = {}
         """The next offset of each partition from which records were taken since the last commit."""
         self._committed: dict[TopicPartition, int] = {}
-        self._commit_at = 0.0
+        self._clock = asyncio.get_running_loop().time
+        self._begin_at = self._commit_at = self._clock()
 
     async def run(self) -> None:
         """Consume until it is cancelled; at the end, what was taken is committed.
@@ -96,30 +98,45 @@ class GroupReader(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka 
             await asyncio.sleep(CONNECT_PAUSE_SECONDS)
 
     async def _take_arrived(self) -> None:
-        """Wait for records and take them; then wait until the next batch may begin."""
-        arrived = await self._client.getmany(
-            timeout_ms=int(COMMIT_PERIOD_SECONDS * 1000), max_records=BATCH_RECORDS_MAX
-        )
-        clock = asyncio.get_running_loop().time
-        begun_at = clock()
-        # Nothing is awaited between these lines: what was read before a rebalance is in hand.
+        """Take what arrives until the next batch may begin, or the first record after that."""
+        batch, assignment = await self._collect()
         async with self._in_hand:
-            count = await self._take(arrived)
-            if clock() >= self._commit_at:
+            # What was read before a rebalance is read again after it.
+            if batch and assignment == self._assignments:
+                self._begin_at = self._clock() + BATCH_PERIOD_SECONDS
+                await self._consumer.take([to_record(each) for each in batch])
+                if assignment == self._assignments:
+                    self._note(batch)
+                failpoints.hit(Failpoint.RECORDS_MARKED_DONE)
+            if self._clock() >= self._commit_at:
                 await self._commit()
-        if 0 < count < BATCH_RECORDS_MAX:
-            await asyncio.sleep(begun_at + BATCH_PERIOD_SECONDS - clock())
 
-    async def _take(self, arrived: dict[TopicPartition, Sequence[ConsumerRecord]]) -> int:
-        """Take a batch, and note its offsets if these are still its partitions; its length."""
-        batch = [to_record(each) for records in arrived.values() for each in records]
-        if batch:
-            assignment = self._assignments
-            await self._consumer.take(batch)
-            if assignment == self._assignments:
-                self._taken |= {part: its[-1].offset + 1 for part, its in arrived.items()}
-            failpoints.hit(Failpoint.RECORDS_MARKED_DONE)
-        return len(batch)
+    async def _collect(self) -> tuple[list[ConsumerRecord], int]:
+        """The records of a batch, in the order of each partition, and the assignment that they were
+        read in. There are none if none has arrived for a while.
+
+        The client fetches nothing while it holds a record, so it is emptied again and again.
+        """
+        batch: list[ConsumerRecord] = []
+        assignment = self._assignments
+        while len(batch) < BATCH_RECORDS_MAX:
+            left = self._begin_at - self._clock() if batch else COMMIT_PERIOD_SECONDS
+            if left <= 0:
+                break
+            arrived = await self._client.getmany(
+                timeout_ms=math.ceil(left * 1000), max_records=BATCH_RECORDS_MAX - len(batch)
+            )
+            if not arrived:
+                break
+            if assignment != self._assignments:
+                batch, assignment = [], self._assignments
+            batch += [each for records in arrived.values() for each in records]
+        return batch, assignment
+
+    def _note(self, batch: Iterable[ConsumerRecord]) -> None:
+        """Note the offsets behind these records, to be committed."""
+        for each in batch:
+            self._taken[TopicPartition(each.topic, each.partition)] = each.offset + 1
 
     async def _commit(self) -> None:
         """Commit what was taken; if that fails, it is tried again, or the records are read again.
@@ -127,7 +144,7 @@ class GroupReader(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka 
         Never further back: a log that has lost records is read from its beginning, and only the
         committed offset shows the loss (`log_ends`).
         """
-        self._commit_at = asyncio.get_running_loop().time() + COMMIT_PERIOD_SECONDS
+        self._commit_at = self._clock() + COMMIT_PERIOD_SECONDS
         try:
             async with asyncio.timeout(COMMIT_SECONDS_MAX):
                 for partition in self._taken.keys() - self._committed.keys():
