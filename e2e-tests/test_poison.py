@@ -11,7 +11,8 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from shared.eventsourcing.event_store import get_partition
 from shared.messaging.topics import TOPICS
-from test_support.system.clients import Hometown
+from test_support.raw_records import NOT_UTF_8, raw, write_each
+from test_support.system.clients import Hometown, rfc3339
 from test_support.system.eventually import eventually
 from test_support.system.stack import Stack
 
@@ -159,6 +160,89 @@ def test_trap_t11_poison_is_dead_lettered_unchanged_and_everything_else_continue
         what="both orders listed",
     )
     assert item in {each["item_id"] for each in items(hometown)}
+
+
+READERS = [
+    (topic.name, reader)
+    for topic in TOPICS.values()
+    for reader in ("users-worker", "orders-worker", "analytics-job")
+    if reader in topic.readers
+]
+
+
+def test_any_bytes_are_dead_lettered_by_each_reader_and_orders_are_counted(
+    hometown: Hometown, hour: datetime
+) -> None:
+    servers = hometown.addresses["kafka"]
+    user, item = register_local(hometown, hour)
+    origins = {}
+    for topic in dict.fromkeys(topic for topic, _ in READERS):
+        partition = get_partition(topic, item if topic == "items.v1" else user)
+        strange = [
+            raw(topic, partition, (NOT_UTF_8, b"x")),
+            raw(topic, partition, key=None, value=None),
+            raw(topic, partition, key=NOT_UTF_8, value=NOT_UTF_8, milliseconds=-1),
+        ]
+        offsets = asyncio.run(write_each(servers, strange))
+        origins[topic] = {(partition, offset) for offset in offsets}
+
+    order = hometown.place_order(user, [(item, 1)], hour)["order_id"]
+
+    assert hometown.wait_for_decision(order)["status"] == "confirmed"
+    eventually(
+        lambda: hometown.hour(hour),
+        lambda answer: answer["purchases"] == 1,
+        what="the order counted",
+    )
+    for topic, reader in READERS:
+        until_dead_lettered(servers, topic, reader, origins[topic])
+
+
+def until_dead_lettered(
+    servers: str, topic: str, reader: str, origins: set[tuple[int, int]]
+) -> None:
+    """Each of these records has one dead letter."""
+    found = eventually(
+        lambda: asyncio.run(origins_of(servers, topic, reader)),
+        lambda seen: origins <= set(seen),
+        what=f"the letters of {reader}",
+    )
+    assert [each for each in found if each in origins] == sorted(origins)
+
+
+def register_local(hometown: Hometown, hour: datetime) -> tuple[str, str]:
+    """The ids of a user and of an item from where the user lives in that hour."""
+    since = rfc3339(hour)
+    jack = {"name": "Jack", "address": "BJ", "gender": "male", "credit_limit": "100.00"}
+    thing = {"name": "thing", "type": "phone", "origin": "BJ", "price": "10.00"}
+    user = hometown.register_user(**jack, effective_at=since)["user_id"]
+    item = hometown.list_item(**thing, effective_at=since)["item_id"]
+    return user, item
+
+
+async def origins_of(servers: str, topic: str, reader: str) -> list[tuple[int, int]]:
+    """Partition and offset of the records that have a dead letter, in their order."""
+    letters = await letters_of(servers, topic, reader)
+    headers = [dict(headers) for those in letters.values() for _, headers in those]
+    return sorted((int(each["dlq_partition"]), int(each["dlq_offset"])) for each in headers)
+
+
+def test_an_order_that_was_cancelled_for_any_reason_is_not_counted(
+    hometown: Hometown, hour: datetime
+) -> None:
+    """In JSON the reason has two backslashes; it is no escape."""
+    user, item = register_local(hometown, hour)
+    order = hometown.place_order(user, [(item, 1)], hour)["order_id"]
+    assert hometown.wait_for_decision(order)["status"] == "confirmed"
+    eventually(
+        lambda: hometown.hour(hour), lambda answer: answer["purchases"] == 1, what="it counted"
+    )
+
+    hometown.cancel_order(order, r"see \u0000 there")
+
+    eventually(
+        lambda: hometown.hour(hour), lambda answer: answer["purchases"] == 0, what="it not counted"
+    )
 
 
 def orders_of(hometown: Hometown, user: str) -> list[dict[str, str]]:

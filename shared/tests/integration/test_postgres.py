@@ -18,6 +18,7 @@ NAMES = [
     "shared/0004_append_without_errors.sql",
     "shared/0005_refused_records.sql",
     "shared/0006_lost_records.sql",
+    "shared/0007_streams_by_topic.sql",
 ]
 
 TAMPER = "UPDATE migrations SET sha256 = 'another' WHERE name = $1"
