@@ -7,10 +7,12 @@ from datetime import datetime
 from uuid import uuid4
 
 import pytest
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaProducer, TopicPartition
 
 from shared.eventsourcing.event_store import get_partition
+from shared.messaging import reading
 from shared.messaging.topics import TOPICS
+from shared.runtime.brokers import Brokers
 from test_support.raw_records import NOT_UTF_8, raw, write_each
 from test_support.system.clients import Hometown, rfc3339
 from test_support.system.eventually import eventually
@@ -84,7 +86,7 @@ async def write(
 async def letters_of(servers: str, topic: str, reader: str) -> Letters:
     """All records of a dead letter topic."""
     name = TOPICS[topic].dead_letters_of(reader)
-    consumer = AIOKafkaConsumer(bootstrap_servers=servers, auto_offset_reset="earliest")
+    consumer = reading.create_client(Brokers(servers), auto_offset_reset="earliest")
     await consumer.start()
     try:
         places = [TopicPartition(name, n) for n in range(TOPICS[topic].partitions)]

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import httpx
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import TopicPartition
 
 from local_stack.testing import bearer
-from shared.messaging import messages
+from shared.messaging import messages, reading
 from shared.messaging.topics import TOPICS
 from shared.runtime.brokers import Brokers
 from test_support.system.stack import Stack
@@ -57,7 +57,7 @@ async def register_until(
 
 async def versions_of(brokers: Brokers, users: Sequence[str]) -> Mapping[str, list[int]]:
     """The versions of each user's events in the order of users.v1, read until all have arrived."""
-    consumer = AIOKafkaConsumer(**brokers.options, auto_offset_reset="earliest")
+    consumer = reading.create_client(brokers, auto_offset_reset="earliest")
     versions: dict[str, list[int]] = defaultdict(list)
     wanted = set(users)
     waiting = {(user, version) for user in wanted for version in (1, 2)}
@@ -69,7 +69,7 @@ async def versions_of(brokers: Brokers, users: Sequence[str]) -> Mapping[str, li
             while waiting:
                 batches = await consumer.getmany(timeout_ms=200)
                 for record in itertools.chain.from_iterable(batches.values()):
-                    user = record.key.decode()
+                    user = (record.key or b"").decode(errors="replace")
                     if user in wanted:
                         version = int(dict(record.headers)[messages.STREAM_VERSION])
                         versions[user].append(version)

@@ -1,7 +1,7 @@
 """Whatever another program writes to a topic, a worker gives each record one end and goes on."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import UUID
@@ -12,7 +12,8 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.consumer import fetcher
 from aiokafka.record.memory_records import MemoryRecords
 
-from shared.messaging import reading
+from local_stack.testing import throwaway_kafka
+from shared.messaging import reading, topics
 from shared.messaging.records import IncomingRecord
 from shared.messaging.topics import TOPICS
 from shared.messaging.wire import OutgoingRecord
@@ -94,6 +95,14 @@ async def read_letters(servers: str) -> Sequence[Letter]:
     return found
 
 
+@pytest.fixture(scope="module")
+def kafka_servers() -> Iterator[str]:
+    """A broker of these tests alone: others do not expect such records."""
+    with throwaway_kafka() as servers:
+        asyncio.run(topics.create(Brokers(servers)))
+        yield servers
+
+
 async def until_applied(pool: asyncpg.Pool, *counters: UUID) -> None:
     async with asyncio.timeout(HANGS_AFTER_SECONDS):
         for counter in counters:
@@ -159,7 +168,9 @@ async def test_records_are_read_in_any_compression_and_size(
     ]
     assert int(letter.headers["dlq_bytes"]) > len(LARGE)
     assert (letter.key, letter.value) == (None, None)
-    waiting = await pool.fetch("SELECT version, length(value) AS size FROM parked_messages")
+    waiting = await pool.fetch(
+        "SELECT version, length(value) AS size FROM parked_messages WHERE stream_id = $1", sick
+    )
     assert {row["version"]: row["size"] for row in waiting} == {
         1: len(LARGE),
         2: len(next_.value or b""),
