@@ -12,14 +12,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from analytics_faust import page
 from analytics_faust.buyers import Totals
 from analytics_faust.differences import Difference, Reason, find_differences
-from analytics_faust.field_types import Hour
 from analytics_faust.service_clients import Spark, UpstreamUnavailable
 from analytics_faust.transport import check_membership
 from analytics_faust.worker import Program
 from shared.eventsourcing.event_store import rfc3339
 from shared.web import http
 from shared.web.auth import Caller, RequestAuthenticator, require_scope
-from shared.web.field_types import Amount, Instant
+from shared.web.field_types import Amount, Hour, Instant
 from shared.web.openapi import NOT_FOUND, refusals
 from shared.web.problems import HttpProblem
 

@@ -18,15 +18,17 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types import TP, EventT
 from faust.types.transports import TransportT
 
+from shared.inbox.group_reader import (
+    COMMIT_PERIOD_SECONDS,
+    HEARTBEAT_SECONDS,
+    REBALANCE_TIMEOUT_SECONDS,
+    SESSION_TIMEOUT_SECONDS,
+)
 from shared.messaging.reading import COMMITTED_ONLY
 from shared.messaging.records import IncomingRecord
 from shared.runtime.brokers import MECHANISM, Brokers, create_ssl_context
 from shared.runtime.processes import wait
 
-SESSION_TIMEOUT_SECONDS = 8.0
-REBALANCE_TIMEOUT_SECONDS = 8.0
-HEARTBEAT_SECONDS = 2.0
-COMMIT_SECONDS = 1.0
 CRASH_POLL_SECONDS = 0.5
 
 
@@ -69,7 +71,7 @@ def create_app(name: str, brokers: Brokers, **options: Any) -> App:
         broker_session_timeout=SESSION_TIMEOUT_SECONDS,
         broker_rebalance_timeout=REBALANCE_TIMEOUT_SECONDS,
         broker_heartbeat_interval=HEARTBEAT_SECONDS,
-        broker_commit_interval=COMMIT_SECONDS,
+        broker_commit_interval=COMMIT_PERIOD_SECONDS,
         **options,
     )
 

@@ -1,8 +1,8 @@
 """Whatever another program writes to a topic, a worker gives each record one end and goes on."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
@@ -15,13 +15,12 @@ from aiokafka.record.memory_records import MemoryRecords
 from local_stack.testing import throwaway_kafka
 from shared.messaging import reading, topics
 from shared.messaging.records import IncomingRecord
-from shared.messaging.topics import TOPICS
 from shared.messaging.wire import OutgoingRecord
 from shared.runtime.brokers import Brokers
 from shared.runtime.identifiers import new_id
 from test_support.counter.counted_records import CREATE_EFFECTS, effects_of, record
 from test_support.counter.counter import TOPIC
-from test_support.counter.desk import NAME
+from test_support.counter.letters import read_letters
 from test_support.counter.workers import worker
 from test_support.raw_records import NOT_UTF_8, RawHeader, many_headers, raw, write_each
 from test_support.waits import HANGS_AFTER_SECONDS
@@ -64,35 +63,6 @@ GOOD = {
     "another header has no value": counted_with((b"other", None)),
     "a trace that is none": counted_with((b"traceparent", NOT_UTF_8)),
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Letter:
-    key: bytes | None
-    value: bytes | None
-    headers: dict[str, bytes]
-
-    @property
-    def origin(self) -> tuple[int, int]:
-        """Partition and offset of its record."""
-        return int(self.headers["dlq_partition"]), int(self.headers["dlq_offset"])
-
-
-async def read_letters(servers: str) -> Sequence[Letter]:
-    """All dead letters of the worker; the test has a database, but no broker, of its own."""
-    name = TOPICS[TOPIC].dead_letters_of(NAME)
-    places = [TopicPartition(name, number) for number in range(TOPICS[TOPIC].partitions)]
-    async with reading.create_client(Brokers(servers), auto_offset_reset="earliest") as client:
-        client.assign(places)
-        ends = await client.end_offsets(places)
-        found = []
-        while any([await client.position(place) < ends[place] for place in places]):
-            for batch in (await client.getmany(timeout_ms=200)).values():
-                found += [
-                    Letter(key=each.key, value=each.value, headers=dict(each.headers))
-                    for each in batch
-                ]
-    return found
 
 
 @pytest.fixture(scope="module")

@@ -21,9 +21,8 @@ from local_stack.testing import throwaway_kafka
 from shared.eventsourcing.event_store import EventStore
 from shared.eventsourcing.history import History
 from shared.inbox.consumer import Consumer, Delivery
-from shared.messaging import topics, wire
+from shared.messaging import reading, topics, wire
 from shared.messaging.messages import PublicEvent
-from shared.messaging.records import IncomingRecord
 from shared.messaging.topics import TOPICS
 from shared.messaging.wire import OutgoingRecord
 from shared.outbox import lease, outbox, replay
@@ -135,17 +134,6 @@ async def lose_the_topic(kafka_servers: str) -> None:
             await asyncio.sleep(0.1)
 
 
-def incoming(record: ConsumerRecord) -> IncomingRecord:
-    return IncomingRecord(
-        topic=record.topic,
-        partition=record.partition,
-        offset=record.offset,
-        key=record.key,
-        value=record.value,
-        headers=list(record.headers),
-    )
-
-
 class Effects:
     """What a consumer did: version by version of each stream."""
 
@@ -162,7 +150,7 @@ class Effects:
         raise AssertionError(letter)
 
     async def take(self, records: Sequence[ConsumerRecord]) -> None:
-        await self._consumer.take([incoming(record) for record in records])
+        await self._consumer.take([reading.to_record(record) for record in records])
 
 
 async def test_a_lost_topic_is_published_again_byte_for_byte(

@@ -14,7 +14,7 @@ from uuid import UUID
 import asyncpg
 import httpx
 import pytest
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
 from local_stack import ports
@@ -30,6 +30,7 @@ from shared.runtime.identifiers import new_id
 from test_support.counter.counted_records import CREATE_EFFECTS, record, records
 from test_support.counter.counter import TOPIC
 from test_support.counter.desk import NAME, Desk
+from test_support.counter.letters import read_letters
 from test_support.waits import HANGS_AFTER_SECONDS
 
 MORE_SECONDS = 3
@@ -186,22 +187,11 @@ async def catch_up(desk: Desk, topic: Topic) -> None:
 
 async def dead_letters(kafka_servers: str, key: bytes) -> list[tuple[bytes | None, dict[str, str]]]:
     """Value and headers of the letters with this key."""
-    name = TOPICS[TOPIC].dead_letters_of(NAME)
-    consumer = AIOKafkaConsumer(bootstrap_servers=kafka_servers, auto_offset_reset="earliest")
-    await consumer.start()
-    try:
-        places = [TopicPartition(name, n) for n in range(TOPICS[TOPIC].partitions)]
-        consumer.assign(places)
-        ends = await consumer.end_offsets(places)
-        found = []
-        while any([await consumer.position(place) < ends[place] for place in places]):
-            for batch in (await consumer.getmany(timeout_ms=200)).values():
-                found += [each for each in batch if each.key == key]
-        return [
-            (each.value, {name: value.decode() for name, value in each.headers}) for each in found
-        ]
-    finally:
-        await consumer.stop()
+    return [
+        (each.value, {name: value.decode() for name, value in each.headers.items()})
+        for each in await read_letters(kafka_servers)
+        if each.key == key
+    ]
 
 
 async def test_a_record_in_hand_at_a_stop_takes_effect_after_the_restart(

@@ -12,6 +12,7 @@ from pydantic import AwareDatetime, StringConstraints, TypeAdapter
 
 from shared.web.field_types import (
     PLACE_CHARACTERS_MAX,
+    Hour,
     Id,
     Instant,
     Label,
@@ -30,6 +31,7 @@ FORMS = {
     "id": (Id, "01936f2a-7b00-7000-8000-000000000001"),
     "instant": (Instant, "2016-02-28T23:59:59.999+08:00"),
     "past instant": (PastInstant, "2016-11-11T00:00:00Z"),
+    "hour": (Hour, "2016-11-11T00:00:00Z"),
 }
 
 
@@ -83,6 +85,10 @@ def test_the_time_of_a_fact_is_rounded_down_to_the_millisecond(more: str) -> Non
 
     assert instant == datetime(2016, 11, 11, 0, 59, 59, 999_000, tzinfo=UTC)
     assert get_current_instant().microsecond % 1_000 == 0
+
+
+def test_an_hour_is_the_beginning_of_one() -> None:
+    assert not accepts(Hour, "2016-11-11T00:00:01Z")
 
 
 @pytest.mark.parametrize("name", FORMS)

@@ -67,7 +67,5 @@ async def find_parked(pool: asyncpg.Pool, user_id: UUID, order_id: UUID) -> Park
     messages = await parked.list_messages(pool, CONSUMER, stream, messages_max=1)
     if not messages or messages[0].record.key != str(user_id).encode():
         return None
-    for each in await parked.list_streams(pool, CONSUMER, order_id):
-        if each.key == stream:
-            return ParkedResponse(reason=each.kind, at=each.parked_at)
-    return None
+    found = await parked.find_stream(pool, CONSUMER, stream)
+    return ParkedResponse(reason=found.kind, at=found.parked_at) if found else None

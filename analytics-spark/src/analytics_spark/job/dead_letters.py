@@ -86,12 +86,4 @@ async def read_letters(
 
 async def read(consumer: AIOKafkaConsumer, partition: TopicPartition) -> IncomingRecord:
     async with asyncio.timeout(READ_SECONDS_MAX):
-        record = await consumer.getone(partition)
-    return IncomingRecord(
-        topic=record.topic,
-        partition=record.partition,
-        offset=record.offset,
-        key=record.key,
-        value=record.value,
-        headers=record.headers,
-    )
+        return reading.to_record(await consumer.getone(partition))

@@ -15,13 +15,12 @@ from analytics_spark.job.checkpoint import Offsets
 from analytics_spark.serving import change_feed, hour_queries
 from analytics_spark.serving.bootstrap import Resources
 from analytics_spark.serving.dependencies import TOO_MANY_LISTENERS, FeedSlot, ResourcesDep
-from analytics_spark.serving.field_types import Hour
 from analytics_spark.serving.hour_queries import Epoch, HourTotals, Split, Totals, get_lag, is_final
 from analytics_spark.serving.page import PATHS as PAGE_PATHS
 from shared.eventsourcing.errors import NotFound
 from shared.web import http
 from shared.web.auth import NOT_YOURS, Caller, RequestAuthenticator, require_scope
-from shared.web.field_types import Amount, Id, Instant, Label
+from shared.web.field_types import Amount, Hour, Id, Instant, Label
 from shared.web.openapi import ANY_CODES, NOT_FOUND, Responses, describe_status, refusals
 
 PAGE_MAX = 1_000

@@ -33,7 +33,6 @@ from analytics_spark.serving.chart import (
     money,
 )
 from analytics_spark.serving.dependencies import ResourcesDep, VisitorSlot
-from analytics_spark.serving.field_types import Hour
 from analytics_spark.serving.hour_queries import (
     HOUR,
     Epoch,
@@ -43,6 +42,7 @@ from analytics_spark.serving.hour_queries import (
     is_final,
 )
 from shared.runtime.postgres import Connection
+from shared.web.field_types import Hour
 from shared.web.limits import Rates
 
 HOURS_SHOWN_MIN = 12

@@ -158,8 +158,7 @@ async def find_parked(pool: asyncpg.Pool, order: PlacedOrder) -> list[HopRespons
     return [
         HopResponse(hop="parked", at=each.parked_at, process=CONSUMER, reason=each.kind)
         for stream in (of_order, of_user)
-        for each in await parked.list_streams(pool, CONSUMER, stream.stream_id)
-        if each.key == stream
+        if (each := await parked.find_stream(pool, CONSUMER, stream))
     ]
 
 

@@ -15,7 +15,6 @@ from aiokafka.errors import KafkaConnectionError, KafkaError
 
 from shared.inbox.consumer import Consumer
 from shared.messaging import reading
-from shared.messaging.records import IncomingRecord
 from shared.runtime import failpoints
 from shared.runtime.brokers import Brokers
 from shared.runtime.failpoints import Failpoint
@@ -104,7 +103,7 @@ class GroupReader(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka 
             # What was read before a rebalance is read again after it.
             if batch and assignment == self._assignments:
                 self._begin_at = self._clock() + BATCH_PERIOD_SECONDS
-                await self._consumer.take([to_record(each) for each in batch])
+                await self._consumer.take([reading.to_record(each) for each in batch])
                 if assignment == self._assignments:
                     self._note(batch)
                 failpoints.hit(Failpoint.RECORDS_MARKED_DONE)
@@ -173,14 +172,3 @@ class GroupReader(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka 
         """Reading begins at the committed offsets, which others may have moved."""
         self._committed.clear()
         self.is_member = True
-
-
-def to_record(record: ConsumerRecord) -> IncomingRecord:
-    return IncomingRecord(
-        topic=record.topic,
-        partition=record.partition,
-        offset=record.offset,
-        key=record.key,
-        value=record.value,
-        headers=record.headers,
-    )

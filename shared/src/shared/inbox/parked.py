@@ -238,6 +238,14 @@ async def list_streams(
     return [ParkedStream(**row) for row in rows]
 
 
+async def find_stream(
+    database: asyncpg.Pool | Connection, consumer: str, stream: StreamKey
+) -> ParkedStream | None:
+    """A parked stream; None if it does not wait."""
+    found = await list_streams(database, consumer, stream.stream_id)
+    return next((each for each in found if each.key == stream), None)
+
+
 async def list_messages(
     database: asyncpg.Pool | Connection, consumer: str, stream: StreamKey, messages_max: int
 ) -> Sequence[ParkedMessage]:

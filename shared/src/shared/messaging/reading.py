@@ -10,10 +10,11 @@ content of a fetch: it reads such a batch again, here.
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from aiokafka import AIOKafkaConsumer, codec
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, codec
 from aiokafka.consumer import fetcher
 from aiokafka.record.memory_records import MemoryRecords
 
+from shared.messaging.records import IncomingRecord
 from shared.messaging.wire import (
     BATCH_BEGIN,
     BATCH_BYTES,
@@ -44,6 +45,18 @@ def create_client(brokers: Brokers, **options: Any) -> AIOKafkaConsumer:
     return AIOKafkaConsumer(**brokers.options, isolation_level=COMMITTED_ONLY, **options)
 
 
+def to_record(record: ConsumerRecord) -> IncomingRecord:
+    """What a client has read."""
+    return IncomingRecord(
+        topic=record.topic,
+        partition=record.partition,
+        offset=record.offset,
+        key=record.key,
+        value=record.value,
+        headers=record.headers,
+    )
+
+
 def read_records(batch: Any, content: memoryview) -> Iterator["FetchedRecord"]:
     """The records in the bytes of a batch; in a name, what is not UTF-8 is escaped.
 
@@ -60,7 +73,7 @@ def read_records(batch: Any, content: memoryview) -> Iterator["FetchedRecord"]:
     *_, count = BATCH_COVERED.unpack_from(content, BATCH_BEGIN.size)
     for _ in range(count):
         reader.number()  # the length of the record
-        reader.byte()  # its attributes, of which none are defined
+        reader.number()  # its attributes, of which none are defined
         timestamp = batch.first_timestamp + reader.number()
         yield FetchedRecord(
             offset=batch.base_offset + reader.number(),

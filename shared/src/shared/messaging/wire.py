@@ -105,10 +105,6 @@ class ByteReader:
                 return encoded >> 1 ^ -(encoded & 1)
         raise ValueError("a number has no end")
 
-    def byte(self) -> int:
-        first, self.rest = self.rest[0], self.rest[1:]
-        return first
-
     def nullable(self) -> bytes | None:
         length = self.number()
         return None if length < 0 else self._take(length)

@@ -40,6 +40,8 @@ INSTANT_FORM = (
     rf"{DATE_FORM}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{{1,9}})?{OFFSET_FORM}"
 )
 
+HOUR_FORM = rf"{DATE_FORM}T([01][0-9]|2[0-3]):00:00(\.0{{1,9}})?(Z|[+-]([01][0-9]|2[0-3]):00)"
+
 ID_FORM = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
 CONTROLS = r"\x00-\x1f\x7f-\x9f"
@@ -177,5 +179,10 @@ PastInstant = Annotated[
     ),
 ]
 """When a fact of a request holds from, or happened."""
+Hour = Annotated[
+    Instant,
+    BeforeValidator(require_pattern(HOUR_FORM, "2016-11-11T00:00:00Z")),
+    create_instant_schema(HOUR_FORM, f"The beginning of an hour, in the years {IN_YEARS}."),
+]
 Version = Annotated[int, Field(ge=0, le=VERSION_MAX)]
 """The version of a stream; 0 before its first event."""
