@@ -1,9 +1,10 @@
-"""hot: orders of many users until their credit is decided, next to a user with very many orders."""
+"""hot: orders of many users until their credit is decided, next to a user with a very long past."""
 
 import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from decimal import Decimal
 from uuid import UUID
 
@@ -28,18 +29,28 @@ from shared.messaging import kafka, topics
 from shared.runtime.brokers import Brokers
 from shared.runtime.identifiers import new_id
 from shared.runtime.progress import tell_in_place
-from users_svc.events import CreditReleased, CreditReserved, UserEvent, UserRegistered
+from users_svc.events import (
+    CreditRefused,
+    CreditReleased,
+    CreditReserved,
+    UserEvent,
+    UserMoved,
+    UserRegistered,
+)
 from users_svc.settings import UsersSettings
+from users_svc.user import INSUFFICIENT_CREDIT
 
 USERS = 50
 ORDERS_PER_SECOND = 50
 """Of these users together."""
 COMPANION_ORDERS_PER_SECOND = 20
-"""Of the user next to them, with few orders or very many."""
+"""Of the user next to them, with or without a long past."""
 CLOSED_SHARE = 10
 """One of so many orders of the hot user is closed."""
 PRICE = Decimal("1.00")
+PLACES = ("DE-BE", "DE-HH")
 CREDIT_LIMIT = Decimal("1000000.00")
+NO_CREDIT = Decimal("0.00")
 
 TICK_SECONDS = 0.01
 LOOK_EVERY_SECONDS = 0.005
@@ -48,7 +59,10 @@ MILLISECONDS = 1_000
 RANKS = ("p50", "p99", "longest")
 
 NEXT_TO_ANOTHER = "next to another user"
-NEXT_TO_A_HOT_USER = "next to a user with very many orders"
+NEXT_TO_MANY_ORDERS = "next to a user with very many orders"
+NEXT_TO_MANY_REFUSALS = "next to a user with very many refused orders"
+NEXT_TO_MANY_MOVES = "next to a user who moved very often"
+NEXT_TO_A_LONG_PAST = (NEXT_TO_MANY_ORDERS, NEXT_TO_MANY_REFUSALS, NEXT_TO_MANY_MOVES)
 
 LAST_POSITION = "SELECT coalesce(max(position), 0) FROM events"
 DECIDED = """
@@ -70,10 +84,13 @@ async def measure(context: StackContext, size: Size) -> list[Series]:
         ) as resources,
         servers.connected(dsn) as connection,
     ):
-        users = [await register(resources.users, 0) for _ in range(USERS)]
+        store = resources.users
+        users = [await register(store) for _ in range(USERS)]
         companions = {
-            NEXT_TO_ANOTHER: await register(resources.users, 0),
-            NEXT_TO_A_HOT_USER: await register(resources.users, size.hot_orders),
+            NEXT_TO_ANOTHER: await register(store),
+            NEXT_TO_MANY_ORDERS: await register(store, orders=size.hot_orders),
+            NEXT_TO_MANY_REFUSALS: await register(store, NO_CREDIT, refusals=size.hot_refusals),
+            NEXT_TO_MANY_MOVES: await register(store, moves=size.hot_moves),
         }
         client = kafka.create_producer(brokers, "bench")
         await client.start()
@@ -98,8 +115,15 @@ async def measure(context: StackContext, size: Size) -> list[Series]:
     return as_series(samples)
 
 
-async def register(store: EventStore[UserEvent], orders: int) -> UUID:
-    """A user with so many orders of the past."""
+async def register(
+    store: EventStore[UserEvent],
+    credit_limit: Decimal = CREDIT_LIMIT,
+    *,
+    orders: int = 0,
+    refusals: int = 0,
+    moves: int = 0,
+) -> UUID:
+    """A user with so many orders, refused orders and moves of the past."""
     user_id = new_id()
     events: list[UserEvent] = [
         UserRegistered(
@@ -107,7 +131,7 @@ async def register(store: EventStore[UserEvent], orders: int) -> UUID:
             personal_data="sealed",
             address="DE-BE",
             gender="female",
-            credit_limit=CREDIT_LIMIT,
+            credit_limit=credit_limit,
             effective_at=NOON,
         )
     ]
@@ -116,6 +140,19 @@ async def register(store: EventStore[UserEvent], orders: int) -> UUID:
         events.append(CreditReserved(user_id=user_id, order_id=order_id, amount=PRICE))
         if number % CLOSED_SHARE == 0:
             events.append(CreditReleased(user_id=user_id, order_id=order_id, amount=PRICE))
+    events += [
+        CreditRefused(user_id=user_id, order_id=new_id(), amount=PRICE, reason=INSUFFICIENT_CREDIT)
+        for _ in range(refusals)
+    ]
+    events += [
+        UserMoved(
+            user_id=user_id,
+            address=PLACES[number % len(PLACES)],
+            gender="female",
+            effective_at=NOON + timedelta(seconds=number),
+        )
+        for number in range(moves)
+    ]
     await append_all(store, user_id, events)
     return user_id
 
@@ -197,8 +234,10 @@ def as_series(samples: Samples) -> list[Series]:
     found = []
     for rank in RANKS:
         without = series(samples, f"{NEXT_TO_ANOTHER}, {rank}", "ms")
-        with_it = series(samples, f"{NEXT_TO_A_HOT_USER}, {rank}", "ms", limit=without)
-        found += [without, with_it]
+        found.append(without)
+        found += [
+            series(samples, f"{name}, {rank}", "ms", limit=without) for name in NEXT_TO_A_LONG_PAST
+        ]
     return found
 
 

@@ -27,6 +27,8 @@ class Size:
     messages: int
     hot_orders: int
     """Of the user with very many; one of ten is closed."""
+    hot_refusals: int
+    hot_moves: int
     hot_seconds: int
     lengths: tuple[int, ...]
     """Events in a stream."""
@@ -57,6 +59,8 @@ FULL = Size(
     writer_seconds=30,
     messages=20_000,
     hot_orders=10_000,
+    hot_refusals=310_000,
+    hot_moves=10_000,
     hot_seconds=20,
     lengths=(10, 100, 1_000, 10_000),
     loads=30,
@@ -82,6 +86,8 @@ QUICK = Size(
     writer_seconds=8,
     messages=3_000,
     hot_orders=10_000,
+    hot_refusals=310_000,
+    hot_moves=10_000,
     hot_seconds=8,
     lengths=(10, 100, 1_000, 10_000),
     loads=10,
@@ -107,6 +113,8 @@ TINY = Size(
     writer_seconds=1,
     messages=300,
     hot_orders=200,
+    hot_refusals=200,
+    hot_moves=200,
     hot_seconds=1,
     lengths=(10, 100),
     loads=2,

@@ -112,6 +112,18 @@ def test_price_and_origin_are_those_of_the_latest_change_however_late_others_are
     assert (item.prices.at(HALF_PAST), item.origins.at(HALF_PAST)) == (Decimal("2.00"), "SH")
 
 
+def test_price_and_origin_change_a_maximum_of_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shared.eventsourcing.timeline.CHANGES_MAX", 1)
+    past = (LISTED, repriced("1.00", HALF_PAST), corrected("SH", HALF_PAST))
+    reprice = RepriceItem(price=Decimal("2.00"), effective_at=LATER)
+    correct = CorrectItemOrigin(origin="GZ", effective_at=LATER)
+
+    given(ITEM, *past[:1]).when(reprice).then(repriced("2.00", LATER))
+    given(ITEM, *past).when(reprice).then_no("too-many-prices")
+    given(ITEM, *past).when(correct).then_no("too-many-origins")
+    given(ITEM, *past).when(DelistItem(effective_at=LATER)).then(DELISTED)
+
+
 def test_an_item_is_delisted() -> None:
     given(ITEM, LISTED).when(DelistItem(effective_at=LATER)).then(DELISTED)
 

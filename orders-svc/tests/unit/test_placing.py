@@ -1,5 +1,6 @@
 """The command handler of `PlaceOrder`: the prices of an order, and its attempts."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -15,6 +16,7 @@ from orders_svc.order.order import compute_amount
 from orders_svc.order.placing import OrderDraft, to_command
 from shared.eventsourcing.errors import StaleRead
 from shared.eventsourcing.handler import Outcome
+from shared.eventsourcing.state_cache import StateCache
 from shared.messaging.messages import RecordedEvent
 from shared.web.problems import HttpProblem
 
@@ -32,15 +34,19 @@ LISTED = ItemListed(
 class ItemStore:
     """Holds one listed item, and counts its reads."""
 
-    reads = 0
+    def __init__(self) -> None:
+        self.reads = 0
+        self.states = StateCache()
 
-    async def read_many(self, item_ids: set[UUID]) -> list[RecordedEvent[Any]]:
+    async def find_versions(self, item_ids: Iterable[UUID]) -> dict[UUID, int]:
+        return {IPHONE: 1}
+
+    async def read_from(self, first_versions: object) -> dict[UUID, list[RecordedEvent[Any]]]:
         self.reads += 1
-        return [
-            RecordedEvent(
-                stream_id=IPHONE, version=1, event_id=IPHONE, event=LISTED, recorded_at=NEW_YEAR
-            )
-        ]
+        recorded: RecordedEvent[Any] = RecordedEvent(
+            stream_id=IPHONE, version=1, event_id=IPHONE, event=LISTED, recorded_at=NEW_YEAR
+        )
+        return {IPHONE: [recorded]}
 
 
 class StaleWriteRequest:

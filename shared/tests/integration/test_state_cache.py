@@ -9,7 +9,7 @@ import pytest
 from shared.eventsourcing import handler, state_cache
 from shared.eventsourcing.decider import Decider
 from shared.eventsourcing.event_store import EventStore
-from shared.eventsourcing.handler import load
+from shared.eventsourcing.handler import Outcome, load, load_many
 from shared.eventsourcing.state_cache import FoldedStream, StateCache
 from shared.runtime.identifiers import new_id
 from test_support.counter.counter import Counted, counted, some_metadata, store_of
@@ -149,12 +149,41 @@ async def test_a_state_that_was_rolled_back_is_forgotten_also_after_other_events
     assert await sums.load(store, counter) == (LONG + 16, LONG + 2)
 
 
-def test_the_streams_that_were_used_first_are_evicted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state_cache, "EVENTS_MAX", 3 * LONG)
+async def test_several_streams_are_loaded_as_one_by_one(
+    store: EventStore[Counted], pool: asyncpg.Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever their length, and whatever of them is cached, or was rolled back."""
+    monkeypatch.setattr(handler, "EVENTS_PER_PAGE", 2 * LONG)
+    lengths = dict(zip([new_id() for _ in range(4)], [0, 1, LONG, 3 * LONG], strict=True))
+    for counter, length in lengths.items():
+        await add(store, counter, 0, *[1] * length)
+    sums, expected = Sum(), {each: Outcome(state=n, version=n) for each, n in lengths.items()}
+
+    assert await load_many(store, sums.decider, lengths) == expected
+    assert await load_many(store, sums.decider, lengths) == expected
+    assert sums.folded == sum(lengths.values()) + 1, "a long stream is folded again"
+    for counter in (each for each, length in lengths.items() if length == LONG):
+        await load_what_is_rolled_back(store, pool, counter, sums)
+    assert await load_many(store, sums.decider, lengths) == expected
+
+
+def test_the_states_that_were_used_first_are_evicted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state_cache, "VALUES_MAX", 30)
     cache, streams = StateCache(), [new_id() for _ in range(4)]
-    folded = FoldedStream(state=0, version=LONG, event_id=new_id())
+    folded = FoldedStream(state=0, version=LONG, event_id=new_id(), values=10)
 
     for used in (0, 1, 2, 0, 3):
         cache.keep(streams[used], folded)
 
     assert [cache.find(each) is not None for each in streams] == [True, False, True, True]
+
+
+def test_the_length_of_a_stream_evicts_none() -> None:
+    """Or a user with very many refused orders would be folded again by each batch."""
+    cache, streams = StateCache(), [new_id() for _ in range(4)]
+    folded = FoldedStream(state=0, version=10 * state_cache.VALUES_MAX, event_id=new_id(), values=1)
+
+    for each in streams:
+        cache.keep(each, folded)
+
+    assert [cache.find(each) for each in streams] == [folded] * 4

@@ -36,6 +36,7 @@ from users_svc.user import (
     HAS_PENDING_ORDERS,
     LIMIT_BELOW_RESERVED,
     SAME_ADDRESS,
+    TOO_MANY_MOVES,
     UNKNOWN_USER,
     USER,
     USER_DELETED,
@@ -167,7 +168,7 @@ async def list_users(
         forbidden=[NOT_YOURS],
         missing=[UNKNOWN_USER],
         gone=[USER_DELETED],
-        conflicts=[SAME_ADDRESS],
+        conflicts=[SAME_ADDRESS, TOO_MANY_MOVES],
         writes=True,
     ),
 )

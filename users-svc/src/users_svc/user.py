@@ -9,7 +9,7 @@ from uuid import UUID
 from shared.eventsourcing.decider import Decider, ImpossibleHistory, require_state
 from shared.eventsourcing.errors import Gone, NotFound, Refused
 from shared.eventsourcing.persistent_map import PersistentMap
-from shared.eventsourcing.timeline import PRECISION, Timeline
+from shared.eventsourcing.timeline import CHANGES_MAX, PRECISION, Timeline
 from users_svc.commands import (
     ChangeCreditLimit,
     DeleteUser,
@@ -34,6 +34,7 @@ UNKNOWN_USER = "unknown-user"
 USER_DELETED = "user-deleted"
 ALREADY_REGISTERED = "already-registered"
 SAME_ADDRESS = "same-address"
+TOO_MANY_MOVES = "too-many-moves"
 LIMIT_BELOW_RESERVED = "limit-below-reserved"
 HAS_PENDING_ORDERS = "has-pending-orders"
 INSUFFICIENT_CREDIT = "insufficient-credit"
@@ -74,7 +75,7 @@ class Registered(Account):
     @property
     def address(self) -> str:
         """Where the user lives after all moves known so far."""
-        return self.addresses.changes[-1][1]
+        return self.addresses.latest
 
     @property
     def available_credit(self) -> Decimal:
@@ -150,6 +151,8 @@ def register(command: RegisterUser, user: User) -> Sequence[UserEvent]:
 def move(command: MoveUser, user: Registered) -> Sequence[UserEvent]:
     if user.addresses.at(command.effective_at) == command.address:
         raise Refused(SAME_ADDRESS, f"the user already lives in {command.address} at that time")
+    if user.addresses.is_full:
+        raise Refused(TOO_MANY_MOVES, f"a user moves at most {CHANGES_MAX:,} times")
     return [
         UserMoved(
             user_id=user.user_id,
@@ -234,7 +237,7 @@ def evolve(user: User, event: UserEvent) -> User:
                 personal_data=event.personal_data,
                 gender=event.gender,
                 credit_limit=event.credit_limit,
-                addresses=Timeline(((event.effective_at, event.address),)),
+                addresses=Timeline.begin(event.effective_at, event.address),
             )
         case UserMoved():
             before = require_state(user, Registered, event)
@@ -276,6 +279,19 @@ def remove_reservation(user: User, event: CreditReleased) -> User:
     )
 
 
+def count_values(user: User) -> int:
+    """Of a state: its open orders and addresses, which can be many."""
+    match user:
+        case NotRegistered():
+            return 0
+        case Registered():
+            return len(user.reserved) + len(user.addresses)
+        case Deleted():
+            return len(user.reserved)
+        case _:
+            assert_never(user)
+
+
 USER: Decider[UserCommand, User, UserEvent] = Decider(
-    initial=NotRegistered(), decide=decide, evolve=evolve
+    initial=NotRegistered(), decide=decide, evolve=evolve, count_values=count_values
 )

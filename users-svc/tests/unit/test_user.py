@@ -186,6 +186,17 @@ def test_a_user_has_a_maximum_of_open_orders(monkeypatch: pytest.MonkeyPatch) ->
     )
 
 
+def test_a_user_moves_a_maximum_of_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whenever the moves are effective; what leaves the state as it is adds none."""
+    monkeypatch.setattr("shared.eventsourcing.timeline.CHANGES_MAX", 2)
+    past = (REGISTERED, moved("SH", HALF_PAST), moved("GZ", HALF_PAST))
+
+    given(USER, *past[:2]).when(MoveUser(address="GZ", effective_at=HALF_PAST)).then(past[2])
+    for at in (WINTER, HALF_PAST, LATER):
+        given(USER, *past).when(MoveUser(address="HZ", effective_at=at)).then_no("too-many-moves")
+    given(USER, *past).when(MoveUser(address="GZ", effective_at=LATER)).then_no("same-address")
+
+
 def test_refused_and_closed_orders_leave_nothing_in_the_state() -> None:
     orders = [UUID(int=number) for number in range(100, 200)]
     past = [

@@ -12,6 +12,8 @@ from orders_svc.item.item import (
     ITEM_DELISTED,
     SAME_ORIGIN,
     SAME_PRICE,
+    TOO_MANY_ORIGINS,
+    TOO_MANY_PRICES,
     UNKNOWN_ITEM,
     Item,
     require_known,
@@ -114,7 +116,11 @@ async def list_items(
     "/v1/items/{item_id}/price-changes",
     response_model=ItemResponse,
     responses=success(200, ETAG, REPLAYED)
-    | refusals(missing=[UNKNOWN_ITEM], conflicts=[ITEM_DELISTED, SAME_PRICE], writes=True),
+    | refusals(
+        missing=[UNKNOWN_ITEM],
+        conflicts=[ITEM_DELISTED, SAME_PRICE, TOO_MANY_PRICES],
+        writes=True,
+    ),
 )
 async def reprice_item(
     caller: ItemsWriter,
@@ -134,7 +140,11 @@ async def reprice_item(
     "/v1/items/{item_id}/origin-corrections",
     response_model=ItemResponse,
     responses=success(200, ETAG, REPLAYED)
-    | refusals(missing=[UNKNOWN_ITEM], conflicts=[ITEM_DELISTED, SAME_ORIGIN], writes=True),
+    | refusals(
+        missing=[UNKNOWN_ITEM],
+        conflicts=[ITEM_DELISTED, SAME_ORIGIN, TOO_MANY_ORIGINS],
+        writes=True,
+    ),
 )
 async def correct_item_origin(
     caller: ItemsWriter,

@@ -22,12 +22,14 @@ from orders_svc.item.events import (
 )
 from shared.eventsourcing.decider import Decider, require_state
 from shared.eventsourcing.errors import NotFound, Refused
-from shared.eventsourcing.timeline import Timeline
+from shared.eventsourcing.timeline import CHANGES_MAX, Timeline
 
 UNKNOWN_ITEM = "unknown-item"
 ITEM_DELISTED = "item-delisted"
 SAME_PRICE = "same-price"
 SAME_ORIGIN = "same-origin"
+TOO_MANY_PRICES = "too-many-prices"
+TOO_MANY_ORIGINS = "too-many-origins"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,12 +50,12 @@ class Listed:
     @property
     def origin(self) -> str:
         """The origin after all corrections known so far."""
-        return self.origins.changes[-1][1]
+        return self.origins.latest
 
     @property
     def price(self) -> Decimal:
         """The price after all changes known so far."""
-        return self.prices.changes[-1][1]
+        return self.prices.latest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +125,8 @@ def list_(command: ListItem) -> Sequence[ItemEvent]:
 def reprice(command: RepriceItem, item: Listed) -> Sequence[ItemEvent]:
     if item.prices.at(command.effective_at) == command.price:
         raise Refused(SAME_PRICE, f"the item already costs {command.price} at that time")
+    if item.prices.is_full:
+        raise Refused(TOO_MANY_PRICES, f"a price changes at most {CHANGES_MAX:,} times")
     return [
         ItemRepriced(item_id=item.item_id, price=command.price, effective_at=command.effective_at)
     ]
@@ -131,6 +135,8 @@ def reprice(command: RepriceItem, item: Listed) -> Sequence[ItemEvent]:
 def correct_origin(command: CorrectItemOrigin, item: Listed) -> Sequence[ItemEvent]:
     if item.origins.at(command.effective_at) == command.origin:
         raise Refused(SAME_ORIGIN, f"the item already comes from {command.origin} at that time")
+    if item.origins.is_full:
+        raise Refused(TOO_MANY_ORIGINS, f"an origin is corrected at most {CHANGES_MAX:,} times")
     return [
         ItemOriginCorrected(
             item_id=item.item_id,
@@ -155,8 +161,8 @@ def evolve(item: Item, event: ItemEvent) -> Item:
                 item_id=event.item_id,
                 name=event.name,
                 type=event.type,
-                origins=Timeline(((event.effective_at, event.origin),)),
-                prices=Timeline(((event.effective_at, event.price),)),
+                origins=Timeline.begin(event.effective_at, event.origin),
+                prices=Timeline.begin(event.effective_at, event.price),
             )
         case ItemRepriced():
             before = require_state(item, Listed, event)
@@ -170,6 +176,19 @@ def evolve(item: Item, event: ItemEvent) -> Item:
             assert_never(event)
 
 
+def count_values(item: Item) -> int:
+    """Of a state: its origins and prices, which can be many."""
+    match item:
+        case NotListed():
+            return 0
+        case Listed():
+            return len(item.origins) + len(item.prices)
+        case Delisted(last=last):
+            return count_values(last)
+        case _:
+            assert_never(item)
+
+
 ITEM: Decider[ItemCommand, Item, ItemEvent] = Decider(
-    initial=NotListed(), decide=decide, evolve=evolve
+    initial=NotListed(), decide=decide, evolve=evolve, count_values=count_values
 )

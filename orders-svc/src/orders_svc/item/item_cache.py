@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from uuid import UUID
 
 from orders_svc.item.events import ItemEvent
-from orders_svc.item.item import ITEM, Item, Listed, require_listed
+from orders_svc.item.item import ITEM, Listed, require_listed
 from shared.eventsourcing.event_store import EventStore
-from shared.eventsourcing.handler import Outcome
+from shared.eventsourcing.handler import Outcome, load_many
 
 ITEMS_MAX = 10_000
 """Items in the cache; the oldest entry is evicted first."""
@@ -40,14 +40,9 @@ class ItemCache:
             self._known.pop(item_id, None)
 
     async def _read(self, item_ids: set[UUID]) -> dict[UUID, Outcome[Listed]]:
-        items: dict[UUID, Item] = dict.fromkeys(item_ids, ITEM.initial)
-        versions = dict.fromkeys(item_ids, 0)
-        for recorded in await self._store.read_many(item_ids):
-            items[recorded.stream_id] = ITEM.evolve(items[recorded.stream_id], recorded.event)
-            versions[recorded.stream_id] = recorded.version
         found = {
-            item_id: Outcome(state=require_listed(item), version=versions[item_id])
-            for item_id, item in items.items()
+            item_id: Outcome(state=require_listed(item.state), version=item.version)
+            for item_id, item in (await load_many(self._store, ITEM, item_ids)).items()
         }
         self._put(found)
         return found

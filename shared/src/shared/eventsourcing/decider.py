@@ -14,13 +14,23 @@ class ImpossibleHistory(Exception):
     """A stream holds an event that cannot follow the events before it."""
 
 
+def count_none(state: object) -> int:
+    """Of a state in which nothing can be many."""
+    return 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decider(Generic[C, S, E]):
-    """The business of one aggregate as two pure functions (after emmett and Helpdesk)."""
+    """The business of one aggregate as two pure functions (after emmett and Helpdesk).
+
+    `count_values` tells how many values a state has of what can be many, such as open orders: by
+    these the memory of cached states is bounded.
+    """
 
     initial: S
     decide: Callable[[C, S], Sequence[E]]
     evolve: Callable[[S, E], S]
+    count_values: Callable[[S], int] = count_none
 
     def state_after(self, events: Sequence[E], state: S | None = None) -> S:
         state = self.initial if state is None else state

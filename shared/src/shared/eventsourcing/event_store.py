@@ -39,9 +39,13 @@ READ = """
     SELECT stream_id, events.version, event_id, type, schema_version, data, recorded_at
     FROM events
     JOIN streams USING (stream_id)
-    WHERE stream_id = ANY($1) AND category = $2 AND events.version >= $3
-    ORDER BY stream_id, events.version
+    WHERE stream_id = $1 AND category = $2 AND events.version >= $3
+    ORDER BY events.version
     LIMIT $4
+"""
+
+VERSIONS = """
+    SELECT stream_id, version FROM streams WHERE stream_id = ANY($1) AND category = $2
 """
 
 READ_FROM = """
@@ -115,15 +119,13 @@ class EventStore(Generic[E]):
         self, stream_id: UUID, first_version: int = 1, events_max: int | None = None
     ) -> list[RecordedEvent[E]]:
         """The events of a stream from a version on, oldest first; none if the stream has none."""
-        rows = await self._database.fetch(
-            READ, [stream_id], self.category, first_version, events_max
-        )
+        rows = await self._database.fetch(READ, stream_id, self.category, first_version, events_max)
         return [self.to_recorded_event(row) for row in rows]
 
-    async def read_many(self, stream_ids: Iterable[UUID]) -> list[RecordedEvent[E]]:
-        """The events of several streams in one query, each stream's oldest first."""
-        rows = await self._database.fetch(READ, list(stream_ids), self.category, 1, None)
-        return [self.to_recorded_event(row) for row in rows]
+    async def find_versions(self, stream_ids: Iterable[UUID]) -> dict[UUID, int]:
+        """The current versions of streams; one without events is absent."""
+        rows = await self._database.fetch(VERSIONS, list(stream_ids), self.category)
+        return {row["stream_id"]: row["version"] for row in rows}
 
     async def read_from(
         self, first_versions: Mapping[UUID, int]

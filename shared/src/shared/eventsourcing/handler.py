@@ -1,6 +1,6 @@
 """From a command to recorded events: load, decide, append; again after a lost race."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 from uuid import UUID
@@ -72,7 +72,17 @@ def fold(
     """The state after a page, which begins with the last event that is folded already, if any."""
     events = [each.event for each in (page if folded is None else page[1:])]
     state = decider.state_after(events, None if folded is None else folded.state)
-    return FoldedStream(state=state, version=page[-1].version, event_id=page[-1].event_id)
+    return to_folded(decider, Outcome(state=state, version=page[-1].version), page[-1].event_id)
+
+
+def to_folded(decider: Decider[C, S, E], outcome: Outcome[S], event_id: UUID) -> FoldedStream:
+    """A state to keep, whose last event is `event_id`."""
+    return FoldedStream(
+        state=outcome.state,
+        version=outcome.version,
+        event_id=event_id,
+        values=1 + decider.count_values(outcome.state),
+    )
 
 
 def initial_outcome(decider: Decider[C, S, E]) -> Outcome[S]:
@@ -205,27 +215,43 @@ async def react(
         )
     last_ids = await streams.append(appends)
     for stream_id, event_id in last_ids.items():
-        after = outcomes[stream_id]
-        folded = FoldedStream(state=after.state, version=after.version, event_id=event_id)
-        store.states.keep(stream_id, folded)
+        store.states.keep(stream_id, to_folded(decider, outcomes[stream_id], event_id))
     return bool(last_ids)
 
 
 async def load_locked(
     streams: LockedStreams[E], decider: Decider[C, S, E]
 ) -> dict[UUID, Outcome[S]]:
-    """`load` for all locked streams, with one query for those that are not very long."""
-    store, outcomes = streams.store, dict.fromkeys(streams.stream_ids, initial_outcome(decider))
-    bound = store.within(streams.connection)
-    cached = {stream_id: store.states.find(stream_id) for stream_id in streams.heads}
+    """The current states of locked streams."""
+    outcomes = dict.fromkeys(streams.stream_ids, initial_outcome(decider))
+    versions = {stream_id: head.version for stream_id, head in streams.heads.items()}
+    bound = streams.store.within(streams.connection)
+    return outcomes | await load_versions(bound, decider, versions)
+
+
+async def load_many(
+    store: EventStore[E], decider: Decider[C, S, E], stream_ids: Iterable[UUID]
+) -> dict[UUID, Outcome[S]]:
+    """`load` for several streams, with two queries for those that are not very long."""
+    stream_ids = list(stream_ids)
+    outcomes = dict.fromkeys(stream_ids, initial_outcome(decider))
+    return outcomes | await load_versions(store, decider, await store.find_versions(stream_ids))
+
+
+async def load_versions(
+    store: EventStore[E], decider: Decider[C, S, E], versions: Mapping[UUID, int]
+) -> dict[UUID, Outcome[S]]:
+    """The states of streams that have at least these versions."""
+    cached = {stream_id: store.states.find(stream_id) for stream_id in versions}
     first_versions = {each: folded.version if folded else 1 for each, folded in cached.items()}
-    pages = await bound.read_from(
+    pages = await store.read_from(
         {
             each: first
             for each, first in first_versions.items()
-            if streams.heads[each].version - first < EVENTS_PER_PAGE
+            if versions[each] - first < EVENTS_PER_PAGE
         }
     )
+    outcomes = {}
     for stream_id, folded in cached.items():
         page = pages.get(stream_id)
         if page and (folded is None or page[0].event_id == folded.event_id):
@@ -233,7 +259,7 @@ async def load_locked(
             store.states.keep(stream_id, folded)
             outcomes[stream_id] = Outcome(state=folded.state, version=folded.version)
         else:
-            outcomes[stream_id] = await load(bound, decider, stream_id)
+            outcomes[stream_id] = await load(store, decider, stream_id)
     return outcomes
 
 

@@ -7,17 +7,22 @@ from uuid import UUID
 
 STREAM_EVENTS_MIN = 8
 """Shorter streams are not cached: most of them are never used again."""
-EVENTS_MAX = 300_000
-"""Of all cached streams together; a state is not larger than its events."""
+VALUES_MAX = 300_000
+"""Of all cached states together: about 100 MB. The number of events that a state was folded from
+is no measure: most of them leave nothing in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoldedStream:
-    """The state after event number `version` of a stream, which is the event `event_id`."""
+    """The state after event number `version` of a stream, which is the event `event_id`.
+
+    It has so many `values`: its fixed fields, which are one, and those that can be many.
+    """
 
     state: Any
     version: int
     event_id: UUID
+    values: int
 
 
 class StateCache:
@@ -29,7 +34,7 @@ class StateCache:
 
     def __init__(self) -> None:
         self._streams: OrderedDict[UUID, FoldedStream] = OrderedDict()
-        self._events = 0
+        self._values = 0
 
     def find(self, stream_id: UUID) -> FoldedStream | None:
         return self._streams.get(stream_id)
@@ -40,10 +45,10 @@ class StateCache:
             return
         self.forget(stream_id)
         self._streams[stream_id] = folded
-        self._events += folded.version
-        while self._events > EVENTS_MAX and len(self._streams) > 1:
+        self._values += folded.values
+        while self._values > VALUES_MAX and len(self._streams) > 1:
             self.forget(next(iter(self._streams)))
 
     def forget(self, stream_id: UUID) -> None:
         if evicted := self._streams.pop(stream_id, None):
-            self._events -= evicted.version
+            self._values -= evicted.values
