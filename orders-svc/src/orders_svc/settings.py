@@ -6,6 +6,9 @@ from pydantic import Field
 
 from shared.runtime.settings import Settings
 
+ORDER_WAIT_SHARE = 1 / 3
+"""Of the order timeout: what is left is for a pause that begins while orders wait."""
+
 
 class OrdersSettings(Settings):
     relay_address: str | None = None
@@ -15,9 +18,9 @@ class OrdersSettings(Settings):
     """http://host:port of the services of which a journey is composed; used for nothing else."""
     order_timeout_seconds: float = Field(default=30, gt=0)
     """How long an order can wait for the decision on its credit."""
-    order_wait_seconds_max: float = Field(default=3, gt=0)
-    """New orders are refused while earlier ones wait for longer than this; the order timeout, or
-    more, refuses none."""
+    order_wait_seconds_max: float | None = Field(default=None, gt=0)
+    """New orders are refused while they would wait for longer than this, by default
+    ORDER_WAIT_SHARE of the order timeout; the order timeout, or more, refuses none."""
 
     @property
     def order_timeout(self) -> timedelta:
@@ -25,4 +28,6 @@ class OrdersSettings(Settings):
 
     @property
     def order_wait_max(self) -> timedelta:
+        if self.order_wait_seconds_max is None:
+            return self.order_timeout * ORDER_WAIT_SHARE
         return timedelta(seconds=self.order_wait_seconds_max)

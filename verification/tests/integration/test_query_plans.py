@@ -38,10 +38,12 @@ CREATE_IDS = """
 """
 
 FILL = f"""
-    INSERT INTO streams SELECT id(n), 'order', 2, 2 FROM generate_series(1, {ROWS}) AS n;
+    INSERT INTO streams
+    SELECT id(n), 'order', CASE WHEN n > {MIDDLE} AND n <= {MIDDLE + PENDING} THEN 1 ELSE 2 END, 1
+    FROM generate_series(1, {ROWS}) AS n;
     INSERT INTO events (stream_id, version, event_id, type, schema_version, data, metadata,
                         recorded_at)
-    SELECT id(n), version, id(n), 'x', 1, '{{}}', '{{}}', now()
+    SELECT id(n), version, id(n), 'x', 1, json_build_object('user_id', id(n)), '{{}}', now()
     FROM generate_series(1, {ROWS}) AS n, generate_series(1, 2) AS version;
     INSERT INTO consumed_versions SELECT 'worker', id(n), 1 FROM generate_series(1, {ROWS}) AS n;
     INSERT INTO parked_streams
@@ -86,8 +88,11 @@ SOME = f"ARRAY[id({MIDDLE}), id(7), id(-1)]"
 TOPICS = "ARRAY['x', 'x', 'x']"
 JSONS = "'{}', '{}', '{}'"
 QUERIES: Mapping[str, Query] = {
-    "events of streams": Query(
-        statement=event_store.READ, arguments=f"{SOME}, 'order', 1, NULL", rows_max=8
+    "events of a stream": Query(
+        statement=event_store.READ, arguments=f"id({MIDDLE}), 'order', 1, NULL", rows_max=4
+    ),
+    "versions of streams": Query(
+        statement=event_store.VERSIONS, arguments=f"{SOME}, 'order'", rows_max=3
     ),
     "events of one stream": Query(
         statement=event_log.READ, arguments=f"id({MIDDLE}), 0, 50", rows_max=2
@@ -141,10 +146,15 @@ QUERIES: Mapping[str, Query] = {
     "a stored response": Query(
         statement=idempotency.LOOK_UP, arguments=f"'x', '{MIDDLE}'", rows_max=1
     ),
-    "orders that wait": Query(
-        statement=orders_svc.order.admission.WAITING,
-        arguments=f"id(1), id({MIDDLE}), 500",
+    "orders that are decided in time": Query(
+        statement=orders_svc.order.admission.COUNT_DECIDED,
+        arguments=f"id({MIDDLE}), id({MIDDLE + 100}), id({MIDDLE + 500})",
         rows_max=500,
+    ),
+    "orders that wait": Query(
+        statement=orders_svc.order.admission.COUNT_WAITING,
+        arguments=f"id({MIDDLE}), id({MIDDLE + 500}), 'worker', 'x'",
+        rows_max=2 * 500 + PENDING,  # and once what is parked
     ),
     "publications": Query(
         statement=orders_svc.order.publications.OF_ORDER, arguments=f"id({MIDDLE})", rows_max=2

@@ -1,18 +1,26 @@
-"""Admission control: no new orders while earlier ones wait too long for their decision.
+"""Admission control: no new orders that would wait too long for their decision.
 
 To accept an order costs a tenth of what it costs to decide on it. Without a bound an API accepts
 more than the workers decide on, each order waits longer than the one before, and after the order
 timeout all of them are rejected: more work, and no order confirmed.
+
+How long a new order would wait is predicted: the orders that wait, by those that are decided in a
+second. A pause, such as while a worker is replaced, is no reason to refuse until it has taken as
+long as an order may wait. Users with the most waiting orders are refused first.
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 import asyncpg
 
+from orders_svc import user_messages
+from orders_svc.order import publications
 from shared.runtime import postgres
 from shared.runtime.identifiers import first_id_at
 from shared.runtime.postgres import Connection
@@ -22,73 +30,149 @@ OVERLOADED = "overloaded"
 DETAIL = "earlier orders are waiting for the decision on their credit; nothing was recorded; retry"
 RETRY_AFTER_SECONDS = 2
 OBSERVE_SECONDS = 0.5
-"""Between two queries: none of a request's own."""
+"""Between two observations: no request queries by itself."""
 WAITING_MIN = 50
-"""Orders that wait too long before new ones are refused. Fewer can wait for another reason: their
-streams are parked, or those of their user."""
-STREAMS_MAX = 500
-"""Read by a query: the newest ones that are old enough. Orders are decided in the sequence of their
-placement, so while there is a backlog it is among these."""
+"""So many orders can always wait. Fewer can wait for another reason than their turn: their streams
+are parked in users-svc, which this service cannot see."""
+BUSY_MIN = 10
+"""Orders that wait, at the begin and at the end of a time, if what is decided in it is all that can
+be decided: with fewer it can be all that was placed."""
+RATES_MIN, RATES_MAX = 6, 10
+"""Busy times before their mean rate is known, and those that it is of: the last five seconds."""
 
 # The first event places an order, and the next one decides on it or cancels it. The read model of
 # orders would be no measure: it lags behind whenever the worker does.
-WAITING = """
-    SELECT count(*)
-    FROM (
-        SELECT category, version
-        FROM streams
-        WHERE stream_id >= $1 AND stream_id < $2
-        ORDER BY stream_id DESC
-        LIMIT $3
-    ) AS newest
-    WHERE category = 'order' AND version = 1
+COUNT_DECIDED = """
+    SELECT count(*) AS since_before, count(*) FILTER (WHERE stream_id >= $2) AS now
+    FROM streams
+    WHERE stream_id >= $1 AND stream_id < $3 AND category = 'order' AND version > 1
+"""
+
+# While a user's messages are parked here, their orders wait for an operator, and for no turn.
+COUNT_WAITING = """
+    SELECT user_id, count(*) AS orders
+    FROM streams
+    JOIN events USING (stream_id),
+        LATERAL (SELECT (data->>'user_id')::uuid AS user_id) AS placed
+    WHERE stream_id >= $1 AND stream_id < $2 AND category = 'order'
+      AND streams.version = 1 AND events.version = 1
+      AND NOT EXISTS (
+          SELECT FROM parked_streams
+          WHERE consumer = $3 AND topic = $4 AND parked_streams.stream_id = user_id
+      )
+    GROUP BY user_id
 """
 
 log = logging.getLogger(__name__)
 
 
-class Admission:
-    """Refuses new orders while at least WAITING_MIN have been pending for longer than `wait_max`.
+class Backlog:
+    """How many orders can wait, from how many waited and were decided until now."""
 
-    Those that have been pending for longer than `timeout` do not count: an order that nothing has
-    rejected by then is not waiting for its turn. So it never refuses permanently.
+    def __init__(self, wait_max: timedelta) -> None:
+        self._wait_max = wait_max
+        self._rates: deque[float] = deque(maxlen=RATES_MAX)
+        """Decisions per second, in the last busy times."""
+        self._waiting = 0
+        self._observed_at: datetime | None = None
+        self._moved_at: datetime | None = None
+        """When an order was last decided, or none waited."""
+
+    def observe(self, now: datetime, *, decided: int, waiting: int) -> float:
+        """How many can wait, without a bound while that is unknown; `decided` since the last time.
+
+        It is what is decided within the longest wait. Times without any decision do not count: if
+        nothing is decided for as long as an order may wait, no more than WAITING_MIN can.
+        """
+        if self._observed_at is not None and decided > 0:
+            seconds = (now - self._observed_at).total_seconds()
+            if seconds > 0 and min(self._waiting, waiting) >= BUSY_MIN:
+                self._rates.append(decided / seconds)
+        if self._moved_at is None or decided > 0 or waiting == 0:
+            self._moved_at = now
+        self._waiting, self._observed_at = waiting, now
+        if now - self._moved_at > self._wait_max:
+            return WAITING_MIN
+        if len(self._rates) < RATES_MIN:
+            return float("inf")
+        rate = sum(self._rates) / len(self._rates)
+        return max(WAITING_MIN, rate * self._wait_max.total_seconds())
+
+
+def get_share(waiting: Iterable[int], waiting_max: float) -> int | None:
+    """How many orders of one user can wait, if those of all together are to be `waiting_max`.
+
+    Users with fewer keep theirs (max-min fairness). None when all can have what they have.
+    """
+    left, ascending = waiting_max, sorted(waiting)
+    for number, count in enumerate(ascending):
+        users = len(ascending) - number
+        if count * users > left:
+            return int(left // users)
+        left -= count
+    return None
+
+
+class Admission:
+    """Refuses new orders that would wait for longer than `wait_max`, of some users or of all.
+
+    Orders that have been pending for twice as long do not count: they wait for something else
+    than their turn. With a `wait_max` of the order timeout, or more, none is refused.
     """
 
     def __init__(self, pool: asyncpg.Pool, *, wait_max: timedelta, timeout: timedelta) -> None:
         self._pool = pool
         self._wait_max = wait_max
-        self._timeout = timeout
-        self.is_refusing = False
+        self._is_switched_off = wait_max >= timeout
+        self._backlog = Backlog(wait_max)
+        self._begin: UUID | None = None
+        self._decided = 0
+        """Of the orders since `_begin`, when they were last counted."""
+        self._waiting: Mapping[UUID, int] = {}
+        self.share: int | None = None
+        """How many orders of one user can wait; None for any number."""
 
-    def demand(self) -> None:
-        """Raises HttpProblem while new orders are refused; the caller has recorded nothing yet."""
-        if self.is_refusing:
+    def demand(self, user_id: UUID) -> None:
+        """Raises HttpProblem while a user's new orders are refused; nothing is recorded yet."""
+        if self.share is not None and self._waiting.get(user_id, 0) >= self.share:
             headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
             raise HttpProblem(503, OVERLOADED, DETAIL, headers)
 
     async def observe(self, database: asyncpg.Pool | Connection, now: datetime) -> None:
-        """Decide whether new orders are refused from now on, by one query.
+        """Decide whose new orders are refused from now on, by two queries.
 
         Raises:
-            UNAVAILABLE, PostgresError: it cannot be executed; new orders are accepted.
+            UNAVAILABLE, PostgresError: one cannot be executed; new orders are accepted.
         """
+        if self._is_switched_off:
+            return
         try:
-            waiting = await self._count_waiting(database, now)
+            decided, waiting = await self.count(database, now)
         except Exception:
-            self.is_refusing = False
+            self.share = None
             raise
-        is_refusing = waiting >= WAITING_MIN
-        if is_refusing and not self.is_refusing:
-            seconds = self._wait_max.total_seconds()
-            log.warning("new orders are refused: %d wait for more than %g s", waiting, seconds)
-        elif self.is_refusing and not is_refusing:
-            log.warning("new orders are accepted again")
-        self.is_refusing = is_refusing
+        orders = sum(waiting.values())
+        orders_max = self._backlog.observe(now, decided=decided, waiting=orders)
+        share = get_share(waiting.values(), orders_max)
+        if share is not None and self.share is None:
+            refused = "new ones of users with %d are refused"
+            log.warning(f"%d orders wait, and %.0f can: {refused}", orders, orders_max, share)
+        elif share is None and self.share is not None:
+            log.warning("new orders of all users are accepted again")
+        self._waiting, self.share = waiting, share
 
-    async def _count_waiting(self, database: asyncpg.Pool | Connection, now: datetime) -> int:
-        begin, end = first_id_at(now - self._timeout), first_id_at(now - self._wait_max)
-        waiting: int = await database.fetchval(WAITING, begin, end, STREAMS_MAX)
-        return waiting
+    async def count(
+        self, database: asyncpg.Pool | Connection, now: datetime
+    ) -> tuple[int, Mapping[UUID, int]]:
+        """How many orders were decided since the last count; how many wait now, by user."""
+        begin, end = first_id_at(now - 2 * self._wait_max), first_id_at(now + self._wait_max)
+        counted = await database.fetchrow(COUNT_DECIDED, self._begin or begin, begin, end)
+        assert counted is not None  # one row
+        decided = counted["since_before"] - self._decided if self._begin else 0
+        self._begin, self._decided = begin, counted["now"]
+        consumer, topic = publications.CONSUMER, user_messages.TOPIC
+        rows = await database.fetch(COUNT_WAITING, begin, end, consumer, topic)
+        return decided, {row["user_id"]: row["orders"] for row in rows}
 
     @asynccontextmanager
     async def observing(self) -> AsyncIterator[None]:

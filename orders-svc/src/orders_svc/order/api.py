@@ -84,13 +84,13 @@ async def place_order(
 ) -> Response:
     """Place an order at the current prices. It is pending until its user's credit is decided on.
 
-    While earlier orders wait too long for that, it is refused as `overloaded`: nothing was
-    recorded, and it can be sent again after `Retry-After` seconds. A repeated request still gets
-    its stored response.
+    While new orders would wait too long for that, those of users with the most waiting orders are
+    refused as `overloaded`: nothing was recorded, and it can be sent again after `Retry-After`
+    seconds. A repeated request still gets its stored response.
     """
     caller.demand_own(body.user_id)
     # After the look-up of a stored response, which is a dependency of the route.
-    resources.admission.demand()
+    resources.admission.demand(body.user_id)
     draft = OrderDraft(
         order_id=new_id(),
         user_id=body.user_id,
