@@ -79,3 +79,34 @@ async def test_a_transaction_left_open_does_not_meet_the_next_user(empty_databas
             await connection.execute("BEGIN")
         async with pool.acquire() as connection:
             assert not connection.is_in_transaction()
+
+
+async def test_each_connection_is_asked_once_whether_the_database_was_restored(
+    empty_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A restore ends all connections; an answer that could not be had is asked for again."""
+    asked: list[int] = []
+    errors: list[Exception] = [asyncpg.ObjectNotInPrerequisiteStateError("recovery is in progress")]
+
+    async def ask(connection: postgres.Connection) -> None:
+        asked.append(connection.get_server_pid())
+        if errors:
+            raise errors.pop()
+
+    monkeypatch.setattr(postgres, "refuse_restored", ask)
+    guard = postgres.RestoredGuard()
+    async with postgres.open_pool(empty_database, name="test", connections_max=1) as pool:
+        async with pool.acquire() as connection:
+            with pytest.raises(asyncpg.PostgresError):
+                await guard.check(connection)
+            await guard.check(connection)
+        async with pool.acquire() as connection:
+            await guard.check(connection)
+            first = connection.get_server_pid()
+        await pool.expire_connections()
+        async with pool.acquire() as connection:
+            await guard.check(connection)
+            second = connection.get_server_pid()
+
+    assert asked == [first, first, second]
+    assert guard._passed == set(), "the server can use the number of an ended process again"

@@ -7,7 +7,9 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from uuid import UUID
 
@@ -35,9 +37,11 @@ from test_support.waits import HANGS_AFTER_SECONDS
 
 RELAY, WORKER = (Path(__file__).with_name(name) for name in ("relay_main.py", "worker_main.py"))
 
+REFUSAL = "PostgreSQL was restored to an older moment than Kafka: run `make republish`"
 RECOVER = "restore_command = 'false'\n"
 """There is no archive: the log ends where the backup does."""
 
+IS_ACTIVE = "SELECT owner IS NOT NULL FROM relay"
 FORGET = "UPDATE relay SET timeline = NULL"
 """What the relay has noted is what lets both notice the restore."""
 
@@ -83,16 +87,8 @@ def restore(server: StackContext) -> None:
         settings.write(RECOVER)
     (data / "recovery.signal").touch()
     start(server, TEST_POSTGRES)
-    asyncio.run(until_recovered(get_database(server)))
-
-
-async def until_recovered(database: str) -> None:
-    """It answers before, but nothing can be written."""
-    connection = await asyncpg.connect(database)
-    async with asyncio.timeout(HANGS_AFTER_SECONDS):
-        while await connection.fetchval("SELECT pg_is_in_recovery()"):
-            await asyncio.sleep(0.02)
-    await connection.close()
+    # It answers before, but nothing can be written.
+    asyncio.run(until(get_database(server), "SELECT NOT pg_is_in_recovery()"))
 
 
 def copy(source: Path, target: Path) -> None:
@@ -127,7 +123,7 @@ async def test_relay_and_worker_refuse_a_restored_database_until_a_replay(
     for script in (RELAY, WORKER):
         status, log = await asyncio.to_thread(run, script, database, tmp_path)
         assert status == 1
-        assert "PostgreSQL was restored to an older moment than Kafka: run `make republ" in log
+        assert REFUSAL in log
         assert "Traceback" not in log
 
     connection = await asyncpg.connect(database)
@@ -137,6 +133,34 @@ async def test_relay_and_worker_refuse_a_restored_database_until_a_replay(
 
     assert await lease.acquire(connection, new_id()) is not None
     await connection.close()
+
+
+async def test_relay_and_worker_end_if_the_database_is_restored_while_they_run(
+    server: StackContext, kafka_servers: str, tmp_path: Path
+) -> None:
+    """The worker would park each stream that goes on: versions are missing that it consumed."""
+    database = get_database(server)
+    counter = new_id()
+    await execute(database, CREATE_EFFECTS)
+    await asyncio.to_thread(back_up, server)
+    async with (
+        worker(database, kafka_servers, tmp_path) as consuming,
+        relay(database, kafka_servers, tmp_path) as publishing,
+    ):
+        await send(kafka_servers, record(counter, 1))
+        await until_applied(database, counter)
+        await until(database, IS_ACTIVE)
+        await asyncio.to_thread(restore, server)
+        await send(kafka_servers, record(counter, 2))
+        async with asyncio.timeout(HANGS_AFTER_SECONDS):
+            assert [await each.wait() for each in (consuming, publishing)] == [1, 1]
+
+    for name in ("worker.log", "relay.log"):
+        log = (tmp_path / name).read_text()
+        assert REFUSAL in log
+        assert "Traceback" not in log
+    async with postgres.open_pool(database, name="test", connections_max=1) as pool:
+        assert await parked.list_streams(pool, NAME) == []
 
 
 async def test_without_the_timeline_the_effects_of_a_record_are_lost_in_silence(
@@ -161,6 +185,34 @@ async def test_without_the_timeline_the_effects_of_a_record_are_lost_in_silence(
     async with postgres.open_pool(database, name="test", connections_max=1) as pool:
         assert await effects_of(pool, lost) == []
         assert await parked.list_streams(pool, NAME, lost) == []
+
+
+@asynccontextmanager
+async def relay(database: str, kafka_servers: str, folder: Path) -> AsyncIterator[Process]:
+    """Runs inside; what it logs is in `relay.log`."""
+    environment = os.environ | {
+        "DATABASE_URL": database,
+        "KAFKA_BOOTSTRAP_SERVERS": kafka_servers,
+        "HTTP_PORT": str(ports.find_free()),
+    }
+    with (folder / "relay.log").open("wb") as file:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, RELAY, "users-relay", env=environment, stderr=file
+        )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await asyncio.wait_for(process.wait(), HANGS_AFTER_SECONDS)
+
+
+async def until(database: str, question: str) -> None:
+    connection = await asyncpg.connect(database)
+    async with asyncio.timeout(HANGS_AFTER_SECONDS):
+        while not await connection.fetchval(question):
+            await asyncio.sleep(0.02)
+    await connection.close()
 
 
 async def execute(database: str, statement: str) -> None:

@@ -1,15 +1,24 @@
 """What happens to records that a worker reads: they are applied, wait, or become dead letters.
 
 A batch is one transaction: the effects of its messages, and the versions of their streams. No
-exception leaves `take` while the process works: a record that was not consumed must not be
-acknowledged, nor any that comes after it.
+exception leaves `take` while the process works, but that the database was restored: a record that
+was not consumed must not be acknowledged, nor any that comes after it.
 """
 
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -38,7 +47,7 @@ from shared.messaging.wire import OutgoingRecord
 from shared.projections.read_models import Projection, ReadModel
 from shared.runtime import failpoints, postgres, telemetry
 from shared.runtime.failpoints import Failpoint
-from shared.runtime.postgres import Connection
+from shared.runtime.postgres import Connection, Restored, RestoredGuard
 from shared.runtime.relay_notifier import RelayNotifier
 
 C = TypeVar("C")
@@ -129,6 +138,7 @@ class Consumer:
         self._reactions = reactions
         self._write_dead_letter = write_dead_letter
         self._obstacles: dict[object, str] = {}
+        self._restored = RestoredGuard()
 
     @property
     def topics(self) -> list[str]:
@@ -149,8 +159,24 @@ class Consumer:
         async with self._pool.acquire() as connection:
             await postgres.refuse_restored(connection)
 
+    @asynccontextmanager
+    async def _transaction(self) -> AsyncIterator[Connection]:
+        """A transaction of the database that the committed offsets belong to.
+
+        Raises:
+            Restored: while this process runs, the database was restored to an older moment.
+        """
+        async with self._pool.acquire() as connection:
+            await self._restored.check(connection)
+            async with connection.transaction():
+                yield connection
+
     async def take(self, records: Sequence[IncomingRecord]) -> None:
-        """Consume records in their order, however often that has to be tried."""
+        """Consume records in their order, however often that has to be tried.
+
+        Raises:
+            Restored: the database is of an older moment than the records; nothing was done.
+        """
         failpoints.hit(Failpoint.RECORDS_TAKEN_IN_HAND)
         batch = [pair for record in records if (pair := await self._read(record))]
         if batch:
@@ -178,6 +204,8 @@ class Consumer:
         """Consume a batch as a whole; if that fails for good, one by one, to find the poison."""
         try:
             await self._until_done(partial(self._commit, batch), "taking messages")
+        except Restored:
+            raise
         except Exception as error:
             if len(batch) == 1:
                 [(record, message)] = batch
@@ -189,7 +217,7 @@ class Consumer:
 
     async def _commit(self, batch: Sequence[ReadRecord]) -> None:
         """One attempt at a batch, in one transaction."""
-        async with self._pool.acquire() as connection, connection.transaction():
+        async with self._transaction() as connection:
             is_recorded = await self._consume(connection, batch)
             failpoints.hit(Failpoint.EFFECTS_WRITTEN)
         failpoints.hit(Failpoint.EFFECTS_COMMITTED)
@@ -278,7 +306,7 @@ class Consumer:
         failpoints.hit(Failpoint.STREAM_PARKED)
 
     async def _park(self, record: IncomingRecord, message: Message, reason: str) -> None:
-        async with self._pool.acquire() as connection, connection.transaction():
+        async with self._transaction() as connection:
             await parked.park(connection, self.name, record, message, reason)
 
     async def _send_dead_letter(self, record: IncomingRecord, reason: str) -> None:
@@ -307,6 +335,8 @@ class Consumer:
             while True:
                 try:
                     return await attempt()
+                except Restored:
+                    raise
                 except Exception as error:
                     if not is_retried(error):
                         raise

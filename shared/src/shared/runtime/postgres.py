@@ -150,6 +150,23 @@ async def refuse_restored(connection: Connection) -> None:
         raise Restored(Restored.__doc__)
 
 
+class RestoredGuard:
+    """Calls `refuse_restored` once for each connection: a restore ends all of them."""
+
+    def __init__(self) -> None:
+        self._passed: set[int] = set()
+        """The server's processes that serve connections which have passed, and are open."""
+
+    async def check(self, connection: Connection) -> None:
+        """Raises Restored, and PostgresError while the server is recovering."""
+        server_process = connection.get_server_pid()
+        if server_process in self._passed:
+            return
+        await refuse_restored(connection)
+        self._passed.add(server_process)
+        connection.add_termination_listener(lambda _: self._passed.discard(server_process))
+
+
 async def attempt(
     connection: Connection, seconds_max: float, statement: str, *values: object
 ) -> str | None:
