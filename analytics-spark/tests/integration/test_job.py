@@ -16,6 +16,7 @@ import psycopg
 import pytest
 
 from analytics_spark.job import generations
+from analytics_spark.job.checkpoint import Checkpoint
 from test_support.analytics.histories import sample
 from test_support.analytics.running_job import empty_topics, publish
 from test_support.waits import HANGS_AFTER_SECONDS
@@ -91,6 +92,76 @@ def test_a_ready_job_has_counted_what_was_there_and_stops_in_order(
     assert process.returncode == 0
     _, alive = psutil.wait_procs(family, timeout=HANGS_AFTER_SECONDS)
     assert alive == []
+
+
+@pytest.fixture
+def counted(
+    environment: dict[str, str], kafka_servers: str, reader: psycopg.Connection
+) -> tuple[int, Path]:
+    """The newest batch of a job that has counted all and was killed, and its checkpoint."""
+    with job_process(environment) as process:
+        wait_until_ready(environment["HTTP_PORT"], process)
+        publish(kafka_servers, sample())
+        deadline = time.monotonic() + HANGS_AFTER_SECONDS
+        while read_counted(reader) != 16 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        process.terminate()
+        process.communicate(timeout=HANGS_AFTER_SECONDS)
+    checkpoint = Path(environment["CHECKPOINT_DIR"])
+    return Checkpoint(checkpoint).newest_done, checkpoint
+
+
+def read_counted(reader: psycopg.Connection) -> int:
+    row = reader.execute("SELECT coalesce(sum(counted), 0)::int FROM epochs").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+CELLS = "SELECT * FROM cells ORDER BY 1, 2, 3, 4, 5, 6"
+
+
+@pytest.mark.parametrize("names", [["commits"], ["offsets", "commits"]], ids="+".join)
+def test_a_job_goes_on_after_a_power_cut_has_torn_its_newest_files(
+    environment: dict[str, str],
+    counted: tuple[int, Path],
+    kafka_servers: str,
+    reader: psycopg.Connection,
+    names: list[str],
+) -> None:
+    """The batch runs again, or one more is planned again; nothing is counted twice."""
+    newest, checkpoint = counted
+    before = reader.execute(CELLS).fetchall()
+    if "offsets" in names:
+        (checkpoint / "offsets" / str(newest + 1)).write_bytes(b"")
+    (checkpoint / "commits" / str(newest)).write_bytes(b"v1")
+    publish(kafka_servers, sample())
+
+    with job_process(environment) as process:
+        deadline = time.monotonic() + HANGS_AFTER_SECONDS
+        while Checkpoint(checkpoint).newest_done <= newest and time.monotonic() < deadline:
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.1)
+
+    assert reader.execute(CELLS).fetchall() == before, "repeats are counted"
+    assert read_counted(reader) == 16
+
+
+def test_a_job_whose_state_is_torn_ends_with_the_repair(
+    environment: dict[str, str], counted: tuple[int, Path], kafka_servers: str
+) -> None:
+    newest, checkpoint = counted
+    torn = list(checkpoint.glob(f"state/0/*/{newest + 1}.changelog"))
+    assert torn
+    for each in torn:
+        each.write_bytes(b"")
+    publish(kafka_servers, sample())
+
+    with job_process(environment) as process:
+        _, log = process.communicate(timeout=HANGS_AFTER_SECONDS)
+
+    assert process.returncode == 1
+    assert log.count("the job ends: ") == 1
+    assert f"{checkpoint} is damaged, as by a power cut: run `make republish`" in log
 
 
 def test_a_job_without_its_database_ends_with_one_line(environment: dict[str, str]) -> None:

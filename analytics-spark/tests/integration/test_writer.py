@@ -3,7 +3,7 @@
 import json
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -74,13 +74,17 @@ def test_a_lost_checkpoint_is_refused(
         pass
 
 
+WHOLE = {"offsets": 'v1\n{"conf":{}}\n-', "commits": "v1\n{}"}
+"""What Spark writes for a batch."""
+
+
 def write_checkpoint(folder: Path, *, done: int | None, planned: int) -> None:
     """What Spark leaves of the query when it has done and planned so many batches."""
     (folder / "metadata").write_text(json.dumps({"id": QUERY_ID}))
     for log, newest in (("commits", done), ("offsets", planned)):
         (folder / log).mkdir()
         for batch_id in range(-1 if newest is None else newest, -1, -1):
-            (folder / log / str(batch_id)).touch()
+            (folder / log / str(batch_id)).write_text(WHOLE[log])
             (folder / log / f".{batch_id}.crc").touch()
 
 
@@ -148,6 +152,37 @@ def test_a_checkpoint_restored_from_an_old_copy_is_refused(
 
     with (
         pytest.raises(NotTheWriter, match=r"are of batch 12, .* planned batch 11:"),
+        open_writer(tables, Checkpoint(tmp_path), BUCKETS),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("torn", "is_taken_up"),
+    [
+        (["offsets/11"], True),
+        (["commits/10"], True),
+        (["offsets/11", "commits/10"], True),
+        (["offsets/11", "offsets/10", "commits/10"], False),
+    ],
+    ids=str,
+)
+def test_files_that_a_power_cut_has_torn_are_dropped_unless_the_tables_are_ahead(
+    tables: str, writer: psycopg.Connection, tmp_path: Path, torn: Sequence[str], is_taken_up: bool
+) -> None:
+    """Spark would plan a batch again that the tables have, and its new records would be lost."""
+    apply(writer, one_batch(10, JACK))
+    writer.close()
+    write_checkpoint(tmp_path, done=10, planned=11)
+    for each in torn:
+        (tmp_path / each).write_bytes(b"")
+    if "offsets/10" in torn:
+        (tmp_path / "offsets/11").unlink()  # it was not on the disk at all
+
+    with (
+        nullcontext()
+        if is_taken_up
+        else pytest.raises(NotTheWriter, match=r"planned batch 9: after a power cut, .* republish"),
         open_writer(tables, Checkpoint(tmp_path), BUCKETS),
     ):
         pass

@@ -3,7 +3,9 @@
 import json
 from pathlib import Path
 
-from analytics_spark.job.checkpoint import Checkpoint
+import pytest
+
+from analytics_spark.job.checkpoint import Checkpoint, DamagedCheckpoint
 
 LOG = """v1
 {"batchWatermarkMs":0,"batchTimestampMs":1795231772826,"conf":%s}
@@ -79,3 +81,70 @@ def test_a_batch_that_only_split_the_state_did_not_go_through_the_sink(tmp_path:
     ]
     assert Checkpoint(tmp_path).newest_done == 2
     assert Checkpoint(tmp_path).newest_sunk == 1
+
+
+PLAN = LOG % ("{}", '{"orders.v1":{"0":5}}', '{"items.v1":{"0":1}}')
+NOTE = 'v1\n{"nextBatchWatermarkMs":0}'
+
+
+def write_whole(folder: Path, *, planned: int, done: int) -> None:
+    for name, text, newest in (("offsets", PLAN, planned), ("commits", NOTE, done)):
+        (folder / name).mkdir()
+        for batch_id in range(newest + 1):
+            (folder / name / str(batch_id)).write_text(text)
+
+
+def torn_forms(text: str) -> list[bytes]:
+    """What a power cut can leave of a file: nothing, a part, or blocks of zeros."""
+    whole = text.encode()
+    parts = [whole[:length] for length in range(len(whole))]
+    return [*parts, bytes(len(whole)), whole[:7] + bytes(len(whole) - 7)]
+
+
+@pytest.mark.parametrize("torn", torn_forms(PLAN))
+def test_a_torn_plan_is_planned_again(tmp_path: Path, torn: bytes) -> None:
+    write_whole(tmp_path, planned=3, done=2)
+    (tmp_path / "offsets" / "3").write_bytes(torn)
+    checkpoint = Checkpoint(tmp_path)
+
+    checkpoint.drop_torn()
+
+    assert (checkpoint.newest_planned, checkpoint.newest_done) == (2, 2)
+
+
+@pytest.mark.parametrize("torn", torn_forms(NOTE))
+def test_a_batch_whose_note_is_torn_runs_again(tmp_path: Path, torn: bytes) -> None:
+    write_whole(tmp_path, planned=3, done=3)
+    (tmp_path / "commits" / "3").write_bytes(torn)
+    checkpoint = Checkpoint(tmp_path)
+
+    checkpoint.drop_torn()
+
+    assert (checkpoint.newest_planned, checkpoint.newest_done) == (3, 2)
+
+
+@pytest.mark.parametrize("name", ["offsets", "commits"])
+def test_files_that_are_all_unreadable_are_kept(tmp_path: Path, name: str) -> None:
+    """Those of another version of Spark, or more than one that is torn: the job fails."""
+    write_whole(tmp_path, planned=3, done=3)
+    for batch_id in (2, 3):
+        (tmp_path / name / str(batch_id)).write_bytes(b"v7")
+
+    Checkpoint(tmp_path).drop_torn()
+
+    assert len(list(tmp_path.glob("*/*"))) == 8
+
+
+def test_whole_files_are_kept(tmp_path: Path) -> None:
+    write_whole(tmp_path, planned=3, done=2)
+
+    Checkpoint(tmp_path).drop_torn()
+
+    assert len(list(tmp_path.glob("*/*"))) == 7
+
+
+def test_a_torn_owner_is_damage_with_its_repair(tmp_path: Path) -> None:
+    for torn in (b"", b'{"id":"adf1b235', b"\xff\xfe", b"{}"):
+        (tmp_path / "metadata").write_bytes(torn)
+        with pytest.raises(DamagedCheckpoint, match=r"is not whole, .* run `make rep"):
+            Checkpoint(tmp_path).query_id  # noqa: B018

@@ -76,9 +76,14 @@ def taken(lock: IO[str]) -> bool:
 def publish(made: Path, target: Path) -> None:
     """Put a finished folder into place; it replaces an incomplete one of the same name.
 
+    Its files are synced first: after a power cut a folder that is in place is complete.
+
     Raises:
         OSError: the rename failed although no other process had published the same.
     """
+    for path in made.rglob("*"):
+        if path.is_file():
+            sync(path)
     if target.exists():
         os.rename(target, made.with_name("replaced"))
     try:
@@ -86,6 +91,12 @@ def publish(made: Path, target: Path) -> None:
     except OSError as error:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
             raise
+
+
+def sync(path: Path) -> None:
+    """Wait until what was written into a file is on the disk."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 def disk_failure(error: OSError, cache_dir: Path) -> Failure:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fetching.archives import download_file
-from fetching.cache import disk_failure, one_at_a_time, workshop
+from fetching.cache import disk_failure, one_at_a_time, sync, workshop
 from fetching.errors import Failure
 from fetching.settings import FetchSettings
 
@@ -117,6 +117,7 @@ def make(settings: FetchSettings, tell: Tell) -> Path:
 
 def keep(binary: Path, target: Path) -> Path:
     binary.chmod(0o755)
+    sync(binary)
     return binary.rename(target)
 
 

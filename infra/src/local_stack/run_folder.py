@@ -162,10 +162,12 @@ def unwritable(folder: Path, error: OSError) -> Failure:
 
 
 def write_atomically(path: Path, text: str, *, mode: int = 0o644) -> None:
-    """Readers see the old text or the new one, never a part."""
+    """Readers see the old text or the new one, never a part, also after a power cut."""
     with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
         file.write(text)
-    os.chmod(file.name, mode)
+        file.flush()
+        os.fchmod(file.fileno(), mode)
+        os.fsync(file.fileno())
     os.replace(file.name, path)
 
 

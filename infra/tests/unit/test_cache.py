@@ -23,6 +23,20 @@ def test_what_was_made_is_published_and_nothing_else_stays(tmp_path: Path) -> No
     assert (tmp_path / "target" / "file").read_text() == "whole"
 
 
+def test_what_is_published_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or a power cut would leave a folder with empty files, which nothing ever makes again."""
+    synced, target = [], tmp_path / "target"
+
+    def note(descriptor: int) -> None:
+        synced.append((os.fstat(descriptor).st_size, target.exists()))
+
+    monkeypatch.setattr(os, "fsync", note)
+    with workshop(tmp_path) as folder:
+        publish(make(folder, "whole"), target)
+
+    assert synced == [(len("whole"), False)]
+
+
 def test_what_failed_leaves_nothing(tmp_path: Path) -> None:
     def fail() -> None:
         with workshop(tmp_path) as folder:

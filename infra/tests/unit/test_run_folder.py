@@ -1,6 +1,7 @@
 """The run folder: what is secret, what is whole, what is refused."""
 
 import json
+import os
 import stat
 from pathlib import Path
 
@@ -27,6 +28,28 @@ def test_writing_leaves_nothing_but_the_file(tmp_path: Path) -> None:
     write_atomically(tmp_path / "a", "old")
     write_atomically(tmp_path / "a", "new")
     assert [path.read_text() for path in tmp_path.iterdir()] == ["new"]
+
+
+def test_what_is_put_into_place_is_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or a power cut would leave an empty file of that name."""
+    steps: list[object] = []
+    sync, replace = os.fsync, os.replace
+
+    def note_sync(descriptor: int) -> None:
+        sync(descriptor)
+        steps.append(os.fstat(descriptor).st_size)
+
+    def note_replace(made: str, path: Path) -> None:
+        replace(made, path)
+        steps.append(path.name)
+
+    monkeypatch.setattr(os, "fsync", note_sync)
+    monkeypatch.setattr(os, "replace", note_replace)
+    write_atomically(tmp_path / "a", "new")
+
+    assert steps == [len("new"), "a"]
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:

@@ -1,14 +1,24 @@
 """The files of a checkpoint: whose query it is, and what a batch reads. Spark writes them."""
 
 import json
+import logging
 from dataclasses import dataclass
 from pathlib import Path
+
+log = logging.getLogger(__name__)
 
 Offsets = dict[str, dict[str, int]]
 """End offsets (not included) by topic and partition."""
 
 Ranges = dict[str, dict[str, list[int]]]
 """[first, end] by topic and partition, end not included."""
+
+VERSION = "v1"
+"""The first line of the files of a batch."""
+
+
+class DamagedCheckpoint(Exception):
+    """A file of a checkpoint cannot be read; the message names it and the repair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +29,47 @@ class Checkpoint:
 
     @property
     def query_id(self) -> str | None:
-        """The id of the query that owns the checkpoint; None before its first start."""
+        """The id of the query that owns the checkpoint; None before its first start.
+
+        Raises:
+            DamagedCheckpoint: the file is not whole.
+        """
         metadata = self.path / "metadata"
         if not metadata.exists():
             return None
-        identity: str = json.loads(metadata.read_text())["id"]
+        try:
+            identity: str = json.loads(metadata.read_bytes())["id"]
+        except (ValueError, KeyError):
+            raise DamagedCheckpoint(
+                f"{metadata} is not whole, as a power cut leaves a file: run `make republish`"
+            ) from None
         return identity
+
+    def drop_torn(self) -> None:
+        """Remove the newest plan, and the newest note of a batch as done, that is not whole.
+
+        So a power cut leaves it: Spark does not sync its files. Without its plan a batch is planned
+        again, without its note it runs again, as if Spark had been killed before it wrote the file.
+        If the one before it is not whole either, that stays, and Spark fails. No query may use the
+        checkpoint meanwhile.
+        """
+        logs = ((self.path / "offsets", self._is_plan), (self.path / "commits", self._is_note))
+        for folder, is_whole in logs:
+            newest = newest_in(folder)
+            torn, before = folder / str(newest), folder / str(newest - 1)
+            if newest < 0 or is_whole(newest) or (before.exists() and not is_whole(newest - 1)):
+                continue
+            log.warning("%s is not whole: its batch is done again", torn)
+            torn.unlink()
+
+    def _is_plan(self, batch_id: int) -> bool:
+        lines, before = self._read_plan(batch_id), self._read_plan(batch_id - 1)
+        texts = [line for line in lines[1:] if line != "-"]
+        return are_whole(lines, texts) and len(lines) >= max(3, len(before))
+
+    def _is_note(self, batch_id: int) -> bool:
+        lines = read_lines(self.path / "commits" / str(batch_id))
+        return are_whole(lines, lines[1:]) and len(lines) == 2
 
     @property
     def newest_planned(self) -> int:
@@ -96,7 +141,22 @@ class Checkpoint:
         JSON, or "-" when the source never had a record.
         """
         plan = self.path / "offsets" / str(batch_id)
-        return plan.read_text().splitlines() if plan.exists() else []
+        return read_lines(plan) if plan.exists() else []
+
+
+def read_lines(path: Path) -> list[str]:
+    """Of a file that can have any bytes."""
+    return path.read_text(errors="replace").splitlines()
+
+
+def are_whole(lines: list[str], texts: list[str]) -> bool:
+    """Whether lines begin with the version, and all of `texts` are JSON."""
+    try:
+        for text in texts:
+            json.loads(text)
+    except ValueError:
+        return False
+    return lines[:1] == [VERSION]
 
 
 def newest_in(log: Path) -> int:

@@ -19,7 +19,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 
 from analytics_spark.job import dead_letters, generations, query, sink, writer
-from analytics_spark.job.checkpoint import Checkpoint
+from analytics_spark.job.checkpoint import Checkpoint, DamagedCheckpoint
 from analytics_spark.job.generations import Generation, OtherGeneration
 from analytics_spark.job.readiness import Readiness
 from analytics_spark.job.resting import rest_after
@@ -41,6 +41,7 @@ GENERATION_POLL_SECONDS = 5
 
 FAILURES = (
     writer.NotTheWriter,
+    DamagedCheckpoint,
     OtherGeneration,
     RecordsLost,
     KafkaError,
@@ -77,14 +78,37 @@ async def run_job(settings: JobSettings) -> None:
 def run_query(settings: JobSettings, stop: threading.Event, readiness: Readiness) -> None:
     """Write into the active generation until `stop`. Raises the error that ended the query."""
     generation = get_active_generation(settings.database_dsn)
+    checkpoint = generation.get_checkpoint(settings.checkpoint_dir)
     with (
         open_query(settings, generation, rests_until=stop) as (start, opened),
+        hint_at_damage(checkpoint),
         stop_at_end(start(), stop) as live,
     ):
         readiness.set_writer(opened)
         watch(
             live, opened, stop, readiness, lambda: require_active(settings.database_dsn, generation)
         )
+
+
+@contextmanager
+def hint_at_damage(checkpoint: Checkpoint) -> Iterator[None]:
+    """Name the repair if the query fails before a batch is done.
+
+    What a power cut has left of the state fails in as many ways as Spark has formats of files.
+
+    Raises:
+        DamagedCheckpoint: the query has failed like this.
+    """
+    done = checkpoint.newest_done
+    try:
+        yield
+    except StreamingQueryException as error:
+        if checkpoint.newest_done > done or done < 0:
+            raise
+        raise DamagedCheckpoint(
+            f"{get_cause(error)} (no batch was done since the start; if each start ends like this,"
+            f" {checkpoint.path} is damaged, as by a power cut: run `make republish`)"
+        ) from error
 
 
 def get_active_generation(dsn: str) -> Generation:

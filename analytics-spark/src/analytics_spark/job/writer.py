@@ -74,6 +74,7 @@ def open_writer(
     Raises:
         NotTheWriter: another job held the lock for LOCK_WAIT_SECONDS, or the tables were filled
             from another checkpoint, from another state of this one, or with other buckets.
+        DamagedCheckpoint: whose checkpoint it is cannot be read.
     """
     with psycopg.connect(
         dsn,
@@ -84,6 +85,7 @@ def open_writer(
     ) as connection:
         connection.execute(SEARCH_PATH, [generation.schema])
         take_lock(connection, generation)
+        checkpoint.drop_torn()
         refuse_other_checkpoint(connection, checkpoint)
         refuse_other_state(connection, checkpoint)
         refuse_other_buckets(connection, buckets)
@@ -229,8 +231,9 @@ def refuse_other_state(connection: psycopg.Connection, checkpoint: Checkpoint) -
     if not done <= row[0] <= planned:
         raise NotTheWriter(
             f"the cells are of {batch_name(row[0])}, but {checkpoint.path} has done"
-            f" {batch_name(done)} and planned {batch_name(planned)}: after a restore of PostgreSQL"
-            " run `make republish`, or restore the tables and the checkpoint of one moment"
+            f" {batch_name(done)} and planned {batch_name(planned)}: after a power cut, or a"
+            " restore of PostgreSQL, run `make republish`, or restore the tables and the"
+            " checkpoint of one moment"
         )
 
 

@@ -64,6 +64,8 @@ def make(file: Path, spark_jars_dir: Path) -> None:
             end_java(gateway.proc)
         if not made.exists():
             raise NoCache("Java wrote no cache: is there space on the disk?")
+        with made.open("rb") as written:
+            os.fsync(written.fileno())
         os.replace(made, file)
 
 
