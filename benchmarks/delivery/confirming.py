@@ -92,7 +92,7 @@ def compute_milliseconds_to_decision(order: Ordered) -> float:
 
 async def measure(context: StackContext, size: Size) -> list[Series]:
     samples = Samples(list)
-    await open_shop(context)
+    await open_shop(context, USERS)
     tell_in_place("confirming: warming up")
     await order(context, RATE, size.order_warm_up_seconds)
     for number in range(1, size.rounds + 1):
@@ -106,10 +106,11 @@ async def measure(context: StackContext, size: Size) -> list[Series]:
     return as_series(samples)
 
 
-async def open_shop(context: StackContext) -> None:
+async def open_shop(context: StackContext, count: int) -> None:
+    """Register so many users, and list items."""
     token = shop.create_token(context.folder)
     items = await shop.list_items(context.address("orders-api"), token, ITEMS)
-    users = await shop.register_users(context.address("users-api"), token, USERS)
+    users = await shop.register_users(context.address("users-api"), token, count)
     Shop(token=token, users=users, items=items).save(context.folder / shop.FILE)
 
 

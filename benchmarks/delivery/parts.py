@@ -9,6 +9,7 @@ from benchmarks.delivery import (
     failing_over,
     folding,
     hot_user,
+    neighbours,
     placing,
 )
 from benchmarks.delivery.sizes import FULL, QUICK, TINY, Size
@@ -26,6 +27,7 @@ DELIVERY: Benchmark[Size] = Benchmark(
         folding.PART,
         placing.PART,
         confirming.PART,
+        neighbours.PART,
     ),
     sizes={"full": FULL, "quick": QUICK, "tiny": TINY},
 )

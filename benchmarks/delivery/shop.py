@@ -75,9 +75,11 @@ async def list_items(address: str, token: str, count: int) -> list[str]:
     return [each["item_id"] for each in made]
 
 
-async def register_users(address: str, token: str, count: int) -> list[str]:
-    """New users with enough credit for all orders, by the users-api at host:port."""
-    user = {"address": "DE-BE", "gender": "other", "credit_limit": CREDIT_LIMIT}
+async def register_users(
+    address: str, token: str, count: int, *, credit_limit: str = CREDIT_LIMIT
+) -> list[str]:
+    """New users, by default with enough credit for all orders, by the users-api at host:port."""
+    user = {"address": "DE-BE", "gender": "other", "credit_limit": credit_limit}
     async with http_client.connect(address) as connection:
         made = [
             await create(

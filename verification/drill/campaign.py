@@ -21,7 +21,7 @@ from verification.drill.ledger import count
 from verification.drill.releases import find_release
 from verification.drill.rows import Row, as_figures, format_row, format_table
 from verification.drill.steps import STEPS, Drill, Refuted, Skipped, Step
-from verification.drill.traffic import NotRecovered, Tally, Traffic
+from verification.drill.traffic import CLIENTS, NotRecovered, Tally, Traffic
 
 ROUNDS, ROUNDS_QUICK = 3, 1
 FINDINGS_SHOWN_MAX = 10
@@ -76,6 +76,13 @@ def parser() -> argparse.ArgumentParser:
         help="the commit of the previous release, for upgrade; default: the newest tag, else, and"
         " not with --quick, the commit before this one",
     )
+    made.add_argument(
+        "--clients",
+        type=int,
+        default=CLIENTS,
+        metavar="NUMBER",
+        help=f"each places about five orders a second (default: {CLIENTS})",
+    )
     made.add_argument("--seed", type=int, default=1, help="of what the clients do")
     return made
 
@@ -95,7 +102,7 @@ async def play(stack: DrilledStack, folder: Path, options: argparse.Namespace) -
     previous = options.previous or find_release() or (None if options.quick else "HEAD~1")
     if previous:
         tell(f"the previous release is {previous}")
-    async with open_traffic(stack, options.seed) as traffic:
+    async with open_traffic(stack, options.seed, options.clients) as traffic:
         for number in range(ROUNDS_QUICK if options.quick else ROUNDS):
             for step in options.steps:
                 own = folder / f"{step.name}-{number}"
@@ -120,9 +127,9 @@ def end_drill(step: Step, failure: Failure) -> Row:
 
 
 @asynccontextmanager
-async def open_traffic(stack: DrilledStack, seed: int) -> AsyncIterator[Traffic]:
+async def open_traffic(stack: DrilledStack, seed: int, clients: int) -> AsyncIterator[Traffic]:
     """Clients with users and items to order."""
-    traffic = Traffic(stack.hometown, seed, is_counted=stack.counts)
+    traffic = Traffic(stack.hometown, seed, clients=clients, is_counted=stack.counts)
     try:
         traffic.ledger.adopt(await stack.read())
         await traffic.open_shop()
@@ -148,7 +155,10 @@ async def do(step: Step, drill: Drill) -> Row:
     for reason, times in sorted(tally.failed.items()):
         tell(f"  first try failed {times} times: {reason}")
     if tally.overloaded:
-        tell(f"  {tally.overloaded} orders were refused at first: earlier ones waited")
+        refused = f"{tally.overloaded} orders were refused at first: earlier ones waited"
+        tell(f"  {refused}")
+        if step.is_planned:
+            problems.append(refused)
     return Row(
         step=step.name,
         is_planned=step.is_planned,

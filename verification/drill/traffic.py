@@ -81,8 +81,11 @@ class Recovery:
 class Traffic:
     """The clients of one system; `hometown`, `ledger` and `tally` can be replaced between loads."""
 
-    def __init__(self, hometown: Hometown, seed: int, *, is_counted: bool = True) -> None:
+    def __init__(
+        self, hometown: Hometown, seed: int, *, clients: int = CLIENTS, is_counted: bool = True
+    ) -> None:
         self.hometown = hometown
+        self._clients = clients
         self.is_counted = is_counted
         self.ledger = Ledger()
         self.tally = Tally()
@@ -103,7 +106,7 @@ class Traffic:
         for _ in range(ITEMS):
             made = await self._send("orders-api", "/v1/items", item | {"effective_at": since})
             self._items.append(made["item_id"])
-        for number in range(CLIENTS * USERS_PER_CLIENT):
+        for number in range(self._clients * USERS_PER_CLIENT):
             home = {"address": PLACES[number % len(PLACES)], "effective_at": since}
             made = await self._send("users-api", "/v1/users", user | home)
             self._users.append(made["user_id"])
@@ -118,7 +121,8 @@ class Traffic:
             Failure: a request was refused, or not answered in time.
         """
         stopping = asyncio.Event()
-        clients = [asyncio.create_task(self._work(number, stopping)) for number in range(CLIENTS)]
+        numbers = range(self._clients)
+        clients = [asyncio.create_task(self._work(number, stopping)) for number in numbers]
         try:
             yield
         finally:
@@ -127,7 +131,7 @@ class Traffic:
 
     async def _work(self, number: int, stopping: asyncio.Event) -> None:
         chance = Random(self._random.random())
-        users = self._users[number::CLIENTS]
+        users = self._users[number :: self._clients]
         while not stopping.is_set():
             user = chance.choice(users)
             act = chance.random()

@@ -60,15 +60,30 @@ def test_an_order_that_was_never_placed_is_lost(stack: DrilledStack, run_folder:
         drill.traffic.ledger.orders.add(str(new_id()))
         return await drill.traffic.recover()
 
-    async def play_forged() -> Row:
-        async with open_traffic(stack, seed=2) as traffic:
-            step = Step(name="forge", does="forget an order", play=forge)
-            return await do(step, Drill(stack=stack, traffic=traffic, folder=run_folder))
-
-    row = asyncio.run(play_forged())
+    step = Step(name="forge", does="forget an order", play=forge)
+    row = asyncio.run(play_one(step, stack, run_folder))
 
     assert (row.lost, row.twice) == (1, 0)
     assert report([row], wrong=[]) == 1
+
+
+async def play_one(step: Step, stack: DrilledStack, folder: Path) -> Row:
+    async with open_traffic(stack, seed=2, clients=1) as traffic:
+        return await do(step, Drill(stack=stack, traffic=traffic, folder=folder))
+
+
+@pytest.mark.parametrize("is_planned", [True, False])
+def test_a_planned_operation_refuses_no_order(
+    stack: DrilledStack, run_folder: Path, is_planned: bool
+) -> None:
+    async def refuse(drill: Drill) -> Recovery:
+        drill.traffic.tally.overloaded += 1
+        return await drill.traffic.recover()
+
+    step = Step(name="refuse", does="refuse an order", play=refuse, is_planned=is_planned)
+    row = asyncio.run(play_one(step, stack, run_folder))
+
+    assert row.is_good != is_planned
 
 
 def test_a_step_that_cannot_be_done_ends_the_drill(stack: DrilledStack, run_folder: Path) -> None:
