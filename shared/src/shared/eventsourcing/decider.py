@@ -23,7 +23,7 @@ def count_none(state: object) -> int:
 class Decider(Generic[C, S, E]):
     """The business of one aggregate as two pure functions (after emmett and Helpdesk).
 
-    `count_values` tells how many values a state has of what can be many, such as open orders: by
+    `count_values` returns how many values a state has of what can be many, such as open orders: by
     these the memory of cached states is bounded.
     """
 
