@@ -170,14 +170,23 @@ def read_cpu_seconds(pid: int) -> Iterator[float]:
         yield float(times.user + times.system)
 
 
-def record_latency(step: Step, samples: Samples) -> None:
-    """Raises Failure when an order was not confirmed: it has no latency."""
+def compute_confirmed(step: Step) -> dict[str, float]:
+    """Milliseconds until an order is confirmed, by rank.
+
+    Raises:
+        Failure: an order was not confirmed, so it has no latency.
+    """
     others = [each.status for each in step.orders if each.status != CONFIRMED]
     if others:
         refused = f", {step.refused} of them were refused" if step.refused else ""
         raise Failure(f"{len(others)} of {len(step.orders)} orders were not confirmed{refused}")
+    return percentiles([compute_milliseconds_to_decision(each) for each in step.orders])
+
+
+def record_latency(step: Step, samples: Samples) -> None:
+    """Raises Failure when an order was not confirmed."""
+    confirmed = compute_confirmed(step)
     placed = percentiles([(each.placed_at - each.due_at) * MILLISECONDS for each in step.orders])
-    confirmed = percentiles([compute_milliseconds_to_decision(each) for each in step.orders])
     for rank in RANKS:
         samples[f"{PLACED}, {rank}"].append(placed[rank])
         samples[f"{CONFIRMED}, {rank}"].append(confirmed[rank])

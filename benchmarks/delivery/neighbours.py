@@ -9,16 +9,14 @@ from itertools import count
 from uuid import UUID
 
 from benchmarks import servers
-from benchmarks.arrivals import percentiles
 from benchmarks.delivery import confirming, http_client, shop
-from benchmarks.delivery.confirming import CONFIRMED, RANKS, RATE, WITHOUT_JAEGER, Step
+from benchmarks.delivery.confirming import RANKS, RATE, WITHOUT_JAEGER, Step
 from benchmarks.delivery.http_client import Connection, UnexpectedStatus
 from benchmarks.delivery.shop import Shop
 from benchmarks.delivery.sizes import Size
 from benchmarks.goals import ratio_at_most
 from benchmarks.part import Part
 from benchmarks.series import Samples, Series, series
-from fetching.errors import Failure
 from local_stack.postgres import SUPERUSER, dsn
 from local_stack.stack_spec import StackContext
 from shared.runtime.progress import tell_in_place
@@ -75,10 +73,7 @@ async def measure(context: StackContext, size: Size) -> list[Series]:
 
 def record(step: Step, name: str, samples: Samples) -> None:
     """Raises Failure when an order was refused, or not confirmed."""
-    others = [each.status for each in step.orders if each.status != CONFIRMED]
-    if others:
-        raise Failure(f"{len(others)} of {len(step.orders)} orders were not confirmed {name}")
-    taken = percentiles([confirming.compute_milliseconds_to_decision(each) for each in step.orders])
+    taken = confirming.compute_confirmed(step)
     for rank in RANKS:
         samples[f"{name}, {rank}"].append(taken[rank])
 

@@ -1,14 +1,10 @@
 """A topic that was lost is published again from the event store, as it was."""
 
 import asyncio
-import os
-import signal
-import sys
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from uuid import UUID
 
 import asyncpg
@@ -16,7 +12,6 @@ import pytest
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
-from local_stack import ports
 from local_stack.testing import throwaway_kafka
 from shared.eventsourcing.event_store import EventStore
 from shared.eventsourcing.history import History
@@ -36,6 +31,7 @@ from shared.runtime.progress import ProgressLine
 from shared.runtime.relay_notifier import RelayNotifier
 from test_support.counter import counter
 from test_support.counter.counter import CODEC, TOPIC, Counted, counted, some_metadata, store_of
+from test_support.counter.relays import StartRelayAt
 from test_support.waits import HANGS_AFTER_SECONDS
 
 ROWS_MAX = 10_000
@@ -77,22 +73,14 @@ async def replayed(pool: asyncpg.Pool, store: Store) -> int:
 
 
 @asynccontextmanager
-async def relay(database: str, kafka_servers: str) -> AsyncIterator[None]:
+async def relay(start_relay_at: StartRelayAt, kafka_servers: str) -> AsyncIterator[None]:
     """A relay runs inside, and has given its lease back afterwards."""
-    port = str(ports.find_free())
-    script = Path(__file__).with_name("relay_main.py")
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        script,
-        "test-relay",
-        env=os.environ
-        | {"DATABASE_URL": database, "KAFKA_BOOTSTRAP_SERVERS": kafka_servers, "HTTP_PORT": port},
-    )
+    process = start_relay_at(kafka_servers)
     try:
         yield
     finally:
-        process.send_signal(signal.SIGTERM)
-        await process.wait()
+        process.terminate()
+        await asyncio.to_thread(process.wait, HANGS_AFTER_SECONDS)
 
 
 async def read(kafka_servers: str, count: int) -> list[ConsumerRecord]:
@@ -154,14 +142,14 @@ class Effects:
 
 
 async def test_a_lost_topic_is_published_again_byte_for_byte(
-    partly: Store, pool: asyncpg.Pool, database: str, own_kafka: str
+    partly: Store, pool: asyncpg.Pool, start_relay_at: StartRelayAt, own_kafka: str
 ) -> None:
     counters = [new_id() for _ in range(5)]
     for start in range(1, 22, 3):
         for each in counters:
             await add(partly, each, start, 3)
     public = 2 * 7 * len(counters)
-    async with relay(database, own_kafka):
+    async with relay(start_relay_at, own_kafka):
         before = await read(own_kafka, public)
     known = Effects("users-worker", pool)
     await known.take(before)
@@ -170,7 +158,7 @@ async def test_a_lost_topic_is_published_again_byte_for_byte(
 
     await lose_the_topic(own_kafka)
     assert await replayed(pool, partly) == public
-    async with relay(database, own_kafka):
+    async with relay(start_relay_at, own_kafka):
         after = await read(own_kafka, public)
 
     assert len(after) == len(before)

@@ -7,9 +7,7 @@ import asyncio
 import os
 import subprocess
 import sys
-from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from uuid import UUID
 
@@ -31,6 +29,7 @@ from shared.runtime.progress import ProgressLine
 from test_support.counter.counted_records import CREATE_EFFECTS, effects_of, record
 from test_support.counter.counter import TOPIC, counted, some_metadata, store_of
 from test_support.counter.desk import NAME
+from test_support.counter.relays import relays
 from test_support.counter.workers import worker
 from test_support.power_cut import start, stop
 from test_support.waits import HANGS_AFTER_SECONDS
@@ -143,17 +142,17 @@ async def test_relay_and_worker_end_if_the_database_is_restored_while_they_run(
     counter = new_id()
     await execute(database, CREATE_EFFECTS)
     await asyncio.to_thread(back_up, server)
-    async with (
-        worker(database, kafka_servers, tmp_path) as consuming,
-        relay(database, kafka_servers, tmp_path) as publishing,
-    ):
-        await send(kafka_servers, record(counter, 1))
-        await until_applied(database, counter)
-        await until(database, IS_ACTIVE)
-        await asyncio.to_thread(restore, server)
-        await send(kafka_servers, record(counter, 2))
-        async with asyncio.timeout(HANGS_AFTER_SECONDS):
-            assert [await each.wait() for each in (consuming, publishing)] == [1, 1]
+    with relays(database, tmp_path / "relay.log") as start_relay:
+        async with worker(database, kafka_servers, tmp_path) as consuming:
+            publishing = start_relay(kafka_servers)
+            await send(kafka_servers, record(counter, 1))
+            await until_applied(database, counter)
+            await until(database, IS_ACTIVE)
+            await asyncio.to_thread(restore, server)
+            await send(kafka_servers, record(counter, 2))
+            async with asyncio.timeout(HANGS_AFTER_SECONDS):
+                assert await consuming.wait() == 1
+            assert await asyncio.to_thread(publishing.wait, HANGS_AFTER_SECONDS) == 1
 
     for name in ("worker.log", "relay.log"):
         log = (tmp_path / name).read_text()
@@ -185,26 +184,6 @@ async def test_without_the_timeline_the_effects_of_a_record_are_lost_in_silence(
     async with postgres.open_pool(database, name="test", connections_max=1) as pool:
         assert await effects_of(pool, lost) == []
         assert await parked.list_streams(pool, NAME, lost) == []
-
-
-@asynccontextmanager
-async def relay(database: str, kafka_servers: str, folder: Path) -> AsyncIterator[Process]:
-    """Runs inside; what it logs is in `relay.log`."""
-    environment = os.environ | {
-        "DATABASE_URL": database,
-        "KAFKA_BOOTSTRAP_SERVERS": kafka_servers,
-        "HTTP_PORT": str(ports.find_free()),
-    }
-    with (folder / "relay.log").open("wb") as file:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, RELAY, "users-relay", env=environment, stderr=file
-        )
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.terminate()
-        await asyncio.wait_for(process.wait(), HANGS_AFTER_SECONDS)
 
 
 async def until(database: str, question: str) -> None:
