@@ -26,7 +26,7 @@ from shared.messaging.records import IncomingRecord, parse_message
 from shared.messaging.wire import OutgoingRecord
 from shared.projections.read_models import ReadModel
 from shared.runtime.identifiers import new_id
-from shared.runtime.postgres import Connection
+from shared.runtime.postgres import Connection, Restored, RestoredGuard
 from test_support.counter.counted_records import record, records
 from test_support.counter.counter import TOPIC
 from test_support.counter.desk import NAME, Desk
@@ -329,6 +329,29 @@ async def test_trap_t10_a_poisoned_stream_waits_and_all_others_continue(desk: De
     assert await desk.reasons() == {sick: "ValueError: cannot be"}
     assert desk.letter_reasons() == ["ValueError: cannot be"]
     assert desk.letters[0].value == batch[5].value
+
+
+@pytest.mark.parametrize("checks_before", [0, 1], ids=["to be taken", "to be parked"])
+async def test_in_a_restored_database_no_record_is_taken_or_parked(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, checks_before: int
+) -> None:
+    """Nor is it tried again: the process has to end."""
+    counter = new_id()
+    desk.poison = {counter}
+    answers = iter([True] * checks_before)
+
+    async def check(guard: RestoredGuard, connection: Connection) -> None:
+        if not next(answers, False):
+            raise Restored
+
+    monkeypatch.setattr(RestoredGuard, "check", check)
+    async with asyncio.timeout(HANGS_AFTER_SECONDS):
+        with pytest.raises(Restored):
+            await desk.consumer.take([record(counter, 1)])
+
+    assert desk.attempts == len(desk.letters) == checks_before
+    assert await desk.reasons() == {}
+    assert await desk.version(counter) is None
 
 
 async def test_a_newer_schema_version_is_poison(desk: Desk) -> None:

@@ -113,9 +113,10 @@ def is_transient(error: Exception) -> bool:
     return isinstance(error, TRANSIENT) and not isinstance(error, FAULTS_OF_THE_RECORD)
 
 
-def is_any(error: Exception) -> bool:
-    """Every error is tried again: going on would lose the record."""
-    return True
+def may_pass(error: Exception) -> bool:
+    """Almost every error is tried again, since going on would lose the record; in a restored
+    database, no attempt can succeed."""
+    return not isinstance(error, Restored)
 
 
 class Consumer:
@@ -301,7 +302,9 @@ class Consumer:
         """
         await self._send_dead_letter(record, reason)
         await self._until_done(
-            partial(self._park, record, message, reason), "parking a stream", is_retried=is_any
+            partial(self._park, record, message, reason),
+            "parking a stream",
+            is_retried=may_pass,
         )
         failpoints.hit(Failpoint.STREAM_PARKED)
 
@@ -316,7 +319,9 @@ class Consumer:
             "dead letter of %s/%d/%d: %s", record.topic, record.partition, record.offset, reason
         )
         await self._until_done(
-            partial(self._write_dead_letter, letter), "writing a dead letter", is_retried=is_any
+            partial(self._write_dead_letter, letter),
+            "writing a dead letter",
+            is_retried=may_pass,
         )
         failpoints.hit(Failpoint.DEAD_LETTER_WRITTEN)
 
@@ -335,8 +340,6 @@ class Consumer:
             while True:
                 try:
                     return await attempt()
-                except Restored:
-                    raise
                 except Exception as error:
                     if not is_retried(error):
                         raise
