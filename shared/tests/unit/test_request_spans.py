@@ -83,6 +83,24 @@ async def test_a_span_continues_the_trace_of_the_caller(
     assert span.context.trace_state["a"] == "b"
 
 
+async def test_two_parents_are_none(client: httpx.AsyncClient, spans: InMemorySpanExporter) -> None:
+    for other in (CALLER, f"00-{'c' * 32}-{'d' * 16}-01", ""):
+        await client.get("/things/one", headers=[("traceparent", CALLER), ("traceparent", other)])
+
+        assert span_of(spans).parent is None
+
+
+async def test_a_trace_state_can_have_several_lines(
+    client: httpx.AsyncClient, spans: InMemorySpanExporter
+) -> None:
+    headers = [("tracestate", "a=b"), ("traceparent", CALLER), ("tracestate", "c=d,e=f")]
+
+    await client.get("/things/one", headers=headers)
+
+    state = span_of(spans).context.trace_state
+    assert dict(state) == {"a": "b", "c": "d", "e": "f"}
+
+
 @pytest.mark.parametrize(
     ("path", "status", "error_type"),
     [

@@ -33,6 +33,31 @@ def test_with_a_collector_every_trace_is_recorded() -> None:
     assert printed("http://127.0.0.1:1") == "same trace True"
 
 
+FLOOD = """
+import logging
+from shared.runtime import telemetry
+logging.basicConfig(format="logged %(name)s")
+with telemetry.configured("test", None):
+    for _ in range(100):
+        telemetry.extract({"traceparent": "00-" + "a" * 600})
+        telemetry.extract({"traceparent": RECORDED, "tracestate": "no state"})
+        telemetry.extract({"traceparent": RECORDED, "tracestate": "a=b" * 600})
+"""
+
+
+def test_malformed_headers_of_callers_fill_no_log() -> None:
+    script = FLOOD.replace("RECORDED", repr(RECORDED))
+
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+
+    assert sorted(ended.stderr.decode().split()) == [
+        "logged",
+        "logged",
+        "opentelemetry.trace.propagation.tracecontext",
+        "opentelemetry.trace.span",
+    ]
+
+
 RECORDED = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 UNRECORDED = RECORDED[:-2] + "00"
 

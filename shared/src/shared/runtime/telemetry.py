@@ -12,7 +12,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
-from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind
+from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind, TraceState
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 # Names of attributes. The messaging names still change from release to release of the semantic
@@ -38,9 +38,17 @@ EXPORT_TIMEOUT_SECONDS = 2
 """A collector that accepts and stays silent must not hold up the end of a process for longer."""
 
 TRACEPARENT = "traceparent"
+TRACESTATE = "tracestate"
 UNRECORDED = re.compile("00-([0-9a-f]{32})-([0-9a-f]{16})-00")
 W3C = TraceContextTextMapPropagator()
 """Rows and records carry this form and no other."""
+
+NOISY = (
+    OTLPSpanExporter.__module__,
+    TraceContextTextMapPropagator.__module__,
+    TraceState.__module__,
+)
+"""Modules that log each retry of an unavailable collector, or each malformed header."""
 
 tracer = trace.get_tracer("hometown")
 
@@ -62,7 +70,8 @@ def configure(service_name: str, otlp_endpoint: str | None) -> TracerProvider:
             endpoint=f"{otlp_endpoint.rstrip('/')}/v1/traces", timeout=EXPORT_TIMEOUT_SECONDS
         )
         provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=500))
-        logging.getLogger(OTLPSpanExporter.__module__).addFilter(OncePerMinute())
+    for module in NOISY:
+        logging.getLogger(module).addFilter(OncePerMinute())
     trace.set_tracer_provider(provider)
     return provider
 
@@ -78,7 +87,7 @@ def configured(service_name: str, otlp_endpoint: str | None) -> Iterator[TracerP
 
 
 class OncePerMinute(logging.Filter):
-    """Lets one record a minute through: an unavailable collector would log at every retry."""
+    """Lets one record a minute through: each retry, or each request of a client, could log one."""
 
     period_seconds = 60.0
 

@@ -27,8 +27,6 @@ OTHER_METHOD_NAME = "HTTP"
 SECRET_IN_QUERY = re.compile(rb"(token|key|secret|password|auth|jwt)[^=&]*=", re.IGNORECASE)
 """No API has a secret in the query, but a client can send one."""
 
-CONTEXT_HEADERS = (b"traceparent", b"tracestate")
-
 
 class RequestSpans:
     """The outermost middleware: a request that is refused has a span, too."""
@@ -72,13 +70,20 @@ def get_span_name(method: str) -> str:
 
 
 def extract_parent(scope: Scope) -> Context:
-    """The trace context in the headers of a request."""
-    headers = {
-        name.decode(): value.decode("latin-1")
-        for name, value in scope["headers"]
-        if name in CONTEXT_HEADERS
-    }
-    return telemetry.extract(headers)
+    """The trace context in the headers of a request: none if it names two parents.
+
+    As https://www.w3.org/TR/trace-context-2/#considerations-for-traceparent-header-field demands.
+    """
+    parents = [value for name, value in scope["headers"] if name == b"traceparent"]
+    states = [value for name, value in scope["headers"] if name == b"tracestate"]
+    if len(parents) != 1:
+        return telemetry.extract({})
+    return telemetry.extract(
+        {
+            telemetry.TRACEPARENT: parents[0].decode("latin-1"),
+            telemetry.TRACESTATE: b",".join(states).decode("latin-1"),
+        }
+    )
 
 
 def get_request_attributes(scope: Scope) -> Mapping[str, str | int]:
