@@ -32,6 +32,10 @@ def application() -> FastAPI:
     async def echo(request: Request) -> int:
         return len(await request.body())
 
+    @app.get("/things/{name}")
+    async def thing(name: str, colour: str | None = None) -> list[str | None]:
+        return [name, colour]
+
     @app.get("/slow")
     async def slow() -> None:
         await asyncio.Event().wait()
@@ -230,3 +234,27 @@ def test_the_idle_time_is_longer_than_that_of_clients() -> None:
     config = server_config(application(), "127.0.0.1", 0)
 
     assert config.timeout_keep_alive > (httpx.Limits().keepalive_expiry or 0)
+
+
+@pytest.mark.parametrize(
+    ("target", "status", "content"),
+    [
+        (b"/things/a?colour=red", 200, b'["a","red"]'),
+        (b"http://x/things/a?colour=red", 200, b'["a","red"]'),
+        (b"HTTPS://x:80/things/a%20b", 200, b'["a b",null]'),
+        (b"http://x", 404, b""),
+        (b"http://x?colour=red", 404, b""),
+        (b"ftp://x/things/a", 404, b""),
+        (b"//x/things/a", 404, b""),
+        (b"*", 404, b""),
+    ],
+)
+async def test_a_target_can_name_the_host_as_well(
+    target: bytes, status: int, content: bytes
+) -> None:
+    async with serving() as port:
+        request = b"GET " + target + b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+        answer = await answer_to(port, request)
+
+    assert answer.startswith(b"HTTP/1.1 %d " % status), answer
+    assert answer.endswith(content)

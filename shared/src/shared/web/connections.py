@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import re
 from pathlib import Path
+from urllib.parse import unquote
 
 import h11
 import uvicorn
@@ -25,6 +27,8 @@ BODY_TOO_SLOW = (408, "body-too-slow", "the body of the request did not arrive i
 TOO_MANY = (503, "too-many-connections", "there are too many connections; retry")
 MALFORMED = (400, "malformed-request", "the request is not HTTP/1.1, or its head is too long")
 TWO_LENGTHS = (400, "malformed-request", "Content-Length and Transfer-Encoding exclude each other")
+
+ABSOLUTE_FORM = re.compile(rb"https?://[^/]*(/.*)?", re.IGNORECASE)
 
 Refusal = tuple[int, str, str]
 """Status, code and detail of a problem."""
@@ -144,6 +148,22 @@ class OneLength:
         return await self.app(scope, receive, send)
 
 
+class OriginForm:
+    """Leaves the path of a target that names scheme and host, too, as a proxy is sent it.
+
+    A server must accept that form (RFC 9112, section 3.2.2), and a router knows only paths.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and (found := ABSOLUTE_FORM.fullmatch(scope["raw_path"])):
+            raw_path = found[1] or b"/"
+            scope.update(raw_path=raw_path, path=unquote(raw_path.decode("ascii")))
+        return await self.app(scope, receive, send)
+
+
 def server_config(
     app: ASGIApp,
     host: str,
@@ -159,7 +179,7 @@ def server_config(
     and nothing else. No proxy is trusted: a client can send X-Forwarded-* itself.
     """
     return uvicorn.Config(
-        OneLength(app),
+        OneLength(OriginForm(app)),
         host,
         port,
         http=TimedConnection,
