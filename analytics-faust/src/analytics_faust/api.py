@@ -18,7 +18,7 @@ from analytics_faust.worker import Program
 from shared.eventsourcing.event_store import rfc3339
 from shared.web import http
 from shared.web.auth import Caller, RequestAuthenticator, require_scope
-from shared.web.field_types import Amount, Hour, Instant
+from shared.web.field_types import DIGITS, Amount, Hour, Instant
 from shared.web.openapi import NOT_FOUND, refusals
 from shared.web.problems import HttpProblem
 
@@ -124,7 +124,7 @@ async def list_hours(
     from_: Annotated[Instant | None, Query(alias="from")] = None,
     to: Instant | None = None,
     after: Instant | None = None,
-    limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 100,
+    limit: Annotated[int, Query(ge=1, le=PAGE_MAX), DIGITS] = 100,
 ) -> HourPage:
     """Hours in [from, to) with local purchases; a page ends with the cursor for the next one."""
     require_hours(service.program)
@@ -148,7 +148,7 @@ async def list_differences(
     from_: Annotated[Instant | None, Query(alias="from")] = None,
     to: Instant | None = None,
     after: Instant | None = None,
-    limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 100,
+    limit: Annotated[int, Query(ge=1, le=PAGE_MAX), DIGITS] = 100,
 ) -> DifferencePage:
     """Hours in [from, to) whose totals differ from Spark's; at most `limit` hours are compared."""
     require_hours(service.program)

@@ -1,5 +1,6 @@
 """Field types accept exactly what their JSON Schema accepts, which is in the OpenAPI document."""
 
+import re
 import unicodedata
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -35,9 +36,9 @@ FORMS = {
 }
 
 
-# JSON Schema has no keyword for "not in the future", nor for the length of capital letters; the
-# descriptions have both.
-@pytest.mark.parametrize("name", sorted(FORMS.keys() - {"past instant", "place"}))
+# JSON Schema has no keyword for "not in the future", nor for the length of capital letters or the
+# beginning of an hour; the descriptions have these.
+@pytest.mark.parametrize("name", sorted(FORMS.keys() - {"past instant", "place", "hour"}))
 @given(data=st.data())
 def test_a_type_accepts_what_its_schema_accepts(name: str, data: st.DataObject) -> None:
     form, text = FORMS[name]
@@ -87,8 +88,25 @@ def test_the_time_of_a_fact_is_rounded_down_to_the_millisecond(more: str) -> Non
     assert get_current_instant().microsecond % 1_000 == 0
 
 
-def test_an_hour_is_the_beginning_of_one() -> None:
-    assert not accepts(Hour, "2016-11-11T00:00:01Z")
+@given(values_near("2016-11-11T05:30:00+05:30"))
+def test_an_hour_is_the_beginning_of_one(value: object) -> None:
+    is_whole = accepts(Instant, value) and not TypeAdapter(Instant).validate_python(value).minute
+
+    assert accepts(Hour, value) == (says(Hour, value) and is_whole)
+
+
+@pytest.mark.parametrize("text", ["2016-11-11T00:00:01Z", "2016-11-11T00:00:00.000000001Z"])
+def test_an_hour_has_no_part_of_a_second(text: str) -> None:
+    assert not accepts(Hour, text)
+
+
+@given(st.timezones(), st.datetimes(datetime(1970, 1, 2), datetime(2099, 1, 1)))  # noqa: DTZ001
+def test_an_hour_is_accepted_with_each_offset_that_a_place_has(zone: Any, at: datetime) -> None:
+    hour = at.replace(minute=0, second=0, microsecond=0, tzinfo=UTC)
+    here = hour.astimezone(zone)
+
+    if re.search(r"[+-]..:..$", here.isoformat()):  # some offsets before 1972 have seconds
+        assert TypeAdapter(Hour).validate_python(here.isoformat()) == hour
 
 
 @pytest.mark.parametrize("name", FORMS)

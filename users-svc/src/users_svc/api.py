@@ -12,7 +12,7 @@ from shared.messaging.messages import StoredResponse
 from shared.runtime.identifiers import new_id
 from shared.web import http
 from shared.web.auth import NOT_YOURS, Caller, RequestAuthenticator, require_scope
-from shared.web.field_types import Id, PlaceName, Version, get_current_instant
+from shared.web.field_types import DIGITS, Id, PlaceName, Version, get_current_instant
 from shared.web.http import no_content, to_http_response, to_response
 from shared.web.openapi import ETAG, LOCATION, NOT_FOUND, REPLAYED, refusals, success
 from shared.web.problems import HttpProblem
@@ -139,7 +139,7 @@ async def list_users(
     resources: ResourcesDep,
     address: Annotated[PlaceName | None, Query()] = None,
     after: Id | None = None,
-    limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
+    limit: Annotated[int, Query(ge=1, le=PAGE_MAX), DIGITS] = 50,
 ) -> UserPage:
     """Users by id, with their credit; eventually consistent."""
     caller.demand_all()
@@ -252,7 +252,7 @@ async def list_user_events(
     resources: ResourcesDep,
     vault: VaultDep,
     after: Version = 0,
-    limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
+    limit: Annotated[int, Query(ge=1, le=PAGE_MAX), DIGITS] = 50,
 ) -> EventPage:
     """The events of a user, oldest first; without name and birth year if the user is deleted."""
     caller.demand_own(user_id)

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from shared.web.field_types import WHOLE, Amount, Label, Money, PastInstant, PlaceName
+from shared.web.field_types import Amount, Integer, Label, Money, PastInstant, PlaceName
 from users_svc.user import Registered
 
 Gender = Literal["female", "male", "other"]
@@ -35,7 +35,7 @@ class RegisterUserRequest(BaseModel):
     name: Label
     address: PlaceName
     gender: Gender
-    birth_year: Annotated[int, Field(strict=True, ge=1900, le=2100), WHOLE] | None = None
+    birth_year: Annotated[Integer, Field(ge=1900, le=2100)] | None = None
     credit_limit: Money
     effective_at: PastInstant | None = None
 

@@ -20,7 +20,7 @@ from analytics_spark.serving.page import PATHS as PAGE_PATHS
 from shared.eventsourcing.errors import NotFound
 from shared.web import http
 from shared.web.auth import NOT_YOURS, Caller, RequestAuthenticator, require_scope
-from shared.web.field_types import Amount, Hour, Id, Instant, Label
+from shared.web.field_types import DIGITS, Amount, Hour, Id, Instant, Label
 from shared.web.openapi import ANY_CODES, NOT_FOUND, Responses, describe_status, refusals
 
 PAGE_MAX = 1_000
@@ -285,7 +285,7 @@ async def list_hours(
     from_: Annotated[Instant | None, Query(alias="from")] = None,
     to: Instant | None = None,
     after: Instant | None = None,
-    limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 100,
+    limit: Annotated[int, Query(ge=1, le=PAGE_MAX), DIGITS] = 100,
 ) -> HourPage:
     """Hours in [from, to) with purchases; a page ends with the cursor of the next one."""
     async with hour_queries.snapshot(service.pool) as connection:
@@ -364,8 +364,8 @@ async def get_reading(
     caller: OrdersReader,
     service: ResourcesDep,
     topic: Label,
-    partition: Annotated[int, Query(ge=0, le=PARTITION_MAX)],
-    offset: Annotated[int, Query(ge=0, le=OFFSET_MAX)],
+    partition: Annotated[int, Query(ge=0, le=PARTITION_MAX), DIGITS],
+    offset: Annotated[int, Query(ge=0, le=OFFSET_MAX), DIGITS],
     recorded_at: Instant,
 ) -> ReadingResponse:
     """The batch that read a record of a topic."""

@@ -34,7 +34,7 @@ from shared.eventsourcing.handler import Outcome, load
 from shared.messaging.messages import StoredResponse
 from shared.runtime.identifiers import new_id
 from shared.web.auth import Caller, require_scope
-from shared.web.field_types import Id, Version, get_current_instant
+from shared.web.field_types import DIGITS, Id, Version, get_current_instant
 from shared.web.http import no_content, to_http_response, to_response
 from shared.web.openapi import ETAG, LOCATION, REPLAYED, refusals, success
 from shared.web.write_requests import WriteRequestDep
@@ -95,7 +95,7 @@ async def list_items(
     caller: ItemsReader,
     resources: ResourcesDep,
     after: Id | None = None,
-    limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
+    limit: Annotated[int, Query(ge=1, le=PAGE_MAX), DIGITS] = 50,
 ) -> ItemPage:
     """The catalogue: all listed items; eventually consistent."""
     entries = await catalogue.list_items(resources.pool, after=after, limit=limit)
@@ -186,7 +186,7 @@ async def list_item_events(
     item_id: Id,
     resources: ResourcesDep,
     after: Version = 0,
-    limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
+    limit: Annotated[int, Query(ge=1, le=PAGE_MAX), DIGITS] = 50,
 ) -> EventPage:
     """The events of an item, oldest first."""
     # First, because the log has the streams of orders as well, which the caller may not read.

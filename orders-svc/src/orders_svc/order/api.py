@@ -41,7 +41,13 @@ from shared.eventsourcing.handler import Outcome, load
 from shared.messaging.messages import StoredResponse
 from shared.runtime.identifiers import new_id
 from shared.web.auth import NOT_YOURS, Caller, require_scope
-from shared.web.field_types import Id, Version, get_current_instant
+from shared.web.field_types import (
+    DIGITS,
+    NUMBER,
+    Id,
+    Version,
+    get_current_instant,
+)
 from shared.web.http import to_http_response, to_response
 from shared.web.openapi import ETAG, LOCATION, REPLAYED, refusals, success
 from shared.web.write_requests import WriteRequestDep
@@ -118,7 +124,7 @@ async def get_order(
     caller: OrdersReader,
     order_id: Id,
     resources: ResourcesDep,
-    wait: Annotated[float, Query(ge=0, le=WAIT_SECONDS_MAX, allow_inf_nan=False)] = 0,
+    wait: Annotated[float, Query(ge=0, le=WAIT_SECONDS_MAX), NUMBER] = 0,
 ) -> Response:
     """The current state of an order; with `wait`, as soon as it is no longer pending.
 
@@ -155,7 +161,7 @@ async def list_orders(
     user_id: Id | None = None,
     status: Status | None = None,
     after: Id | None = None,
-    limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
+    limit: Annotated[int, Query(ge=1, le=PAGE_MAX), DIGITS] = 50,
 ) -> OrderPage:
     """Orders in the sequence of their placement; eventually consistent.
 
@@ -214,7 +220,7 @@ async def list_order_events(
     order_id: Id,
     resources: ResourcesDep,
     after: Version = 0,
-    limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
+    limit: Annotated[int, Query(ge=1, le=PAGE_MAX), DIGITS] = 50,
 ) -> EventPage:
     """The events of an order, oldest first."""
     await load_own_order(resources, caller, order_id)

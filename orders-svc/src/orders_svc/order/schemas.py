@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from orders_svc.order.order import PlacedOrder, Status
 from shared.messaging.bounds import QUANTITY_MAX
-from shared.web.field_types import WHOLE, Amount, Id, Label, PastInstant
+from shared.web.field_types import Amount, Id, Integer, Label, PastInstant
 
 LINES_MAX = 100
 AN_ITEM_ID = "01936f2a-7b00-7000-8000-000000000001"
@@ -29,7 +29,7 @@ class OrderLineRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     item_id: Id
-    quantity: Annotated[int, Field(strict=True, ge=1, le=QUANTITY_MAX), WHOLE]
+    quantity: Annotated[Integer, Field(ge=1, le=QUANTITY_MAX)]
 
 
 class PlaceOrderRequest(BaseModel):

@@ -40,7 +40,12 @@ INSTANT_FORM = (
     rf"{DATE_FORM}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{{1,9}})?{OFFSET_FORM}"
 )
 
-HOUR_FORM = rf"{DATE_FORM}T([01][0-9]|2[0-3]):00:00(\.0{{1,9}})?(Z|[+-]([01][0-9]|2[0-3]):00)"
+HOUR_FORM = rf"{DATE_FORM}T([01][0-9]|2[0-3]):[0-5][0-9]:00(\.0{{1,9}})?{OFFSET_FORM}"
+"""Its minutes are those of the offset from UTC: there are offsets of half and of quarter hours."""
+
+DIGITS_FORM = r"[0-9]{1,19}"
+NUMBER_FORM = r"(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?"
+"""A number in JSON that is not negative."""
 
 ID_FORM = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
@@ -67,14 +72,6 @@ def require_pattern(form: str, example: str) -> Callable[[object], object]:
     return check
 
 
-def to_integer(number: object) -> object:
-    """2.0 is an integer in JSON Schema and in many clients; a string or a boolean is none."""
-    return int(number) if isinstance(number, float) and number.is_integer() else number
-
-
-WHOLE = BeforeValidator(to_integer)
-
-
 def to_two_decimals(amount: Decimal) -> Decimal:
     return amount.quantize(Decimal("0.01"))
 
@@ -93,6 +90,12 @@ def reject_out_of_bounds(instant: datetime) -> datetime:
 def reject_future(instant: datetime) -> datetime:
     if instant > datetime.now(UTC) + FUTURE_MAX:
         raise ValueError(f"must not be more than {FUTURE_MAX.seconds // 60} minutes in the future")
+    return instant
+
+
+def reject_part_of_hour(instant: datetime) -> datetime:
+    if instant.minute:
+        raise ValueError("must be the beginning of an hour in UTC")
     return instant
 
 
@@ -117,11 +120,11 @@ def reject_long_place(name: str) -> str:
     return name
 
 
-def create_instant_schema(form: str, description: str) -> WithJsonSchema:
+def create_instant_schema(form: str, description: str, name: str = "date-time") -> WithJsonSchema:
     return WithJsonSchema(
         {
             "type": "string",
-            "format": "date-time",
+            "format": name,
             "pattern": f"^{form}$",
             "description": description,
         }
@@ -182,7 +185,20 @@ PastInstant = Annotated[
 Hour = Annotated[
     Instant,
     BeforeValidator(require_pattern(HOUR_FORM, "2016-11-11T00:00:00Z")),
-    create_instant_schema(HOUR_FORM, f"The beginning of an hour, in the years {IN_YEARS}."),
+    AfterValidator(reject_part_of_hour),
+    create_instant_schema(
+        HOUR_FORM,
+        f"The beginning of an hour in UTC, with any offset, in the years {IN_YEARS}.",
+        "hour",
+    ),
 ]
-Version = Annotated[int, Field(ge=0, le=VERSION_MAX)]
-"""The version of a stream; 0 before its first event."""
+Integer = Annotated[
+    int, Field(strict=True, description="In digits, without a decimal point or an exponent.")
+]
+"""A whole number in JSON."""
+DIGITS = BeforeValidator(require_pattern(DIGITS_FORM, "50"))
+"""Of a whole number in a query, behind its bounds: those in front of it are not documented."""
+NUMBER = BeforeValidator(require_pattern(NUMBER_FORM, "2.5"))
+"""The same of a number that is not negative."""
+Version = Annotated[int, Field(ge=0, le=VERSION_MAX), DIGITS]
+"""The version of a stream in a query; 0 before its first event."""

@@ -11,7 +11,7 @@ from shared.messaging.messages import StoredResponse
 from shared.runtime.identifiers import new_id
 from shared.web import http
 from shared.web.auth import Caller, RequestAuthenticator, require_scope
-from shared.web.field_types import Id, Version
+from shared.web.field_types import DIGITS, Id, Version
 from shared.web.http import to_http_response, to_response
 from shared.web.openapi import ETAG, LOCATION, REPLAYED, refusals, success
 from shared.web.write_requests import WriteRequestDep
@@ -86,7 +86,7 @@ async def list_things(
     caller: ThingsReader,
     resources: ResourcesDep,
     after: Id | None = None,
-    limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
+    limit: Annotated[int, Query(ge=1, le=PAGE_MAX), DIGITS] = 50,
 ) -> ThingPage:
     """Things by id, as of a moment ago."""
     listed = await thing_list.list_things(resources.pool, after=after, limit=limit)
@@ -120,7 +120,7 @@ async def list_thing_events(
     thing_id: Id,
     resources: ResourcesDep,
     after: Version = 0,
-    limit: Annotated[int, Query(ge=1, le=PAGE_MAX)] = 50,
+    limit: Annotated[int, Query(ge=1, le=PAGE_MAX), DIGITS] = 50,
 ) -> EventPage:
     """The history of a thing as it was recorded, oldest first."""
     return await event_log.read_page(
