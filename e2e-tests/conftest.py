@@ -14,6 +14,7 @@ from test_support.system.cluster_stack import ClusterStack
 from test_support.system.container_stack import ContainerStack
 from test_support.system.process_stack import ProcessStack
 from test_support.system.sample import HOUR, Sample, load
+from test_support.system.scene import Scene, new_scene
 from test_support.system.stack import Stack
 
 KINDS: dict[str, type[Stack]] = {
@@ -77,6 +78,14 @@ def hours_later() -> Iterator[timedelta]:
 def hour(hours_later: Iterator[timedelta]) -> datetime:
     """An hour for this test only. An order of today would make those of all other tests late."""
     return HOUR + next(hours_later)
+
+
+@pytest.fixture(scope="session")
+def scene(stack: Stack, hours_later: Iterator[timedelta]) -> Iterator[Scene]:
+    """What attacks aim at, in an hour of its own."""
+    hometown = stack.hometown
+    yield new_scene(hometown, stack.folder, HOUR + next(hours_later))
+    hometown.http.close()
 
 
 @pytest.fixture

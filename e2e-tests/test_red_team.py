@@ -4,7 +4,6 @@ import json
 import os
 import socket
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 from pathlib import Path
 
 import httpx
@@ -22,8 +21,7 @@ from shared.web.limits import Rates
 from shared.web.signing_keys import SigningKeys
 from test_support.system.attacks import AGAINST_OTHERS, MALFORMED, Attack
 from test_support.system.forgeries import FORGERIES, OWN_JWK, Headers, with_own_key
-from test_support.system.sample import HOUR
-from test_support.system.scene import PROFILE, Scene, new_scene
+from test_support.system.scene import PROFILE, Scene
 from test_support.system.stack import Stack
 from test_support.waits import HANGS_AFTER_SECONDS
 from users_svc import api
@@ -34,13 +32,6 @@ from users_svc.settings import UsersSettings
 ATTACKS_MIN = 40
 
 REFUSED_TOKEN = {"unauthenticated", "invalid-token"}
-
-
-@pytest.fixture(scope="session")
-def scene(stack: Stack, hours_later: Iterator[timedelta]) -> Iterator[Scene]:
-    hometown = stack.hometown
-    yield new_scene(hometown, stack.folder, HOUR + next(hours_later))
-    hometown.http.close()
 
 
 @pytest.fixture(autouse=True)
@@ -126,9 +117,7 @@ def test_a_list_without_a_filter_is_ones_own(scene: Scene) -> None:
     assert [each["order_id"] for each in theirs.json()["orders"]] == [scene.order]
 
 
-@pytest.mark.parametrize(
-    "form", [str.upper, "urn:uuid:{}".format, "{{{}}}".format, "{} ".format, "{}\n".format]
-)
+@pytest.mark.parametrize("form", [str.upper, "urn:uuid:{}".format, "{{{}}}".format, "{} ".format])
 def test_another_form_of_an_id_is_another_subject(scene: Scene, form: Callable[[str], str]) -> None:
     """Whatever subjects the issuer signs, none is accepted as another one."""
     headers = bearer(scene.folder, "user", form(scene.victim))

@@ -177,6 +177,8 @@ def raw(text: str) -> bytes:
     return text.encode()
 
 
+NO_JSON: dict[str, Any] = {"status": 415, "code": "unsupported-media-type"}
+
 MALFORMED = [
     malformed("no body"),
     malformed("not JSON", content=b"{"),
@@ -217,26 +219,32 @@ MALFORMED = [
         status=409,
         code="same-address",
     ),
-    malformed("a form", content=b"address=SH", headers=((b"Content-Type", b"text/plain"),)),
+    malformed(
+        "a form", content=b"address=SH", headers=((b"Content-Type", b"text/plain"),), **NO_JSON
+    ),
     malformed(
         "JSON that says it is none",
         content=raw(json.dumps(MOVE)),
         headers=((b"Content-Type", b"text/plain"),),
+        **NO_JSON,
     ),
     malformed(
         "JSON as a form",
         content=raw(json.dumps(MOVE)),
         headers=((b"Content-Type", b"application/x-www-form-urlencoded"),),
+        **NO_JSON,
     ),
     malformed(
         "a multipart body",
         content=b"--x\r\n\r\n--x--",
         headers=((b"Content-Type", b"multipart/form-data; boundary=x"),),
+        **NO_JSON,
     ),
     malformed(
         "XML with an entity",
         content=b'<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><a>&b;</a>',
         headers=((b"Content-Type", b"application/xml"),),
+        **NO_JSON,
     ),
     malformed(
         "an idempotency key too long",
@@ -256,8 +264,8 @@ MALFORMED = [
         "a version too large",
         MOVE,
         headers=((b"If-Match", b'"99999999999999999999"'),),
-        status=400,
-        code="malformed-if-match",
+        status=412,
+        code="version-conflict",
     ),
     malformed(
         "SQL as a version",

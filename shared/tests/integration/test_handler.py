@@ -7,7 +7,7 @@ import asyncpg
 import pytest
 
 from shared.eventsourcing.decider import Decider
-from shared.eventsourcing.errors import VersionConflict
+from shared.eventsourcing.errors import UnexpectedVersion
 from shared.eventsourcing.handler import Outcome, handle, handle_request
 from shared.messaging.messages import IdempotencyKey, StoredResponse
 from shared.runtime.identifiers import new_id
@@ -48,14 +48,14 @@ async def test_a_stream_wrongly_called_new_at_version_0_is_a_conflict(pool: asyn
     store, counter = store_of(pool), new_id()
     await store.append(counter, 0, counted(counter, 7), metadata=some_metadata())
 
-    with pytest.raises(VersionConflict):
+    with pytest.raises(UnexpectedVersion):
         await handle(
             store,
             COUNTER,
             counter,
             counter,
             metadata=some_metadata(),
-            expected_version=0,
+            is_expected=lambda version: version == 0,
             is_new=True,
         )
 

@@ -33,6 +33,13 @@ class StaleRead(Exception):
 
 
 @dataclass(eq=False)
+class UnexpectedVersion(Exception):
+    """A command was meant for another version than `current_version`."""
+
+    current_version: int
+
+
+@dataclass(eq=False)
 class VersionConflict(Exception):
     """Another writer was first; `current_version` is what it has now."""
 

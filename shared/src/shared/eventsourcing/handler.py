@@ -8,7 +8,7 @@ from uuid import UUID
 from opentelemetry.trace import Span
 
 from shared.eventsourcing.decider import Decider
-from shared.eventsourcing.errors import VersionConflict
+from shared.eventsourcing.errors import Refused, UnexpectedVersion, VersionConflict
 from shared.eventsourcing.event_store import EventStore
 from shared.eventsourcing.locked_streams import Append, LockedStreams
 from shared.eventsourcing.state_cache import FoldedStream
@@ -90,6 +90,11 @@ def initial_outcome(decider: Decider[C, S, E]) -> Outcome[S]:
     return Outcome(state=decider.initial, version=0)
 
 
+def is_any_version(version: int) -> bool:
+    """Whatever version a stream has is expected."""
+    return True
+
+
 async def handle(
     store: EventStore[E],
     decider: Decider[C, S, E],
@@ -97,26 +102,28 @@ async def handle(
     command: C,
     *,
     metadata: Metadata,
-    expected_version: int | None = None,
+    is_expected: Callable[[int], bool] = is_any_version,
     is_new: bool = False,
 ) -> Outcome[S]:
     """Decide a command on the current state and record what follows.
 
-    Without `expected_version` a lost race is decided again, at most ATTEMPTS_MAX times. A stream
-    that `is_new`, because its id was just made, is not read first: the append checks it.
+    A lost race is decided again, at most ATTEMPTS_MAX times. A stream that `is_new`, because its
+    id was just made, is not read first: the append checks it. `is_expected` says of a version,
+    0 before the first event, whether the command was meant for it.
 
     Raises:
         Refused, NotFound: what `decide` raises; nothing was recorded.
-        VersionConflict: the stream is not at `expected_version`, or too many races were lost.
+        UnexpectedVersion: the stream has another version.
+        VersionConflict: too many races were lost.
     """
 
     async def decide_and_append(before: Outcome[S]) -> Outcome[S]:
-        events, after = decide_and_evolve(decider, command, before)
+        events, after = decide_expected(decider, command, before, is_expected)
         if events:
             await store.append(stream_id, before.version, events, metadata=metadata)
         return after
 
-    return await attempt(store, decider, stream_id, decide_and_append, expected_version, is_new)
+    return await attempt(store, decider, stream_id, decide_and_append, is_new)
 
 
 async def handle_request(
@@ -128,7 +135,7 @@ async def handle_request(
     *,
     metadata: Metadata,
     key: IdempotencyKey | None = None,
-    expected_version: int | None = None,
+    is_expected: Callable[[int], bool] = is_any_version,
     is_new: bool = False,
     read_versions: Mapping[UUID, int] | None = None,
 ) -> StoredResponse:
@@ -137,13 +144,13 @@ async def handle_request(
     `read_versions` are the versions of other streams that the command was made of.
 
     Raises:
-        Refused, NotFound, VersionConflict: as `handle`.
+        Refused, NotFound, UnexpectedVersion, VersionConflict: as `handle`.
         StaleRead: one of `read_versions` has another version.
         KeyUsed: a request with this idempotency key was recorded before.
     """
 
     async def decide_and_append(before: Outcome[S]) -> StoredResponse:
-        events, after = decide_and_evolve(decider, command, before)
+        events, after = decide_expected(decider, command, before, is_expected)
         response = make_response(after)
         if events or key:
             await store.append(
@@ -157,7 +164,7 @@ async def handle_request(
             )
         return response
 
-    return await attempt(store, decider, stream_id, decide_and_append, expected_version, is_new)
+    return await attempt(store, decider, stream_id, decide_and_append, is_new)
 
 
 async def attempt(
@@ -165,19 +172,16 @@ async def attempt(
     decider: Decider[C, S, E],
     stream_id: UUID,
     decide_and_append: Callable[[Outcome[S]], Awaitable[R]],
-    expected_version: int | None,
     is_new: bool,
 ) -> R:
     """Decide on the current state of a stream, and again when another writer was first."""
     for number in range(1, ATTEMPTS_MAX + 1):
         guessed = is_new and number == 1
         before = initial_outcome(decider) if guessed else await load(store, decider, stream_id)
-        if expected_version not in (None, before.version):
-            raise VersionConflict(stream_id, before.version)
         try:
             return await decide_and_append(before)
         except VersionConflict:
-            if expected_version is not None or number == ATTEMPTS_MAX:
+            if number == ATTEMPTS_MAX:
                 raise
     raise AssertionError("the last attempt returns or raises")
 
@@ -261,6 +265,32 @@ async def load_versions(
         else:
             outcomes[stream_id] = await load(store, decider, stream_id)
     return outcomes
+
+
+def decide_expected(
+    decider: Decider[C, S, E],
+    command: C,
+    before: Outcome[S],
+    is_expected: Callable[[int], bool],
+) -> tuple[Sequence[E], Outcome[S]]:
+    """`decide_and_evolve` for a version that is expected.
+
+    That there is no such thing is said first; any other refusal could be due to what has changed.
+
+    Raises:
+        Refused, NotFound: what `decide` raises.
+        UnexpectedVersion: the version is not expected.
+    """
+    expected = is_expected(before.version)
+    try:
+        decided = decide_and_evolve(decider, command, before)
+    except Refused:
+        if expected:
+            raise
+    else:
+        if expected:
+            return decided
+    raise UnexpectedVersion(before.version)
 
 
 def decide_and_evolve(

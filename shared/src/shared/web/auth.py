@@ -158,7 +158,8 @@ def get_key_id(token: str) -> str:
 def to_caller(claims: dict[str, Any]) -> Caller:
     """Raises HttpProblem if the subject or the scope has no usable form."""
     subject, scopes = claims["sub"], claims.get("scope", "")
-    if not isinstance(scopes, str) or not 0 < len(subject) <= SUBJECT_CHARACTERS_MAX:
+    is_usable = 0 < len(subject) <= SUBJECT_CHARACTERS_MAX and subject.isprintable()
+    if not isinstance(scopes, str) or not is_usable:
         raise invalid_token("the token has no usable subject or scope")
     return Caller(subject=subject, scopes=frozenset(scopes.split(" ")))
 

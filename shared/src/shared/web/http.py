@@ -16,17 +16,26 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as AsgiScope
 
-from shared.eventsourcing.errors import Gone, NotFound, Refused, VersionConflict
+from shared.eventsourcing.errors import (
+    Gone,
+    NotFound,
+    Refused,
+    UnexpectedVersion,
+    VersionConflict,
+)
 from shared.messaging.messages import StoredResponse
 from shared.runtime import postgres
 from shared.runtime.declarations import load_declarations
 from shared.web.auth import CALLER, RequestAuthenticator, RequireScope
+from shared.web.content import JsonContent
 from shared.web.health import Check, database_check, health_routes
 from shared.web.idempotency import Replay
 from shared.web.limits import BODY_TOO_LARGE, AnswerTime, BodySize
 from shared.web.openapi import create_document, find_routes, get_methods
 from shared.web.outages import Outages
+from shared.web.preconditions import VERSION_CONFLICT
 from shared.web.problems import HttpProblem, problem, to_problem_response
+from shared.web.reads import Reads
 from shared.web.request_spans import RequestSpans
 
 C = TypeVar("C")
@@ -96,6 +105,8 @@ def create_app(
     database = {} if pool is None else {"database": database_check(pool)}
     app.router.routes.extend(health_routes({**database, **(checks or {})}, app.state))
     answer_problems(app, routers)
+    app.add_middleware(JsonContent)
+    app.add_middleware(Reads)
     app.add_middleware(BodySize)
     app.add_middleware(AnswerTime)
     app.add_middleware(
@@ -160,11 +171,13 @@ def answer_problems(app: FastAPI, routers: Sequence[APIRouter]) -> None:
     async def gone(request: Request, error: Gone) -> Response:
         return problem(410, error.code, error.reason)
 
+    @app.exception_handler(UnexpectedVersion)
+    async def unexpected_version(request: Request, error: UnexpectedVersion) -> Response:
+        return problem(412, VERSION_CONFLICT, f"the current version is {error.current_version}")
+
     @app.exception_handler(VersionConflict)
     async def version_conflict(request: Request, error: VersionConflict) -> Response:
-        is_conditional = "If-Match" in request.headers
-        detail = f"the current version is {error.current_version}"
-        return problem(412 if is_conditional else 409, "version-conflict", detail)
+        return problem(409, VERSION_CONFLICT, f"the current version is {error.current_version}")
 
     @app.exception_handler(Replay)
     async def replay(request: Request, error: Replay) -> Response:
@@ -206,7 +219,8 @@ def answer_problems(app: FastAPI, routers: Sequence[APIRouter]) -> None:
 def find_methods(path: str, routers: Sequence[APIRouter]) -> Sequence[str]:
     """All methods of a path. FastAPI would list only those of the first route that matches."""
     routes = [route for route in find_routes(routers) if route.path_regex.match(path)]
-    return sorted({method for route in routes for method in get_methods(route)})
+    methods = {method for route in routes for method in get_methods(route)}
+    return sorted(methods | {"HEAD"} if "GET" in methods else methods)
 
 
 def etag(version: int) -> str:

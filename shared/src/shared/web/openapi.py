@@ -11,7 +11,9 @@ from fastapi.routing import APIRoute
 
 from shared.runtime.declarations import load_declarations
 from shared.web.auth import RequireScope
+from shared.web.content import UNSUPPORTED_MEDIA_TYPE
 from shared.web.outages import UNAVAILABLE
+from shared.web.preconditions import IF_MATCH, IF_NONE_MATCH, TAG_LIST, VERSION_CONFLICT
 from shared.web.problems import PROBLEM, Problem, create_problem
 
 PROBLEM_REFERENCE = {"$ref": "#/components/schemas/Problem"}
@@ -28,8 +30,11 @@ response to a path or method that is no operation, and `500 internal-error` mean
 `503 unavailable` it is unknown whether a write request was applied: repeat it with its key.
 
 A write request can be repeated safely with an `Idempotency-Key`: it is applied once, and every
-repetition gets the same response. With `If-Match` it is applied only if the resource still has that
-`ETag`.
+repetition gets the same response. With `If-Match` it is applied only if the resource still has one
+of those `ETag`s; a resource that is to be made has none yet. Its content is JSON in UTF-8.
+
+Every operation that is read with `GET` can be read with `HEAD`. With `If-None-Match` the response
+is `304` while the resource has one of those `ETag`s, and with `If-Match` `412` if it has none.
 """
 
 ANY_CODES = {
@@ -44,25 +49,36 @@ ANY_CODES = {
 """Codes that any operation can return."""
 
 WRITE_CODES = {
-    400: ["bad-request", "malformed-idempotency-key", "malformed-if-match"],
+    400: [
+        "bad-request",
+        "malformed-idempotency-key",
+        "malformed-if-match",
+        "malformed-if-none-match",
+    ],
     408: ["body-too-slow"],
-    409: ["request-in-progress", "version-conflict", "event-too-large"],
-    412: ["version-conflict"],
+    409: ["request-in-progress", VERSION_CONFLICT, "event-too-large"],
+    412: [VERSION_CONFLICT],
+    415: [UNSUPPORTED_MEDIA_TYPE],
     422: ["idempotency-key-reused"],
     503: ["busy"],
 }
 """Codes that any write operation can return, too."""
 
+READ_CODES = {
+    400: ["malformed-if-match", "malformed-if-none-match"],
+    412: [VERSION_CONFLICT],
+}
+"""Codes that any other operation can return, too."""
+
 NOT_FOUND = "not-found"
 """The code for an id with a slash in a path, which then is no operation."""
 
 TEXT = {"type": "string"}
-ENTITY_TAG = r'"[0-9]{1,9}"'
+OWN_TAG = r'"[0-9]{1,10}"'
 
 KEY_FORM = r"[\x21-\x7e]{1,255}"
-IF_MATCH_FORM = rf"(\*|{ENTITY_TAG})"
 IDEMPOTENCY_KEY = "Idempotency-Key"
-IF_MATCH = "If-Match"
+TAGS = {"format": "entity-tags", "pattern": rf"^(\*|{TAG_LIST.pattern})$"}
 CHANGES = {"POST", "PUT", "PATCH", "DELETE"}
 HEADERS_OF_CHANGES: Sequence[Json] = (
     {
@@ -76,13 +92,23 @@ HEADERS_OF_CHANGES: Sequence[Json] = (
         "name": IF_MATCH,
         "in": "header",
         "required": False,
-        "description": "The `ETag` of the resource to be changed, or `*` for any.",
-        "schema": TEXT | {"format": "entity-tag", "pattern": f"^{IF_MATCH_FORM}$"},
+        "description": "`ETag`s, one of which the resource to be changed has, or `*` for any.",
+        "schema": TEXT | TAGS,
     },
 )
 """The headers that `write_requests` reads."""
+HEADERS_OF_READS: Sequence[Json] = (
+    {
+        "name": IF_NONE_MATCH,
+        "in": "header",
+        "required": False,
+        "description": "`ETag`s that the client has the content of, or `*` for any.",
+        "schema": TEXT | TAGS,
+    },
+)
+NOT_MODIFIED: Json = {"description": "Not Modified: the client has the content already."}
 
-ETAG = {"ETag": {"schema": TEXT | {"pattern": f"^{ENTITY_TAG}$"}, "required": True}}
+ETAG = {"ETag": {"schema": TEXT | {"pattern": f"^{OWN_TAG}$"}, "required": True}}
 LOCATION = {"Location": {"schema": TEXT | {"pattern": "^/v1/"}, "required": True}}
 REPLAYED = {
     "Idempotency-Replayed": {
@@ -124,7 +150,7 @@ def refusals(
         503: unavailable,
     }
     codes: defaultdict[int, list[str]] = defaultdict(list)
-    for part in (own, ANY_CODES, WRITE_CODES if writes else {}):
+    for part in (own, ANY_CODES, WRITE_CODES if writes else READ_CODES):
         for status, named in part.items():
             codes[status] += named
     return {
@@ -165,8 +191,11 @@ def create_document(app: FastAPI, routers: Sequence[APIRouter]) -> Json:
             for method in get_methods(route):
                 operation = made["paths"][route.path_format][method.lower()]
                 complete(operation, route)
-                if method in CHANGES:
-                    operation.setdefault("parameters", []).extend(HEADERS_OF_CHANGES)
+                is_change = method in CHANGES
+                headers = HEADERS_OF_CHANGES if is_change else HEADERS_OF_READS
+                operation.setdefault("parameters", []).extend(headers)
+                if not is_change:
+                    operation["responses"]["304"] = NOT_MODIFIED
         app.openapi_schema = made
     return app.openapi_schema
 

@@ -4,7 +4,7 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypeVar
 from uuid import UUID
@@ -13,30 +13,31 @@ import asyncpg
 from fastapi import Depends, Request, Response
 
 from shared.eventsourcing.decider import Decider
-from shared.eventsourcing.errors import NotFound, Refused, VersionConflict
+from shared.eventsourcing.errors import NotFound, Refused, UnexpectedVersion, VersionConflict
 from shared.eventsourcing.event_store import EventStore, KeyUsed
 from shared.eventsourcing.handler import Outcome, handle_request
 from shared.messaging.messages import IdempotencyKey, Metadata, StoredResponse
 from shared.runtime.identifiers import new_id
 from shared.web.auth import get_caller
-from shared.web.http import to_http_response
+from shared.web.http import etag, to_http_response
 from shared.web.idempotency import raise_if_answered
-from shared.web.openapi import IDEMPOTENCY_KEY, IF_MATCH, IF_MATCH_FORM, KEY_FORM
+from shared.web.openapi import IDEMPOTENCY_KEY, KEY_FORM
+from shared.web.preconditions import Preconditions, read_preconditions
 from shared.web.problems import HttpProblem
 
 C = TypeVar("C")
 S = TypeVar("S")
 E = TypeVar("E")
 
-REFUSALS = (KeyUsed, Refused, NotFound, VersionConflict, HttpProblem)
+REFUSALS = (KeyUsed, Refused, NotFound, UnexpectedVersion, VersionConflict, HttpProblem)
 """Errors with which a request can be refused because of the effects of its own first copy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteRequest:
-    """The expected version, the idempotency key and the id of a write request."""
+    """The preconditions, the idempotency key and the id of a write request."""
 
-    expected_version: int | None
+    preconditions: Preconditions
     key: IdempotencyKey | None
     metadata: Metadata
 
@@ -70,7 +71,7 @@ class WriteRequest:
                 make_response,
                 metadata=self.metadata,
                 key=self.key,
-                expected_version=self.expected_version,
+                is_expected=self._is_expected,
                 is_new=is_new,
                 read_versions=read_versions,
             )
@@ -84,6 +85,10 @@ class WriteRequest:
             ) from None
         return to_http_response(stored)
 
+    def _is_expected(self, version: int) -> bool:
+        """A resource that is yet to be made has no entity tag."""
+        return self.preconditions.hold_for(etag(version) if version else None)
+
 
 async def read_write_request(request: Request) -> AsyncIterator[WriteRequest]:
     """A dependency that reads the `WriteRequest`. Raises Replay for a repeated request.
@@ -96,16 +101,15 @@ async def read_write_request(request: Request) -> AsyncIterator[WriteRequest]:
     request itself, which is cheaper than declaring them; `openapi` documents them.
     """
     pool: asyncpg.Pool = request.app.state.pool
-    headers = request.headers
-    expected_version = parse_if_match(headers.get(IF_MATCH))
+    preconditions = read_preconditions(request.scope["headers"])
     key = None
-    if (name := headers.get(IDEMPOTENCY_KEY)) is not None:
-        key = await read_idempotency_key(request, name)
+    if names := request.headers.getlist(IDEMPOTENCY_KEY):
+        key = await read_idempotency_key(request, names)
         await raise_if_answered(pool, key)
     request_id = new_id()
     try:
         yield WriteRequest(
-            expected_version=expected_version,
+            preconditions=preconditions,
             key=key,
             metadata=Metadata(
                 correlation_id=request_id,
@@ -122,39 +126,32 @@ async def read_write_request(request: Request) -> AsyncIterator[WriteRequest]:
 WriteRequestDep = Annotated[WriteRequest, Depends(read_write_request)]
 
 
-def parse_if_match(if_match: str | None) -> int | None:
-    """The version in `If-Match`, None for any."""
-    if if_match is None or if_match == "*":
-        return None
-    if not re.fullmatch(IF_MATCH_FORM, if_match):
-        raise HttpProblem(400, "malformed-if-match", 'If-Match must have the form "<version>"')
-    return int(if_match.strip('"'))
-
-
-async def read_idempotency_key(request: Request, text: str) -> IdempotencyKey:
+async def read_idempotency_key(request: Request, names: Sequence[str]) -> IdempotencyKey:
     """The request's idempotency key (draft-ietf-httpapi-idempotency-key-header-07).
 
     The keys of a caller are their own: no caller gets the stored response of another one.
     """
-    if not re.fullmatch(KEY_FORM, text):
+    if len(names) > 1 or not re.fullmatch(KEY_FORM, names[0]):
         raise HttpProblem(
             400,
             "malformed-idempotency-key",
-            "an idempotency key has 1 to 255 visible ASCII characters",
+            "a request has one idempotency key, of 1 to 255 visible ASCII characters",
         )
     body = await request.body()
     try:
         canonical = json.dumps(json.loads(body), sort_keys=True).encode() if body else b""
     except (ValueError, RecursionError):
         canonical = body
-    scope = f"{request.method} {request.url.path} {get_caller(request).subject}"
+    # As it was sent, in ASCII: the ids in it are not validated yet.
+    path = request.scope["raw_path"].decode("ascii")
+    scope = f"{request.method} {path} {get_caller(request).subject}"
     content, fingerprint_key = scope.encode() + b"\n" + canonical, request.app.state.fingerprint_key
     # Releases before 2026-11-23 had no key; a client can repeat a request of theirs for 72 hours.
     # `former_fingerprint` can go when no installation is updated from one of them, in 2027-06.
     former = None if fingerprint_key is None else compute_fingerprint(content, None)
     return IdempotencyKey(
         scope=scope,
-        key=text,
+        key=names[0],
         fingerprint=compute_fingerprint(content, fingerprint_key),
         former_fingerprint=former,
     )
