@@ -3,6 +3,10 @@
 -include .env
 export
 
+# Variables of other programs that would change what the verbs do. Processes inherit a list of
+# variables: infra/src/fetching/environment.py.
+unexport $(filter PG% PYTHON% SPARK_% PYSPARK_% HADOOP_% JAVA_TOOL_OPTIONS _JAVA_OPTIONS,$(.VARIABLES))
+
 PYTHON ?= python3
 VENV_PYTHON := .venv/bin/python
 LOCAL_STACK := $(VENV_PYTHON) -m local_stack

@@ -12,6 +12,7 @@ from local_stack.testing import new_folder, sweep
 from test_support.system.clients import Hometown
 from test_support.system.cluster_stack import ClusterStack
 from test_support.system.container_stack import ContainerStack
+from test_support.system.foreign import Proxy, foreign_variables, listening_proxy
 from test_support.system.process_stack import ProcessStack
 from test_support.system.sample import HOUR, Sample, load
 from test_support.system.scene import Scene, new_scene
@@ -32,10 +33,18 @@ HOURS_APART = 3
 
 
 @pytest.fixture(scope="session")
-def fresh_stack() -> Iterator[Stack]:
-    """A stack that is not started yet."""
+def proxy() -> Iterator[Proxy]:
+    """The proxy of the environment in which the stack is started."""
+    with listening_proxy() as proxy:
+        yield proxy
+
+
+@pytest.fixture(scope="session")
+def fresh_stack(proxy: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """A stack that is not started yet. Containers get no environment of the caller's."""
     sweep()
-    fresh = KIND(RunFolder(new_folder()))
+    foreign = foreign_variables(proxy, tmp_path_factory.mktemp("foreign"))
+    fresh = KIND(RunFolder(new_folder()), foreign if KIND is ProcessStack else {})
     try:
         yield fresh
     finally:

@@ -44,7 +44,8 @@ class Hometown:
         tokens = {name: issuer.token(RunFolder(folder), role) for name, role in CALLERS.items()}
         authority = RunFolder(folder).authority
         verify = create_client_context(authority if authority.exists() else None)
-        return cls(addresses, tokens, httpx.Client(timeout=TIMEOUT_SECONDS, verify=verify), verify)
+        client = httpx.Client(timeout=TIMEOUT_SECONDS, verify=verify, trust_env=False)
+        return cls(addresses, tokens, client, verify)
 
     def headers(self, process: str) -> dict[str, str]:
         """The bearer token for a service; Jaeger requires none."""

@@ -6,7 +6,7 @@ import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
@@ -33,6 +33,8 @@ class Stack(ABC):
     """A stack on free ports. Subclasses know how it runs."""
 
     folder: RunFolder
+    foreign: Mapping[str, str] = field(default_factory=dict)
+    """Variables of other programs in the environment of its commands."""
 
     way: ClassVar[Way]
     """As in `make up in=containers`."""
@@ -51,7 +53,7 @@ class Stack(ABC):
         inherited = {
             name: value for name, value in os.environ.items() if not name.startswith("MAKE")
         }
-        return inherited | mine
+        return {**inherited, **self.foreign, **mine}
 
     def make(self, *words: str) -> subprocess.CompletedProcess[str]:
         """`make` with these words, for this stack."""

@@ -14,9 +14,9 @@ from fetching.errors import Failure
 from local_stack import figures
 from local_stack.figures import Figure
 from local_stack.kafka import KAFKA
+from local_stack.logs import last_lines
 from local_stack.postgres import POSTGRES, dsn
 from local_stack.progress import Tone, complain, tell
-from local_stack.readiness import last_lines
 from local_stack.run_folder import RunFolder
 from local_stack.settings import Settings
 from local_stack.stack_spec import StackContext, StackSpec

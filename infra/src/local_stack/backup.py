@@ -5,7 +5,6 @@ again (`republishing`).
 """
 
 import asyncio
-import os
 import shutil
 import subprocess
 from collections.abc import AsyncIterator, Mapping
@@ -16,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 import asyncpg
 
+from fetching.environment import inherit
 from fetching.errors import Failure
 from local_stack import issuer, republishing
 from local_stack.postgres import POSTGRES, READ_BY_RECONCILER, SUPERUSER, binaries, dsn, reason
@@ -128,7 +128,7 @@ def call_program(name: str, *arguments: str, database_url: str) -> None:
     public = url._replace(netloc=f"{url.username}@{url.hostname}:{url.port}").geturl()
     result = subprocess.run(
         [binaries() / name, *arguments, f"--dbname={public}"],
-        env=os.environ | {"PGPASSWORD": unquote(url.password or "")},
+        env=inherit() | {"PGPASSWORD": unquote(url.password or "")},
         capture_output=True,
         text=True,
         timeout=DUMP_SECONDS_MAX,

@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 
+from fetching.environment import inherit_for_downloads
 from fetching.errors import Failure
 from fetching.jaeger_binary import obtain
 from local_stack.jaeger import CONFIG, note_path, write_note
@@ -25,6 +26,8 @@ def main() -> int:
     try:
         binary = obtain(settings, lambda note: write_note(folder, note, began_at_seconds=began))
         note_path(folder).unlink(missing_ok=True)
+        for name in inherit_for_downloads():
+            del os.environ[name]
         os.execv(binary, [str(binary), "--config", str(CONFIG)])  # noqa: S606
     except Failure as failure:
         reason = str(failure)

@@ -1,15 +1,22 @@
 """`logs`: what processes have logged, and what they log from now on."""
 
+import re
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fetching.errors import Failure
-from local_stack.readiness import last_lines
 from local_stack.run_folder import RunFolder
 
 FOLLOW_POLL_SECONDS = 0.2
 TOOLS = ("setup", "supervisord")
+LOG_BYTES_READ = 16_384
+ERROR_CHARACTERS_MAX = 200
+
+OWN_PREFIX = "hometown: "
+OWN_ERROR = re.compile(f"^{OWN_PREFIX}")
+ANY_ERROR = re.compile(r"^(?=\S).*?(\b\w*(Error|Exception)\b|\b(FATAL|ERROR|CRITICAL)\b|error:)")
+"""How Python, Java or PostgreSQL writes an error; an indented line is code, or a place in it."""
 
 
 def choose_files(folder: RunFolder, name: str | None) -> list[Path]:
@@ -60,3 +67,34 @@ def lines_since(log: Path, position: int) -> tuple[list[str], int]:
 
 def add_label(log: Path, line: str, logs: Sequence[Path]) -> str:
     return f"{log.stem:<16} {line}" if len(logs) > 1 else line
+
+
+def last_lines(log: Path, lines: int) -> list[str]:
+    """The end of a log; nothing if there is none yet."""
+    return read_lines(log, log_size(log) - LOG_BYTES_READ)[-lines:]
+
+
+def read_lines(log: Path, begin: int) -> list[str]:
+    """The lines of a log from this byte on, or all of a shorter one, which has been rotated."""
+    if not log.exists():
+        return []
+    with log.open("rb") as file:
+        file.seek(begin if 0 < begin <= log.stat().st_size else 0)
+        return file.read(LOG_BYTES_READ).decode(errors="replace").splitlines()
+
+
+def log_size(log: Path) -> int:
+    return log.stat().st_size if log.exists() else 0
+
+
+def find_error(lines: Sequence[str]) -> str:
+    """The first line that names an error: our own, or else that of a library; or the last line."""
+    for pattern in (OWN_ERROR, ANY_ERROR):
+        for line in lines:
+            if pattern.search(line):
+                return shorten(line)
+    return shorten(next(filter(str.strip, reversed(lines)), ""))
+
+
+def shorten(line: str) -> str:
+    return line.removeprefix(OWN_PREFIX).strip()[:ERROR_CHARACTERS_MAX]

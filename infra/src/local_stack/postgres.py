@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 import asyncpg
 
+from fetching.environment import inherit
 from fetching.errors import Failure
 from local_stack.stack_spec import HOST, Port, Process, StackContext, Tier
 from shared.runtime.declarations import load_declarations
@@ -174,6 +175,7 @@ def initialise(context: StackContext, user: str | None, data: Path) -> None:
             group=pwd.getpwnam(user).pw_gid if user else None,
             extra_groups=[] if user else None,
             cwd=data.parent,
+            env=inherit(),
             capture_output=True,
             text=True,
             timeout=INITDB_SECONDS_MAX,

@@ -2,13 +2,14 @@
 
 import asyncio
 import time
-from pathlib import Path
 
 import asyncpg
 import httpx
 
 from fetching.errors import Failure
 from local_stack import supervision
+from local_stack.logs import ERROR_CHARACTERS_MAX, find_error, last_lines, log_size, read_lines
+from local_stack.progress import Tone, tell
 from local_stack.stack_spec import Probe, Process, StackContext
 
 PROBE_SECONDS_MAX = 5
@@ -31,8 +32,6 @@ STARTS_MAX = 3
 """A process that has begun this often and is still not ready will not be after the next time."""
 
 LOG_LINES_SHOWN = 15
-LOG_BYTES_READ = 16_384
-PROBLEM_CHARACTERS_MAX = 200
 
 
 def http_probe(port_name: str, path: str) -> Probe:
@@ -59,7 +58,7 @@ def problem(answer: httpx.Response) -> str:
         content = answer.json()
         return str(content.get("detail") or content["title"])
     except (ValueError, AttributeError, LookupError):
-        return answer.text[:PROBLEM_CHARACTERS_MAX]
+        return answer.text[:ERROR_CHARACTERS_MAX]
 
 
 async def obstacle(context: StackContext, process: Process) -> str | None:
@@ -69,34 +68,44 @@ async def obstacle(context: StackContext, process: Process) -> str | None:
             await process.probe(context)
     except TimeoutError:
         return f"no answer within {PROBE_SECONDS_MAX} s"
-    except ConnectionError:
+    except (ConnectionError, httpx.ConnectError):
         return "no process listens on its port"
     except PROBE_ERRORS as error:
         return str(error) or type(error).__name__
     return None
 
 
-async def wait_until_ready(context: StackContext, process: Process, seconds_max: float) -> float:
-    """Seconds it took.
+async def wait_until_ready(
+    context: StackContext, process: Process, seconds_max: float, log_begin: int | None = None
+) -> float:
+    """Seconds it took. The first end of the process is reported at once, with its error.
+
+    `log_begin` is where its log ended before it was started, in bytes; by default, it ends now.
 
     Raises:
         Failure: it keeps ending, it will not start again, or the time is over.
     """
-    began = time.monotonic()
-    pids_seen: set[int] = set()
+    began, log = time.monotonic(), context.folder.log_of(process.name)
+    begin = log_size(log) if log_begin is None else log_begin
+    starts_seen: set[int] = set()
+    ended = ""
     while True:
         program = (supervision.programs(context.folder) or {}).get(process.name)
+        if program and (program.is_alive or program.has_failed):
+            starts_seen.add(program.started_at_seconds)
         if program and program.is_alive:
-            pids_seen.add(program.pid)
             seen = await obstacle(context, process)
         else:
             seen = program.error or program.state.lower() if program else "no supervisor runs"
+        if program and program.has_failed and not ended:
+            ended = find_error(read_lines(log, begin)) or program.error or "it logged nothing"
+            tell(f"{process.name:<16} ended: {ended}", Tone.POOR)
         waited = time.monotonic() - began
         if seen is None:
             return waited
-        given_up = program is None or not program.restarts(process) or len(pids_seen) >= STARTS_MAX
-        if given_up or waited > seconds_max:
-            raise not_ready(context, process, waited, seen)
+        given_up = program is None or not program.restarts(process)
+        if given_up or len(starts_seen) >= STARTS_MAX or waited > seconds_max:
+            raise not_ready(context, process, waited, ended or seen)
         await asyncio.sleep(POLL_SECONDS)
 
 
@@ -107,12 +116,3 @@ def not_ready(context: StackContext, process: Process, waited: float, seen: str)
         f"{process.name} is not ready after {waited:.0f} s ({seen}): see {log}, then `make up`",
         details=last_lines(log, LOG_LINES_SHOWN),
     )
-
-
-def last_lines(log: Path, lines: int) -> list[str]:
-    """The end of a log; nothing if there is none yet."""
-    if not log.exists():
-        return []
-    with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - LOG_BYTES_READ))
-        return file.read().decode(errors="replace").splitlines()[-lines:]

@@ -14,7 +14,9 @@ from xmlrpc.client import Fault, ServerProxy
 
 from supervisor.xmlrpc import Faults, SupervisorTransport
 
+from fetching.environment import inherit
 from fetching.errors import Failure
+from local_stack.logs import find_error
 from local_stack.run_folder import RunFolder, write_atomically
 from local_stack.stack_spec import Process, StackContext
 
@@ -45,6 +47,11 @@ class Program:
     @property
     def is_alive(self) -> bool:
         return self.state in ("STARTING", "RUNNING")
+
+    @property
+    def has_failed(self) -> bool:
+        """It has ended, and not as it should; the supervisor may start it again."""
+        return not self.is_alive and bool(self.error or self.exit_status)
 
     @property
     def is_at_rest(self) -> bool:
@@ -157,14 +164,18 @@ def launch(context: StackContext, processes: Sequence[Process]) -> None:
         reload(folder)
         return
     folder.supervisor_socket.unlink(missing_ok=True)
-    subprocess.run(
+    begun = subprocess.run(
         [sys.executable, "-m", "supervisor.supervisord", "-c", folder.supervisor_config],
         env=environment(folder),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,  # closed by the supervisor as soon as it goes on by itself
+        text=True,
         timeout=START_SECONDS_MAX,
     )
+    if begun.returncode != 0:
+        lines = begun.stderr.splitlines()
+        raise Failure(f"the supervisor does not start ({find_error(lines)})", details=lines)
     deadline = time.monotonic() + START_SECONDS_MAX
     while programs(folder) is None:
         if time.monotonic() > deadline:
@@ -175,7 +186,7 @@ def launch(context: StackContext, processes: Sequence[Process]) -> None:
 
 def environment(folder: RunFolder) -> Mapping[str, str]:
     """The environment that all processes inherit."""
-    return os.environ | {MARK: str(folder.path), "PYTHONUNBUFFERED": "1"}
+    return inherit() | {MARK: str(folder.path), "PYTHONUNBUFFERED": "1"}
 
 
 def reload(folder: RunFolder) -> None:

@@ -20,9 +20,8 @@ import psutil
 from local_stack import issuer, orphans
 from local_stack.down import down
 from local_stack.kafka import KAFKA
-from local_stack.logs import choose_files, last
+from local_stack.logs import choose_files, last, last_lines
 from local_stack.postgres import POSTGRES, ROLES, dsn
-from local_stack.readiness import last_lines
 from local_stack.run_folder import RunFolder
 from local_stack.settings import Settings
 from local_stack.stack_spec import StackContext, StackSpec

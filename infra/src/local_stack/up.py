@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from fetching.errors import Failure
 from local_stack import figures, issuer, orphans, ports, supervision
 from local_stack.figures import Figure
+from local_stack.logs import find_error, log_size
 from local_stack.postgres import ROLES
 from local_stack.progress import Tone, table, tell
 from local_stack.readiness import LOG_LINES_SHOWN, wait_until_ready
@@ -127,15 +128,20 @@ def is_optional(process: Process) -> bool:
 
 async def start_tier(context: StackContext, processes: Sequence[Process]) -> dict[str, float]:
     """Start the processes side by side; an optional one is not waited for."""
+    logs = {process.name: log_size(context.folder.log_of(process.name)) for process in processes}
     for process in processes:
         supervision.start(context.folder, process.name)
     awaited = [process for process in processes if not is_optional(process)]
-    seconds = await asyncio.gather(*(make_ready(context, process) for process in awaited))
+    seconds = await asyncio.gather(
+        *(make_ready(context, process, logs[process.name]) for process in awaited)
+    )
     return {process.name: each for process, each in zip(awaited, seconds, strict=True)}
 
 
-async def make_ready(context: StackContext, process: Process) -> float:
-    seconds = await wait_until_ready(context, process, process.ready_seconds_max)
+async def make_ready(
+    context: StackContext, process: Process, log_begin: int | None = None
+) -> float:
+    seconds = await wait_until_ready(context, process, process.ready_seconds_max, log_begin)
     await process.once_ready(context)
     tell(f"{process.name:<16} ready after {seconds:.1f} s", Tone.GOOD)
     return seconds
@@ -181,11 +187,11 @@ async def prepare(context: StackContext, preparation: Preparation) -> None:
             process.kill()
             await process.wait()
     if process.returncode != 0:
-        lines = output.decode(errors="replace").splitlines()[-LOG_LINES_SHOWN:]
+        lines = output.decode(errors="replace").splitlines()
+        reason = find_error(lines) or f"status {process.returncode}"
         raise Failure(
-            f"{preparation.name} failed with status {process.returncode}: "
-            "correct what it reports, then `make up`",
-            details=lines,
+            f"{preparation.name} failed ({reason}): correct what it reports, then `make up`",
+            details=lines[-LOG_LINES_SHOWN:],
         )
     tell(f"{preparation.name:<16} done", Tone.GOOD)
 

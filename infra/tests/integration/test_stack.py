@@ -11,11 +11,12 @@ import asyncpg
 import pytest
 
 from fetching.errors import Failure
-from local_stack import figures, footprint, orphans, ports
+from local_stack import figures, footprint, orphans, ports, supervision
 from local_stack.__main__ import main
 from local_stack.down import down
 from local_stack.postgres import DATABASES, dsn, owner
 from local_stack.readiness import NotReady
+from local_stack.settings import Settings
 from local_stack.stack_spec import Preparation, Process, StackContext, StackSpec
 from local_stack.status import status
 from local_stack.testing import throwaway_stack
@@ -100,8 +101,8 @@ def test_the_verb_reports_whether_all_is_ready(
     assert "stopped" in capsys.readouterr().out
 
 
-def test_a_process_that_cannot_start_is_named_with_its_log_and_the_rest_stays(
-    web_only: StackSpec, running_web: StackContext
+def test_a_process_that_cannot_start_is_named_with_its_error_and_the_rest_stays(
+    web_only: StackSpec, running_web: StackContext, capsys: pytest.CaptureFixture[str]
 ) -> None:
     broken = Process(
         name="broken",
@@ -109,9 +110,13 @@ def test_a_process_that_cannot_start_is_named_with_its_log_and_the_rest_stays(
         probe=never_ready,
     )
     both = StackSpec(processes=(*web_only.processes, broken))
-    with pytest.raises(Failure, match=r"^broken is not ready after \d+ s .*broken\.log") as failed:
+    running_web.folder.log_of("broken").write_text("hometown: the error of an earlier start\n")
+    with pytest.raises(
+        Failure, match=rf"^broken is not ready after \d s \({COMPLAINT}\): .*broken\.log"
+    ) as failed:
         up(both, running_web.settings)
     assert COMPLAINT in failed.value.details
+    assert capsys.readouterr().out.count(f"ended: {COMPLAINT}\n") == 1
     first, second = status(both, running_web.settings)
     assert first.state == "ready"
     assert second.state in ("dead", "starting")
@@ -166,7 +171,7 @@ def test_a_preparation_that_fails_is_named_with_its_output(web_only: StackSpec) 
         environment=lambda context: {},
     )
     with (
-        pytest.raises(Failure, match=r"^users tables failed with status 1") as failed,
+        pytest.raises(Failure, match=rf"^users tables failed \({COMPLAINT}\)") as failed,
         throwaway_stack(replace(web_only, preparations=(failing,))),
     ):
         pass
@@ -183,3 +188,13 @@ def test_a_given_port_that_is_taken_stops_up_before_anything_starts(
         with pytest.raises(Failure, match=f"^port {taken} for web is taken by"):
             up(web_only, settings)
     assert orphans.find(running_web.folder) == []
+
+
+def test_a_supervisor_that_does_not_start_says_why(
+    settings: Settings, web_only: StackSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervision, "escape", lambda value: value.replace("%", "%(x"))
+    percent = replace(web_only.processes[0], command=lambda context: ["100%"])
+
+    with pytest.raises(Failure, match=r"^the supervisor does not start \(.*web.*\)"):
+        up(StackSpec(processes=(percent,)), settings)

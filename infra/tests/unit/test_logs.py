@@ -4,6 +4,7 @@ import pytest
 
 from fetching.errors import Failure
 from local_stack import logs
+from local_stack.logs import ERROR_CHARACTERS_MAX, find_error
 from local_stack.run_folder import RunFolder
 
 
@@ -45,3 +46,36 @@ def test_a_rotated_log_is_read_from_its_start(folder_with_logs: RunFolder) -> No
     position = log.stat().st_size
     log.write_text("new\n")
     assert logs.lines_since(log, position) == (["new"], 4)
+
+
+@pytest.mark.parametrize(
+    ("log", "error"),
+    [
+        ("INFO starts\nhometown: settings are wrong: X\nmore", "settings are wrong: X"),
+        ("ValueError: one\nhometown: the reason", "the reason"),
+        (
+            "Traceback (most recent call last):\n"
+            '  File "a.py", line 1\n    raise ConfigError("x")\nConfigError: no such host\n',
+            "ConfigError: no such host",
+        ),
+        (
+            "a.b.Oops: x\nasyncpg.exceptions.SomeError: first\nOther: y",
+            "asyncpg.exceptions.SomeError: first",
+        ),
+        (
+            'Exception in thread "main" java.lang.Oops: x\n\tat y',
+            'Exception in thread "main" java.lang.Oops: x',
+        ),
+        ("2026 UTC [1] LOG:  x\n2026 UTC [1] FATAL:  no room\n", "2026 UTC [1] FATAL:  no room"),
+        (
+            "[2026] ERROR Exiting Kafka (kafka.Kafka$)\n",
+            "[2026] ERROR Exiting Kafka (kafka.Kafka$)",
+        ),
+        ("initdb: error: no locale\n", "initdb: error: no locale"),
+        ("no such module as mine\n\n", "no such module as mine"),
+        ("Error " + "x" * 1_000, "Error " + "x" * (ERROR_CHARACTERS_MAX - 6)),
+        ("", ""),
+    ],
+)
+def test_the_error_in_a_log_is_found(log: str, error: str) -> None:
+    assert find_error(log.splitlines()) == error

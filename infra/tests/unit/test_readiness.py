@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from fetching.errors import Failure
-from local_stack import readiness
+from local_stack import logs, readiness
 from local_stack.readiness import NotReady, wait_until_ready
 from local_stack.run_folder import RunFolder
 from local_stack.stack_spec import Process, StackContext
@@ -47,7 +47,7 @@ class Supervisor:
     def programs(self, folder: RunFolder) -> dict[str, Program]:
         state, pid, status = self.states.pop(0) if len(self.states) > 1 else self.states[0]
         program = Program(
-            name="web", state=state, pid=pid, started_at_seconds=0, exit_status=status, error=""
+            name="web", state=state, pid=pid, started_at_seconds=pid, exit_status=status, error=""
         )
         return {"web": program}
 
@@ -114,6 +114,6 @@ def test_a_problem_is_reported_in_its_own_words(body: str, words: str) -> None:
 
 def test_the_end_of_a_log_and_of_none(folder: RunFolder) -> None:
     log = folder.log_of("web")
-    assert readiness.last_lines(log, 2) == []
+    assert logs.last_lines(log, 2) == []
     log.write_text("one\ntwo\nthree\n")
-    assert readiness.last_lines(log, 2) == ["two", "three"]
+    assert logs.last_lines(log, 2) == ["two", "three"]

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import logging
 import os
+import re
 import signal
 import sys
 import threading
@@ -32,6 +33,8 @@ NOISY = (
     "aiokafka.cluster",
 )
 """These log a line per retry while a broker is unavailable; one a minute is enough."""
+
+FOREIGN = re.compile(r"(HTTPS?|ALL|NO)_PROXY|PG[A-Z]+", re.IGNORECASE)
 
 OBJECTS_BETWEEN_COLLECTIONS = 50_000
 """Python's default, 700, is about the objects of one request; 50,000 are a few megabytes."""
@@ -83,8 +86,19 @@ def read_settings(settings: type[S]) -> S:
         sys.exit(f"hometown: settings are wrong: {wrong} (see .env.example)")
 
 
+def forget_foreign_variables() -> None:
+    """Remove variables by which libraries would send what they send elsewhere, or differently.
+
+    Docker passes the proxies of its own settings to each container, and asyncpg reads the defaults
+    of PostgreSQL's clients: neither is a setting of a process of ours.
+    """
+    for name in filter(FOREIGN.fullmatch, list(os.environ)):
+        del os.environ[name]
+
+
 def run(main: Coroutine[object, object, None]) -> None:
     """Run a process to its end, on the quicker event loop; then its successor, if it has one."""
+    forget_foreign_variables()
     configure_logging()
     uvloop.run(main)
     for listening in passed_on:

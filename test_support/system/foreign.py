@@ -1,0 +1,72 @@
+"""An environment that belongs to other programs, and a proxy that nobody may ask."""
+
+import socketserver
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from local_stack.stack_spec import HOST
+
+SHADOWED = ("supervisor", "shared", "asyncpg", "pyspark")
+"""Packages, each of which a folder on PYTHONPATH has as well."""
+
+
+@dataclass(slots=True)
+class Proxy:
+    """What was sent to it: the first bytes of each connection."""
+
+    port: int
+    received: list[bytes] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self.port}"
+
+
+@contextmanager
+def listening_proxy() -> Iterator[Proxy]:
+    """A proxy that remembers what it receives, and answers nothing."""
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            proxy.received.append(self.request.recv(1 << 12))
+
+    with socketserver.ThreadingTCPServer((HOST, 0), Handler) as server:
+        proxy = Proxy(server.server_address[1])
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield proxy
+        finally:
+            server.shutdown()
+
+
+def foreign_variables(proxy: Proxy, folder: Path) -> Mapping[str, str]:
+    """Each would stop a process, or send elsewhere what it sends, if the process inherited it.
+
+    Downloads use https, so that the proxy is not asked for them.
+    """
+    for name in SHADOWED:
+        (folder / f"{name}.py").write_text("raise SystemExit('a package of another program')\n")
+    return {
+        "http_proxy": proxy.url,
+        "HTTP_PROXY": proxy.url,
+        "PYTHONPATH": str(folder),
+        "PYTHONWARNINGS": "error",
+        "PGSSLMODE": "require",
+        "PGTARGETSESSIONATTRS": "read-only",
+        "PGOPTIONS": "-c default_transaction_read_only=on",
+        "PGSERVICE": "elsewhere",
+        "DATABASE_URL": "postgresql://elsewhere",
+        "SPARK_LOCAL_HOSTNAME": "elsewhere.invalid",
+        "SPARK_CONF_DIR": str(folder),
+        "PYSPARK_PYTHON": "/bin/false",
+        "PYSPARK_SUBMIT_ARGS": "--master yarn pyspark-shell",
+        "JAVA_TOOL_OPTIONS": "-Xmx8m",
+        "JDK_JAVA_OPTIONS": "-Xmx8m",
+        "_JAVA_OPTIONS": "-Xmx8m",
+        "OTEL_SDK_DISABLED": "true",
+        "OTEL_PROPAGATORS": "b3",
+        "WEB_CONCURRENCY": "4",
+    }
