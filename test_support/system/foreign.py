@@ -1,4 +1,4 @@
-"""An environment that belongs to other programs, and a proxy that nobody may ask."""
+"""An environment that belongs to other programs, with a proxy that no process of ours may ask."""
 
 import socketserver
 import threading

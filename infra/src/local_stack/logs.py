@@ -15,6 +15,7 @@ ERROR_CHARACTERS_MAX = 200
 
 OWN_PREFIX = "hometown: "
 OWN_ERROR = re.compile(f"^{OWN_PREFIX}")
+NAMED_ERROR = re.compile(r"^[\w.$]*(Error|Exception): \S")
 ANY_ERROR = re.compile(r"^(?=\S).*?(\b\w*(Error|Exception)\b|\b(FATAL|ERROR|CRITICAL)\b|error:)")
 """How Python, Java or PostgreSQL writes an error; an indented line is code, or a place in it."""
 
@@ -89,7 +90,7 @@ def log_size(log: Path) -> int:
 
 def find_error(lines: Sequence[str]) -> str:
     """The first line that names an error: our own, or else that of a library; or the last line."""
-    for pattern in (OWN_ERROR, ANY_ERROR):
+    for pattern in (OWN_ERROR, NAMED_ERROR, ANY_ERROR):
         for line in lines:
             if pattern.search(line):
                 return shorten(line)

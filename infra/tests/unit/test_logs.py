@@ -71,6 +71,10 @@ def test_a_rotated_log_is_read_from_its_start(folder_with_logs: RunFolder) -> No
             "[2026] ERROR Exiting Kafka (kafka.Kafka$)\n",
             "[2026] ERROR Exiting Kafka (kafka.Kafka$)",
         ),
+        (
+            "ERROR Exiting (Kafka$)\njava.lang.RuntimeException: none\n",
+            "java.lang.RuntimeException: none",
+        ),
         ("initdb: error: no locale\n", "initdb: error: no locale"),
         ("no such module as mine\n\n", "no such module as mine"),
         ("Error " + "x" * 1_000, "Error " + "x" * (ERROR_CHARACTERS_MAX - 6)),
