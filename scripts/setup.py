@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -33,6 +34,9 @@ SYNC_OPTIONS = ("--frozen", "--all-packages", "--all-groups", "--compile-bytecod
 PROGRESS_SECONDS = 10
 POLL_SECONDS = 0.1
 
+UNUSABLE = re.compile(r'[\x00-\x1f\x7f%#;,:"$`\\]')
+"""The same characters as in infra/src/fetching/settings.py, which is not there yet."""
+
 CHECKOUT = pathlib.Path(__file__).resolve().parents[1]
 TOOLS = CHECKOUT / ".tools"
 VENV = CHECKOUT / ".venv"
@@ -46,6 +50,7 @@ class SetupError(Exception):
 def main() -> int:
     """0 if the checkout is ready, 1 with one line on standard error if not."""
     try:
+        demand_usable(str(CHECKOUT))
         wanted = fingerprint()
         if not is_done(wanted):
             with one_at_a_time():
@@ -66,6 +71,13 @@ def main() -> int:
         sys.stderr.write("hometown: interrupted; `make setup` continues where it stopped\n")
         return 1
     return 0
+
+
+def demand_usable(path: str) -> None:
+    """Raises SetupError: a program could not use the path of this checkout."""
+    found = UNUSABLE.search(path)
+    if found:
+        raise SetupError(f"the path {path} has {found[0]!r} in it: move this checkout")
 
 
 def fingerprint() -> str:
@@ -183,7 +195,7 @@ def run(what: str, command: list[str], seconds_max: float) -> None:
             process.wait()
     if process.returncode != 0:
         raise SetupError(
-            f"cannot install {what} ({last_words(log)}): check the network and the disk, "
+            f"cannot install {what} ({last_words(log)}): {find_remedy(log)}, "
             f"then `make setup`; more in {log}"
         )
     tell(f"installed {what} in {time.monotonic() - began:.1f} s")
@@ -200,6 +212,15 @@ def wait(process: "subprocess.Popen[bytes]", what: str, began: float, seconds_ma
             told = now
             tell(f"installing {what}, {now - began:.0f} s")
         time.sleep(POLL_SECONDS)
+
+
+def find_remedy(log: pathlib.Path) -> str:
+    """What to do after a failure with this log. Debian's Python comes without a part of itself."""
+    text = log.read_text(errors="replace")
+    if "ensurepip is not" in text or "No module named venv" in text:
+        named = re.search(r"apt(?:-get)? install (\S+)", text)
+        return f"install the package {named[1] if named else 'python3-venv'}"
+    return "check the network and the disk"
 
 
 def last_words(log: pathlib.Path) -> str:

@@ -1,6 +1,7 @@
 """Where downloads come from and where they are kept, read from the environment."""
 
 import os
+import re
 from pathlib import Path
 
 from pydantic import Field, field_validator
@@ -15,9 +16,20 @@ def default_cache_dir() -> Path:
     return (Path(caches) if caches else Path.home() / ".cache") / "hometown"
 
 
+UNUSABLE = re.compile(r'[\x00-\x1f\x7f%#;,:"$`\\]')
+"""Characters which PostgreSQL, Java or the supervisor takes for something else in a path."""
+
+
 def absolute(folder: Path) -> Path:
-    """Servers change their working folder, so a relative path would change its meaning."""
-    return folder.expanduser().resolve()
+    """Servers change their working folder, so a relative path would change its meaning.
+
+    Raises:
+        ValueError: a program could not use the path.
+    """
+    path = folder.expanduser().resolve()
+    if found := UNUSABLE.search(str(path)):
+        raise ValueError(f"the path {path} has {found[0]!r} in it: choose another folder")
+    return path
 
 
 class FetchSettings(BaseSettings):

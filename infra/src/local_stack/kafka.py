@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import json
 import struct
 import uuid
 from collections.abc import Sequence
@@ -72,8 +73,14 @@ advertised.listeners=PLAINTEXT://{broker}
 listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
 inter.broker.listener.name=PLAINTEXT
 controller.quorum.voters=1@{controller}
-log.dirs={data}
+log.dirs={escape(str(data))}
 """
+
+
+def escape(value: str) -> str:
+    """A value in a file of Java properties, where other characters than ASCII are escaped."""
+    # JSON has the same escapes.
+    return json.dumps(value)[1:-1].replace('\\"', '"')
 
 
 def new_identity() -> str:

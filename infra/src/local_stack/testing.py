@@ -29,6 +29,8 @@ from local_stack.up import up
 from shared.runtime import postgres
 
 FOLDER_PREFIX = "hometown-test-"
+FOLDER_SUFFIX = " of Zoë"
+"""Paths that people have: each test of a stack shows that it runs there."""
 DROPS_MAX = 6
 LOG_LINES_SHOWN = 5
 """Of each process, when its stack is gone; pytest prints them where a test has failed."""
@@ -132,7 +134,8 @@ def bearer(folder: RunFolder, role: str, subject: str | None = None) -> dict[str
 
 def new_folder() -> Path:
     """A folder that carries the id of this process, and that PostgreSQL's own user can enter."""
-    folder = Path(tempfile.mkdtemp(prefix=f"{FOLDER_PREFIX}{os.getpid()}-"))
+    name = {"prefix": f"{FOLDER_PREFIX}{os.getpid()}-", "suffix": FOLDER_SUFFIX}
+    folder = Path(tempfile.mkdtemp(**name))
     folder.chmod(0o711)
     return folder
 

@@ -28,6 +28,11 @@ class Checkpoint:
     path: Path
 
     @property
+    def location(self) -> str:
+        """The path for Spark: Hadoop takes an escape in a URI for a part of a name."""
+        return f"file://{self.path.absolute()}"
+
+    @property
     def query_id(self) -> str | None:
         """The id of the query that owns the checkpoint; None before its first start.
 

@@ -50,8 +50,11 @@ FAILURES = (
 )
 """Errors that end a job with one line in the log."""
 
-ERROR_OF_PYTHON = re.compile(r"^(?:(?:[a-z_]\w*\.)+\w+|\w*Error): .+$", re.MULTILINE)
-"""The last line of a Python traceback: a class and its message."""
+ERROR_OF_PYTHON = re.compile(
+    r"^(?:(?:(?:[a-z_]\w*\.)+\w+|\w*Error): .+|(?:[a-z_]\w*\.)*\w*(?:Error|Exception))$",
+    re.MULTILINE,
+)
+"""The last line of a Python traceback: a class and its message, if it has one."""
 
 
 async def run_job(settings: JobSettings) -> None:

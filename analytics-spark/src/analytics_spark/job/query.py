@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
+from analytics_spark.job.checkpoint import Checkpoint
 from analytics_spark.job.pack import pack_topic
 from analytics_spark.job.processor import OUTCOME, CellDeltas
 from analytics_spark.job.session import run_in_background
@@ -143,7 +144,7 @@ def start(
         frame.writeStream.queryName("cells")
         .outputMode("update")
         .foreachBatch(sink)
-        .option("checkpointLocation", settings.checkpoint_dir.absolute().as_uri())
+        .option("checkpointLocation", Checkpoint(settings.checkpoint_dir).location)
     )
     if available_now:
         return writer.trigger(availableNow=True).start()

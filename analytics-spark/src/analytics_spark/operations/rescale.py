@@ -100,9 +100,7 @@ def split(settings: JobSettings, generation: Generation, partitions: int) -> Non
         # State stores need a coordinator, which Spark starts with its query manager.
         assert not spark.streams.active
         # Experimental, and so private, in Spark 4.2.
-        spark._streamingCheckpointManager.repartition(
-            checkpoint.path.absolute().as_uri(), partitions
-        )
+        spark._streamingCheckpointManager.repartition(checkpoint.location, partitions)
     except Py4JJavaError as error:
         raise NotRescaled(f"Spark refuses: {get_root_cause(error)}") from error
     except PySparkException as error:
