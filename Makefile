@@ -5,7 +5,9 @@ export
 
 # Variables of other programs that would change what the verbs do. Processes inherit a list of
 # variables: infra/src/fetching/environment.py.
-unexport $(filter PG% PYTHON% SPARK_% PYSPARK_% HADOOP_% JAVA_TOOL_OPTIONS _JAVA_OPTIONS,$(.VARIABLES))
+DOCUMENTED := $(shell sed -n 's/^#\([A-Z_]*\)=.*/\1/p' .env.example)
+FOREIGN := PG% PYTHON% SPARK_% PYSPARK_% HADOOP_% JAVA_TOOL_OPTIONS _JAVA_OPTIONS
+unexport $(filter-out $(DOCUMENTED),$(filter $(FOREIGN),$(.VARIABLES)))
 
 PYTHON ?= python3
 VENV_PYTHON := .venv/bin/python
