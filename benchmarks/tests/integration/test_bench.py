@@ -18,7 +18,7 @@ import pytest
 
 from benchmarks.analytics import event_to_row
 from benchmarks.analytics.parts import ANALYTICS
-from benchmarks.delivery import confirming
+from benchmarks.delivery import confirming, neighbours
 from benchmarks.delivery.parts import DELIVERY
 from benchmarks.delivery.sizes import Size
 from benchmarks.part import Part
@@ -40,6 +40,13 @@ WITHOUT_JOB = replace(
 """The rest of the stack confirms orders without it."""
 
 
+OF_THE_WHOLE = [
+    (confirming.PART, {"confirmed, p50", "CPU of orders-api, per order at that rate"}),
+    (neighbours.PART, {"alone, p50"}),
+]
+"""Parts that need all processes, and some of their figures."""
+
+
 @pytest.fixture(scope="module")
 def servers() -> Iterator[StackContext]:
     """One PostgreSQL and one Kafka: each part makes its own databases and topics."""
@@ -50,7 +57,7 @@ def servers() -> Iterator[StackContext]:
 @pytest.mark.verify(part="benchmarks")
 @pytest.mark.parametrize(
     "part",
-    [part for part in DELIVERY.parts if part is not confirming.PART],
+    [part for part in DELIVERY.parts if part not in (confirming.PART, neighbours.PART)],
     ids=lambda part: part.name,
 )
 def test_each_part_of_delivery_measures(part: Part[Size], servers: StackContext) -> None:
@@ -61,15 +68,13 @@ def test_each_part_of_delivery_measures(part: Part[Size], servers: StackContext)
 
 
 @pytest.mark.verify(part="benchmarks")
-def test_the_whole_measures_itself() -> None:
+@pytest.mark.parametrize(("part", "names"), OF_THE_WHOLE, ids=["confirming", "neighbours"])
+def test_the_whole_measures_itself(part: Part[Size], names: set[str]) -> None:
     with throwaway_stack(WITHOUT_JOB) as context:
-        measured = asyncio.run(confirming.measure(context, DELIVERY.sizes["tiny"]))
+        measured = asyncio.run(part.measure(context, DELIVERY.sizes["tiny"]))
 
     assert all(math.isfinite(figure.value) for figure in as_figures(measured))
-    assert {each.name for each in measured} >= {
-        "confirmed, p50",
-        "CPU of orders-api, per order at that rate",
-    }
+    assert {each.name for each in measured} >= names
 
 
 @pytest.mark.verify(part="benchmarks")
