@@ -64,6 +64,8 @@ def story(hometown: Hometown, hour: datetime) -> Json:
     item = hometown.list_item(**THING)["item_id"]
     order = hometown.place_order(user_id, [(item, 1)], hour)["order_id"]
     assert hometown.wait_for_decision(order)["status"] == "confirmed"
+    with pytest.raises(httpx.HTTPStatusError):
+        hometown.cancel_order(order, reason=f"{NAME} has moved")
     hometown.move_user(user_id, address="SH", key=key)
     # Until users-svc has consumed the confirmation, the order is pending there.
     eventually(lambda: hometown.delete_user(user_id), bool, what="the user is deleted")

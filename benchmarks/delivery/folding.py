@@ -162,7 +162,7 @@ def create_order_events(order_id: UUID, user_id: UUID) -> list[OrderEvent]:
             amount=PRICE,
             ordered_at=NOON,
             was_confirmed=True,
-            reason="changed my mind",
+            reason="changed-my-mind",
         ),
     ]
 

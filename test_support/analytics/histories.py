@@ -143,7 +143,7 @@ def cancelled(
         key=id_of(user),
         type="order-cancelled",
         version=3,
-        data=data | {"was_confirmed": was_confirmed, "reason": "changed my mind"},
+        data=data | {"was_confirmed": was_confirmed, "reason": "changed-my-mind"},
     )
 
 

@@ -103,7 +103,7 @@ class Hometown:
         """The order as soon as it is no longer pending, or after WAIT_SECONDS."""
         return self.get_order(order_id, wait=WAIT_SECONDS)
 
-    def cancel_order(self, order_id: str, reason: str = "changed my mind") -> Json:
+    def cancel_order(self, order_id: str, reason: str = "changed-my-mind") -> Json:
         return self._post("orders-api", f"/v1/orders/{order_id}/cancel", {"reason": reason}, None)
 
     def journey(self, order_id: str) -> Json:

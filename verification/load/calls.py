@@ -49,7 +49,7 @@ async def create_call(request: Request, ids: ResourceIds) -> Call:
         case PlaceOrder():
             return call_orders("", await create_placement(request, ids))
         case CancelOrder():
-            body = {"reason": "changed my mind"}
+            body = {"reason": "changed-my-mind"}
             return call_orders(f"/{await ids.orders.get(request.order)}/cancel", body)
         case _:
             assert_never(request)

@@ -166,7 +166,7 @@ class World:
         return order_id
 
     async def cancel(self, order_id: UUID) -> None:
-        await self.send_to_order(order_id, CancelOrder(reason="changed my mind"))
+        await self.send_to_order(order_id, CancelOrder(reason="changed-my-mind"))
 
     async def time_out(self, order_id: UUID) -> None:
         await self.send_to_order(order_id, RejectOrder(reason=TIMED_OUT))

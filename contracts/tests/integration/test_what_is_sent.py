@@ -55,7 +55,7 @@ async def some_trade(
     first = (await at_orders.post("/v1/orders", json=order)).headers["Location"]
     await at_orders.post("/v1/orders", json=order)
     await exchange(users, orders)
-    await at_orders.post(f"{first}/cancel", json={"reason": "changed my mind"})
+    await at_orders.post(f"{first}/cancel", json={"reason": "changed-my-mind"})
     await exchange(users, orders)
     await at_orders.post(f"{iphone}/price-changes", json={"price": "1.00"})
     await at_orders.post(f"{iphone}/origin-corrections", json={"origin": "SH"})

@@ -35,7 +35,7 @@ HAS_BEEN_PUBLISHED = """
 """
 
 CONFIRM = ConfirmOrder(confirmed_at=ORDERED_AT)
-CANCEL = CancelOrder(reason="changed my mind")
+CANCEL = CancelOrder(reason="changed-my-mind")
 
 
 def analytics_has_read(request: httpx.Request) -> httpx.Response:

@@ -2,14 +2,15 @@
 
 import asyncio
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 from uuid import UUID, uuid4
 
 import httpx
 import pytest
 
 from orders_svc.bootstrap import Resources
-from orders_svc.order.commands import ConfirmOrder, OrderCommand, RejectOrder
+from orders_svc.order.commands import CancelOrder, ConfirmOrder, OrderCommand, RejectOrder
+from orders_svc.order.events import CancelReason
 from orders_svc.order.order import ORDER
 from shared.eventsourcing.handler import handle
 from shared.messaging.messages import Metadata
@@ -127,11 +128,37 @@ async def test_too_long_a_wait_is_refused(client: httpx.AsyncClient, order: str)
 
 
 async def test_an_order_is_cancelled_once(client: httpx.AsyncClient, order: str) -> None:
-    first = await client.post(f"{order}/cancel", json={"reason": "changed my mind"})
-    second = await client.post(f"{order}/cancel", json={"reason": "changed my mind"})
+    first = await client.post(f"{order}/cancel", json={"reason": "changed-my-mind"})
+    second = await client.post(f"{order}/cancel", json={"reason": "changed-my-mind"})
 
     assert (first.status_code, first.json()["status"]) == (200, "cancelled")
     assert (second.status_code, second.json()["code"]) == (409, "already-cancelled")
+
+
+@pytest.mark.parametrize(
+    "reason", ["Jack Miller, 5 Elm Street", "", " ", "Other", "other ", "changed my mind", None, 5]
+)
+async def test_a_reason_is_one_of_a_list(
+    client: httpx.AsyncClient, order: str, reason: object
+) -> None:
+    """Text that a caller writes could name a person, and would be in events that stay."""
+    answer = await client.post(f"{order}/cancel", json={"reason": reason})
+
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
+    assert (await client.get(order)).json()["status"] == "pending"
+
+
+async def test_text_of_an_earlier_release_is_not_shown(
+    client: httpx.AsyncClient, resources: Resources, order: str
+) -> None:
+    text = cast("CancelReason", "Jack Miller moved away")
+    await decide(resources, order, CancelOrder(reason=text))
+
+    shown, history = await client.get(order), await client.get(f"{order}/events")
+
+    assert shown.json()["reason"] == "other"
+    assert history.json()["events"][1]["data"]["reason"] == "other"
+    assert "Miller" not in shown.text + history.text
 
 
 async def test_a_rejected_order_cannot_be_cancelled(
@@ -139,7 +166,7 @@ async def test_a_rejected_order_cannot_be_cancelled(
 ) -> None:
     await decide(resources, order, RejectOrder(reason="insufficient-credit"))
 
-    answer = await client.post(f"{order}/cancel", json={"reason": "changed my mind"})
+    answer = await client.post(f"{order}/cancel", json={"reason": "changed-my-mind"})
 
     assert (answer.status_code, answer.json()["code"]) == (409, "rejected")
 
@@ -194,7 +221,7 @@ async def test_an_unknown_order_is_not_found(client: httpx.AsyncClient, path: st
 
 
 async def test_an_unknown_order_is_not_cancelled(client: httpx.AsyncClient) -> None:
-    answer = await client.post(f"/v1/orders/{uuid4()}/cancel", json={"reason": "x"})
+    answer = await client.post(f"/v1/orders/{uuid4()}/cancel", json={"reason": "other"})
 
     assert (answer.status_code, answer.json()["code"]) == (404, "unknown-order")
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from importlib.resources import files
 from uuid import UUID
 
 import asyncpg
@@ -22,6 +23,7 @@ from shared.messaging.messages import Message, RecordedEvent
 from shared.projections.read_models import Projection
 from shared.runtime.identifiers import new_id
 
+KNOWN_REASONS = files("orders_svc") / "migrations/0003_known_reasons.sql"
 PLACED_AT = datetime(2016, 11, 11, tzinfo=UTC)
 ORDER, USER, ITEM = UUID(int=1), UUID(int=2), UUID(int=3)
 
@@ -38,7 +40,7 @@ CANCELLED = OrderCancelled(
     amount=Decimal("10.00"),
     ordered_at=PLACED_AT,
     was_confirmed=True,
-    reason="changed my mind",
+    reason="changed-my-mind",
 )
 STORY: list[tuple[contract.PublicOrderEvent, int]] = [
     (PLACED, 1),
@@ -96,7 +98,21 @@ async def test_an_order_summary_follows_its_order(resources: Resources, repeats:
             await follow(resources, summaries.project, of_order(event, version))
 
     [order] = await orders(resources)
-    assert (order.status, order.reason) == ("cancelled", "changed my mind")
+    assert (order.status, order.reason) == ("cancelled", "changed-my-mind")
+
+
+async def test_text_of_an_earlier_release_is_in_no_summary(resources: Resources) -> None:
+    old = replace(CANCELLED, reason="Jack moved away")
+    await follow(resources, summaries.project, of_order(PLACED, 1), of_order(old, 2))
+    [order] = await orders(resources)
+    assert order.reason == "other"
+
+    set_reason = "UPDATE order_summaries SET reason = $1"
+    for before, after in (("Jack moved away", "other"), ("found-cheaper", "found-cheaper")):
+        await resources.pool.execute(set_reason, before)
+        await resources.pool.execute(KNOWN_REASONS.read_text())
+        [order] = await orders(resources)
+        assert order.reason == after
 
 
 async def test_an_old_message_does_not_undo_a_newer_one(resources: Resources) -> None:
@@ -113,7 +129,7 @@ async def test_of_the_messages_of_one_batch_the_newest_holds(resources: Resource
     await follow(resources, summaries.project, *story)
 
     [order] = await orders(resources)
-    assert (order.status, order.reason) == ("cancelled", "changed my mind")
+    assert (order.status, order.reason) == ("cancelled", "changed-my-mind")
 
 
 def repriced(price: str, days: int) -> ItemRepriced:

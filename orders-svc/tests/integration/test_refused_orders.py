@@ -71,7 +71,9 @@ async def test_a_new_order_is_refused_while_earlier_ones_wait(
 
     refused = await client.post("/v1/orders", json=order)
     read = await client.get(f"/v1/orders/{placed[0]}")
-    cancelled = await client.post(f"/v1/orders/{placed[0]}/cancel", json={"reason": "too slow"})
+    cancelled = await client.post(
+        f"/v1/orders/{placed[0]}/cancel", json={"reason": "takes-too-long"}
+    )
     listed = await client.post("/v1/items", json=IPHONE)
 
     assert (refused.status_code, refused.json()["code"]) == (503, "overloaded")

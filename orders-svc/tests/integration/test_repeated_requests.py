@@ -21,7 +21,7 @@ from test_support.repeats import (
 
 IPHONE: dict[str, Any] = {"name": "iphone", "type": "phone", "origin": "bj", "price": "5388.88"}
 FIRST_VERSION = {"If-Match": '"1"'}
-REASON = {"reason": "changed my mind"}
+REASON = {"reason": "changed-my-mind"}
 CANCEL = "POST /v1/orders/{order_id}/cancel"
 
 

@@ -51,12 +51,12 @@ def cancelled(*, was_confirmed: bool) -> OrderCancelled:
         amount=AMOUNT,
         ordered_at=ORDERED_AT,
         was_confirmed=was_confirmed,
-        reason="changed my mind",
+        reason="changed-my-mind",
     )
 
 
 CONFIRM = ConfirmOrder(confirmed_at=ORDERED_AT)
-CANCEL = CancelOrder(reason="changed my mind")
+CANCEL = CancelOrder(reason="changed-my-mind")
 REJECT = RejectOrder(reason="insufficient-credit")
 
 

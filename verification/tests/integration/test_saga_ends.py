@@ -112,9 +112,9 @@ ENDS: list[tuple[Story, str, str | None, Decimal]] = [
     (of_a_deleted_user, "rejected", "user-deleted", NOTHING),
     (never_answered, "rejected", "timed-out", NOTHING),
     (answered_too_late, "rejected", "timed-out", NOTHING),
-    (cancelled_before_the_answer, "cancelled", "changed my mind", NOTHING),
-    (cancelled_after_the_confirmation, "cancelled", "changed my mind", NOTHING),
-    (cancelled_after_the_user_was_deleted, "cancelled", "changed my mind", NOTHING),
+    (cancelled_before_the_answer, "cancelled", "changed-my-mind", NOTHING),
+    (cancelled_after_the_confirmation, "cancelled", "changed-my-mind", NOTHING),
+    (cancelled_after_the_user_was_deleted, "cancelled", "changed-my-mind", NOTHING),
 ]
 
 ends = pytest.mark.parametrize(

@@ -13,6 +13,7 @@ RELEASED = {
     "analytics_spark/0004_reconciliations.sql": "ca271b20aaa8a3215cac49c7d036902b",
     "orders_svc/0001_read_models.sql": "be33cd63d4ea71b9a3d695a9f8d01099",
     "orders_svc/0002_publications.sql": "80b999a900b92830b3c77ebb40385279",
+    "orders_svc/0003_known_reasons.sql": "cf0f7660e28366f8e6a0b1388801afdb",
     "shared/0001_event_store.sql": "09299cd2e99688a8761495f431df0421",
     "shared/0002_relay.sql": "e470aa43227b31e0587ff1a3623357e2",
     "shared/0003_consumers.sql": "3184e86b678876809d39f5416c6a8022",

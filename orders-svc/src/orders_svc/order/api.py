@@ -12,6 +12,7 @@ from orders_svc.item.item import ITEM_DELISTED, UNKNOWN_ITEM
 from orders_svc.order import journey, placing, summaries
 from orders_svc.order.admission import OVERLOADED
 from orders_svc.order.commands import CancelOrder
+from orders_svc.order.events import CANCELLED, to_reason
 from orders_svc.order.journey import JourneyResponse
 from orders_svc.order.order import (
     ALREADY_CANCELLED,
@@ -224,9 +225,13 @@ async def list_order_events(
 ) -> EventPage:
     """The events of an order, oldest first."""
     await load_own_order(resources, caller, order_id)
-    return await event_log.read_page(
+    page = await event_log.read_page(
         resources.pool, order_id, after=after, limit=limit, unknown=UNKNOWN_ORDER
     )
+    for event in page.events:
+        if event.type == CANCELLED:
+            event.data["reason"] = to_reason(event.data["reason"])
+    return page
 
 
 @router.get("/v1/orders/{order_id}/journey", responses=refusals(missing=[UNKNOWN_ORDER]))

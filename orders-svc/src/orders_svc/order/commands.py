@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from orders_svc.order.events import OrderLine
+from orders_svc.order.events import CancelReason, OrderLine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class RejectOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelOrder:
-    reason: str
+    reason: CancelReason
 
 
 OrderCommand = PlaceOrder | ConfirmOrder | RejectOrder | CancelOrder

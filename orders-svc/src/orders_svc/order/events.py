@@ -6,10 +6,10 @@
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, Literal, get_args
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from shared.eventsourcing.codec import Codec
 from shared.messaging.bounds import QUANTITY_MAX
@@ -48,6 +48,20 @@ class OrderRejected:
     reason: str
 
 
+CancelReason = Literal[
+    "changed-my-mind", "ordered-by-mistake", "found-cheaper", "takes-too-long", "other"
+]
+"""A list, because text that a caller writes could name a person, and no event can be deleted."""
+
+CANCELLED = "order-cancelled"
+OTHER: CancelReason = "other"
+
+
+def to_reason(text: object) -> object:
+    """The reason in an event; callers wrote any text before 2026-11-26, which is not read."""
+    return OTHER if isinstance(text, str) and text not in get_args(CancelReason) else text
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderCancelled:
     order_id: UUID
@@ -56,7 +70,7 @@ class OrderCancelled:
     amount: Decimal
     ordered_at: datetime
     was_confirmed: bool  # true if the order had counted as a purchase
-    reason: str
+    reason: Annotated[str, BeforeValidator(to_reason)]
 
 
 OrderEvent = OrderPlaced | OrderConfirmed | OrderRejected | OrderCancelled
@@ -66,6 +80,6 @@ CODEC: Codec[OrderEvent] = Codec(
         "order-placed": OrderPlaced,
         "order-confirmed": OrderConfirmed,
         "order-rejected": OrderRejected,
-        "order-cancelled": OrderCancelled,
+        CANCELLED: OrderCancelled,
     }
 )

@@ -7,9 +7,10 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from orders_svc.order.events import CancelReason
 from orders_svc.order.order import PlacedOrder, Status
 from shared.messaging.bounds import QUANTITY_MAX
-from shared.web.field_types import Amount, Id, Integer, Label, PastInstant
+from shared.web.field_types import Amount, Id, Integer, PastInstant
 
 LINES_MAX = 100
 AN_ITEM_ID = "01936f2a-7b00-7000-8000-000000000001"
@@ -19,7 +20,7 @@ AN_ORDER: dict[str, Any] = {
     "order_id": "01936f2a-7b00-7000-8000-000000000003",
     "user_id": A_USER_ID,
     "status": "cancelled",
-    "reason": "changed my mind",
+    "reason": "changed-my-mind",
     "amount": "10777.76",
     "ordered_at": "2016-11-11T00:00:01Z",
 }
@@ -47,10 +48,10 @@ class PlaceOrderRequest(BaseModel):
 
 class CancelOrderRequest(BaseModel):
     model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"reason": "changed my mind"}]}
+        extra="forbid", json_schema_extra={"examples": [{"reason": "changed-my-mind"}]}
     )
 
-    reason: Label
+    reason: CancelReason
 
 
 class OrderLineResponse(BaseModel):
