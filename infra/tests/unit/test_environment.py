@@ -22,7 +22,7 @@ FOREIGN = PROXIES | {
     "PGHOST": "elsewhere",
     "PGPORT": "1",
     "PGUSER": "jack",
-    "PGPASSWORD": "secret",
+    "PGPASSWORD": "x",
     "PGPASSFILE": "/nowhere",
     "PGSERVICE": "other",
     "PGSSLMODE": "require",
@@ -60,7 +60,7 @@ FOREIGN = PROXIES | {
     "MALLOC_ARENA_MAX": "1",
     "UVICORN_WORKERS": "4",
     "WEB_CONCURRENCY": "4",
-    "AWS_SECRET_ACCESS_KEY": "secret",
+    "AWS_SECRET_ACCESS_KEY": "x",
 }
 OURS = {
     "PATH": "/bin",
