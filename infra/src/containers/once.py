@@ -8,7 +8,7 @@ from pathlib import Path
 
 import asyncpg
 
-from containers import access, secrets
+from containers import access, secrets, server_files
 from fetching.errors import Failure
 from local_stack import issuer
 from local_stack.postgres import establish
@@ -25,7 +25,9 @@ def main() -> int:
     """0 if all went well, 1 with one line on standard error if not."""
     parser = argparse.ArgumentParser(prog="containers.once", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    verbs.add_parser("secrets", help="make the secrets that are missing")
+    verbs.add_parser(
+        "secrets", help="make the secrets that are missing, and copy settings of servers"
+    )
     rotated = verbs.add_parser("rotate", help="make secrets again that are used up")
     rotated.add_argument("what", choices=issuer.ROTATED)
     rotated.add_argument("--hours", type=float, default=issuer.HOURS_DEFAULT)
@@ -39,6 +41,7 @@ def main() -> int:
     try:
         if arguments.verb == "secrets":
             secrets.write(FOLDER, tls=has_tls())
+            server_files.copy(FOLDER)
         elif arguments.verb == "rotate":
             if arguments.what == issuer.KEY:
                 issuer.rotate(secrets.keys(FOLDER), hours=arguments.hours)
