@@ -18,7 +18,8 @@ import asyncpg
 from fetching.environment import inherit
 from fetching.errors import Failure
 from local_stack import issuer, republishing
-from local_stack.postgres import POSTGRES, READ_BY_RECONCILER, SUPERUSER, binaries, dsn, reason
+from local_stack.logs import find_named_error
+from local_stack.postgres import POSTGRES, READ_BY_RECONCILER, SUPERUSER, binaries, dsn
 from local_stack.progress import Tone, tell
 from local_stack.run_folder import RunFolder, read_json, write_json
 from local_stack.settings import Settings
@@ -135,7 +136,7 @@ def call_program(name: str, *arguments: str, database_url: str) -> None:
     )
     if result.returncode != 0:
         lines = result.stderr.splitlines()
-        raise Failure(f"{name} failed ({reason(result.stderr)})", details=lines)
+        raise Failure(f"{name} failed ({find_named_error(lines)})", details=lines)
 
 
 def restore(spec: StackSpec, settings: Settings, folder: Path) -> None:

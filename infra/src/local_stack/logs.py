@@ -16,7 +16,9 @@ ERROR_CHARACTERS_MAX = 200
 OWN_PREFIX = "hometown: "
 OWN_ERROR = re.compile(f"^{OWN_PREFIX}")
 NAMED_ERROR = re.compile(r"^[\w.$]*(Error|Exception): \S")
-ANY_ERROR = re.compile(r"^(?=\S).*?(\b\w*(Error|Exception)\b|\b(FATAL|ERROR|CRITICAL)\b|error:)")
+ANY_ERROR = re.compile(
+    r"^(?=\S).*?(\b\w*(Error|Exception)\b|\b(FATAL|ERROR|CRITICAL)\b|error:|could not)"
+)
 """How Python, Java or PostgreSQL writes an error; an indented line is code, or a place in it."""
 
 
@@ -89,12 +91,17 @@ def log_size(log: Path) -> int:
 
 
 def find_error(lines: Sequence[str]) -> str:
-    """The first line that names an error: our own, or else that of a library; or the last line."""
+    """`find_named_error`, or else the last line that says anything."""
+    return find_named_error(lines) or shorten(next(filter(str.strip, reversed(lines)), ""))
+
+
+def find_named_error(lines: Sequence[str]) -> str:
+    """The first line that names an error: our own, or else that of a library; empty without one."""
     for pattern in (OWN_ERROR, NAMED_ERROR, ANY_ERROR):
         for line in lines:
             if pattern.search(line):
                 return shorten(line)
-    return shorten(next(filter(str.strip, reversed(lines)), ""))
+    return ""
 
 
 def shorten(line: str) -> str:

@@ -6,7 +6,6 @@ like the database and can do what the owner grants it.
 
 import os
 import pwd
-import re
 import shutil
 import stat
 import subprocess
@@ -19,6 +18,7 @@ import asyncpg
 
 from fetching.environment import inherit
 from fetching.errors import Failure
+from local_stack.logs import find_named_error
 from local_stack.stack_spec import HOST, Port, Process, StackContext, Tier
 from shared.runtime.declarations import load_declarations
 
@@ -183,17 +183,12 @@ def initialise(context: StackContext, user: str | None, data: Path) -> None:
     finally:
         password.unlink()
     if result.returncode != 0:
+        lines = result.stderr.splitlines()
         raise Failure(
-            f"PostgreSQL could not make {data.with_name('data')} ({reason(result.stderr)}): "
+            f"PostgreSQL could not make {data.with_name('data')} ({find_named_error(lines)}): "
             "make room there, or set HOMETOWN_RUN_DIR to another folder",
-            details=result.stderr.splitlines(),
+            details=lines,
         )
-
-
-def reason(output: str) -> str:
-    """The first line that names an error; the last ones only report the cleanup."""
-    lines = output.splitlines()
-    return next((line for line in lines if re.search("error|fatal|could not", line, re.I)), "")
 
 
 async def connect(

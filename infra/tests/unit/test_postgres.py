@@ -6,6 +6,7 @@ import pytest
 
 from fetching.errors import Failure
 from local_stack import postgres
+from local_stack.logs import find_named_error
 
 
 def test_a_closed_folder_above_the_data_is_one_line(tmp_path: Path) -> None:
@@ -21,5 +22,5 @@ def test_open_folders_are_no_obstacle() -> None:
 
 def test_the_reason_is_the_first_line_that_names_an_error() -> None:
     output = "running ...\ninitdb: error: could not write: No space left\ninitdb: removing"
-    assert postgres.reason(output) == "initdb: error: could not write: No space left"
-    assert postgres.reason("nothing of the kind") == ""
+    assert find_named_error(output.splitlines()) == "initdb: error: could not write: No space left"
+    assert find_named_error(["nothing of the kind"]) == ""
