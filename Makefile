@@ -7,7 +7,7 @@ export
 # variables: infra/src/fetching/environment.py.
 DOCUMENTED := $(shell sed -n 's/^#\([A-Z_]*\)=.*/\1/p' .env.example)
 FOREIGN := PG% PYTHON% SPARK_% PYSPARK_% HADOOP_% JAVA_TOOL_OPTIONS _JAVA_OPTIONS
-unexport $(filter-out $(DOCUMENTED),$(filter $(FOREIGN),$(.VARIABLES)))
+unexport DOCUMENTED FOREIGN $(filter-out $(DOCUMENTED),$(filter $(FOREIGN),$(.VARIABLES)))
 
 PYTHON ?= python3
 VENV_PYTHON := .venv/bin/python

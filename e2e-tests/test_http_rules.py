@@ -1,41 +1,17 @@
 """What holds for every operation of the APIs' own documents, also future ones."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-
 import pytest
 
 from local_stack import issuer
 from shared.runtime.declarations import ALL, load_declarations
 from test_support.system.clients import Json
+from test_support.system.operations import SERVICES, Operation, find_operations
 from test_support.system.scene import Scene
 
-SERVICES = ("users-api", "orders-api", "analytics-api")
 ODD_TEXTS = ["%00", "a%00", "%0D%0A", "%7f", "%ff", "%ed%a0%80", "%F0%9F%98%80", "%2f", "a" * 5_000]
 NOT_IN_DIGITS = ["1_0", "%2B5", "-5", "5.0", "5.", "%205", "5%0a", "0x5", "5e0", "%D9%A5", ""]
 OF_HOURS = "2016-11-11T05:30:00%2B05:30"
 NAMES = {"user_id": "{victim}", "order_id": "{order}", "item_id": "{item}", "hour": OF_HOURS}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
-    service: str
-    method: str
-    path: str
-    described: Json
-
-    @property
-    def parameters(self) -> list[Json]:
-        return list(self.described.get("parameters", []))
-
-    def fill(self, texts: dict[str, str], query: str = "") -> str:
-        """The path with ids in it, and all that the query must have."""
-        path = self.path
-        for name, text in texts.items():
-            path = path.replace(f"{{{name}}}", text)
-        required = [each for each in self.parameters if each["in"] == "query" and each["required"]]
-        values = [f"{each['name']}={each['schema'].get('example', 0)}" for each in required]
-        return f"{path}?{'&'.join([*values, query])}"
 
 
 @pytest.fixture(scope="module")
@@ -47,16 +23,7 @@ def caller(scene: Scene) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def operations(scene: Scene) -> list[Operation]:
-    def find() -> Iterator[Operation]:
-        for service in SERVICES:
-            document = scene.send("GET", service, "/openapi.json").json()
-            for path, methods in document["paths"].items():
-                for method, described in methods.items():
-                    yield Operation(
-                        service=service, method=method.upper(), path=path, described=described
-                    )
-
-    found = list(find())
+    found = list(find_operations(scene))
     assert {each.service for each in found} == set(SERVICES)
     return found
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ from shared.web.limits import Rates
 from shared.web.signing_keys import SigningKeys
 from test_support.system.attacks import AGAINST_OTHERS, MALFORMED, Attack
 from test_support.system.forgeries import FORGERIES, OWN_JWK, Headers, with_own_key
+from test_support.system.operations import find_operations
 from test_support.system.scene import PROFILE, Scene
 from test_support.system.stack import Stack
 from test_support.waits import HANGS_AFTER_SECONDS
@@ -182,18 +184,15 @@ def test_every_route_requires_a_token_and_a_scope(scene: Scene) -> None:
     """Every operation of the APIs' own documents, also future ones."""
     without_scope = issuer.sign(scene.folder, {"sub": "without-scope", "scope": ""})
     looked_at = 0
-    for service in ("users-api", "orders-api", "analytics-api"):
-        document = scene.send("GET", service, "/openapi.json").json()
-        for path, methods in document["paths"].items():
-            address = "/".join("{victim}" if "{" in part else part for part in path.split("/"))
-            for method in methods:
-                alone = scene.send(method.upper(), service, address)
-                headers = {"Authorization": f"Bearer {without_scope}"}
-                unscoped = scene.send(method.upper(), service, address, headers=headers)
-                assert (alone.status_code, code_of(alone)) == (401, "unauthenticated")
-                assert (unscoped.status_code, code_of(unscoped)) == (403, "insufficient-scope")
-                assert "scope=" in unscoped.headers["WWW-Authenticate"]
-                looked_at += 1
+    for each in find_operations(scene):
+        address = re.sub(r"\{\w+\}", "{victim}", each.path)
+        alone = scene.send(each.method, each.service, address)
+        headers = {"Authorization": f"Bearer {without_scope}"}
+        unscoped = scene.send(each.method, each.service, address, headers=headers)
+        assert (alone.status_code, code_of(alone)) == (401, "unauthenticated")
+        assert (unscoped.status_code, code_of(unscoped)) == (403, "insufficient-scope")
+        assert "scope=" in unscoped.headers["WWW-Authenticate"]
+        looked_at += 1
 
     assert looked_at > 10
 

@@ -28,19 +28,16 @@ def variables(context: StackContext) -> Mapping[str, str]:
         "HOMETOWN_JAEGER_RELEASE_URL": settings.jaeger_release_url,
         "HOMETOWN_JAEGER_SHA256": settings.jaeger_sha256,
     }
-    given = {name: str(value) for name, value in sources.items() if value}
-    return (
-        inherit_for_downloads()
-        | given
-        | {
-            "HOMETOWN_RUN_DIR": str(context.folder.path),
-            "HOMETOWN_CACHE_DIR": str(context.settings.cache_dir),
-            "JAEGER_QUERY_PORT": str(context.ports["jaeger"]),
-            "JAEGER_OTLP_PORT": str(context.ports["otlp"]),
-            # Jaeger would trace its own queries, and send that to a port without a server.
-            "OTEL_TRACES_SAMPLER": "always_off",
-        }
-    )
+    return {
+        **inherit_for_downloads(),
+        **{name: str(value) for name, value in sources.items() if value},
+        "HOMETOWN_RUN_DIR": str(context.folder.path),
+        "HOMETOWN_CACHE_DIR": str(context.settings.cache_dir),
+        "JAEGER_QUERY_PORT": str(context.ports["jaeger"]),
+        "JAEGER_OTLP_PORT": str(context.ports["otlp"]),
+        # Jaeger would trace its own queries, and send that to a port without a server.
+        "OTEL_TRACES_SAMPLER": "always_off",
+    }
 
 
 def note_path(folder: RunFolder) -> Path:

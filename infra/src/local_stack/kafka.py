@@ -79,8 +79,7 @@ log.dirs={escape(str(data))}
 
 def escape(value: str) -> str:
     """A value in a file of Java properties, where other characters than ASCII are escaped."""
-    # JSON has the same escapes.
-    return json.dumps(value)[1:-1].replace('\\"', '"')
+    return json.dumps(value).strip('"')  # JSON has the same escapes; no path of ours has a quote
 
 
 def new_identity() -> str:

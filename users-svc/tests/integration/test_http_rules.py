@@ -3,18 +3,12 @@
 import asyncio
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import httpx
 import pytest
 
-JACK: dict[str, Any] = {
-    "name": "Jack",
-    "address": "BJ",
-    "gender": "male",
-    "birth_year": 1993,
-    "credit_limit": "10000.00",
-}
+from users_svc.schemas import JACK
+
 UNKNOWN = "/v1/users/01936f2a-7b00-7000-8000-0000000000ff"
 TAGS_THAT_MATCH = ['"1"', '"0", "1"', '"0","1"', ' , "x,y" ,"1", ', "*", 'W/"2", "1"']
 TAGS_THAT_DO_NOT = [

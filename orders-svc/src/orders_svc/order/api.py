@@ -42,13 +42,7 @@ from shared.eventsourcing.handler import Outcome, load
 from shared.messaging.messages import StoredResponse
 from shared.runtime.identifiers import new_id
 from shared.web.auth import NOT_YOURS, Caller, require_scope
-from shared.web.field_types import (
-    DIGITS,
-    NUMBER,
-    Id,
-    Version,
-    get_current_instant,
-)
+from shared.web.field_types import DIGITS, NUMBER, Id, Version, get_current_instant
 from shared.web.http import to_http_response, to_response
 from shared.web.openapi import ETAG, LOCATION, REPLAYED, refusals, success
 from shared.web.write_requests import WriteRequestDep

@@ -1,18 +1,15 @@
 """The content of requests, the same for every route: JSON (RFC 8259) in UTF-8, not compressed."""
 
-from collections.abc import Sequence
-
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from shared.web.limits import get_content_length
 from shared.web.problems import HttpProblem, to_problem_response
 
 UNSUPPORTED_MEDIA_TYPE = "unsupported-media-type"
 JSON = "application/json"
 CHARSETS = frozenset({"utf-8", "utf8", "us-ascii"})
 """Names of UTF-8 and of its part; JSON has no other encoding."""
-
-Headers = Sequence[tuple[bytes, bytes]]
 
 
 class JsonContent:
@@ -27,19 +24,19 @@ class JsonContent:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] in {"POST", "PUT", "PATCH"}:
             try:
-                demand_json(scope["headers"])
+                demand_json(scope)
             except HttpProblem as error:
                 return await to_problem_response(error)(scope, receive, send)
             receive = reject_wide_characters(receive)
         return await self.app(scope, receive, send)
 
 
-def demand_json(headers: Headers) -> None:
+def demand_json(scope: Scope) -> None:
     """Raises HttpProblem: the request has content that is not declared as plain JSON."""
     values: dict[bytes, list[str]] = {}
-    for name, value in headers:
+    for name, value in scope["headers"]:
         values.setdefault(name, []).append(value.decode("latin-1").strip().lower())
-    if b"transfer-encoding" not in values and values.get(b"content-length", ["0"]) == ["0"]:
+    if b"transfer-encoding" not in values and not get_content_length(scope):
         return
     codings = values.get(b"content-encoding", [])
     if any(coding not in {"", "identity"} for coding in codings):

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from shared.web.auth import Headers
 from shared.web.problems import HttpProblem
 
 IF_MATCH = "If-Match"
@@ -20,8 +21,6 @@ VERSION_CONFLICT = "version-conflict"
 
 UNTAGGED = ""
 """In place of the entity tag of a resource that has none."""
-
-Headers = Sequence[tuple[bytes, bytes]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
