@@ -96,17 +96,12 @@ def escape(value: str) -> str:
     return value.replace("%", "%%")
 
 
-def quote(value: str) -> str:
-    """A value of `environment`, which the supervisor splits as a shell does."""
-    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
 def program(context: StackContext, process: Process) -> dict[str, str]:
     """One section; `up` starts the programs itself, in its own order."""
     options = {
         "command": shlex.join(process.command(context)),
         "environment": ",".join(
-            f"{name}={quote(value)}" for name, value in process.environment(context).items()
+            f'{name}="{value}"' for name, value in process.environment(context).items()
         ),
         "stdout_logfile": str(context.folder.log_of(process.name)),
         "stdout_logfile_maxbytes": str(LOG_BYTES_MAX),

@@ -3,6 +3,8 @@
 from configparser import RawConfigParser
 from dataclasses import replace
 
+from supervisor.datatypes import dict_of_key_value_pairs
+
 from local_stack import supervision
 from local_stack.stack_spec import Process, StackContext
 
@@ -24,6 +26,15 @@ def test_commands_and_values_survive_quoting_and_expansion(context: StackContext
     web = section(context, WEB)
     assert web["command"] == "serve --title 'two words, 100%%' 8099"
     assert web["environment"] == 'DATABASE_URL="postgresql://u:p%%40ss@127.0.0.1/u",A="b c"'
+
+
+def test_the_supervisor_reads_each_value_as_it_was(context: StackContext) -> None:
+    given = {"A": "a\\b", "B": "c, d", "C": "it's", "D": "p%40ss"}
+    web = section(context, replace(WEB, environment=lambda context: given))
+
+    read = dict_of_key_value_pairs(web["environment"].replace("%%", "%"))
+
+    assert read == given
 
 
 def test_a_required_process_is_always_restarted_and_an_optional_one_can_exit(
