@@ -22,6 +22,7 @@ CONTEXT:  COPY deltas, line 1
         ("Traceback:\n  File x\nValueError: no\n", "ValueError: no"),
         ("connection failed: refused\n\thint", "connection failed: refused"),
         ("", "Exception('')"),
+        ("Traceback:\n  assert x\nAssertionError\n", "AssertionError"),
     ],
 )
 def test_the_cause_of_a_failure_is_one_line(message: str, cause: str) -> None:

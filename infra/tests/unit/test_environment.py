@@ -125,6 +125,27 @@ def test_a_process_forgets_what_a_container_was_given(hostile: Mapping[str, str]
     assert hostile["SPARK_HOME"]
 
 
+RUN = """
+import os
+from shared.runtime import processes
+
+async def show() -> None:
+    print(*os.environ)
+
+processes.run(show())
+"""
+
+
+def test_a_process_forgets_it_before_it_does_anything(hostile: Mapping[str, str]) -> None:
+    script = [sys.executable, "-E", "-c", RUN]
+
+    ended = subprocess.run(script, env=hostile, capture_output=True, text=True, check=True)
+
+    seen = set(ended.stdout.split())
+    assert "SPARK_HOME" in seen
+    assert not {name for name in seen if name.startswith("PG") or name.upper().endswith("_PROXY")}
+
+
 def test_a_verb_forgets_what_would_change_it() -> None:
     """As far as `make` can: what it downloads may need a proxy."""
     listing = ["make", "-f", "Makefile", "-f", "-", "listed"]

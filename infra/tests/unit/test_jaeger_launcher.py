@@ -3,6 +3,7 @@
 import fcntl
 import hashlib
 import io
+import os
 import sys
 import tarfile
 from pathlib import Path
@@ -181,11 +182,13 @@ def test_the_launcher_becomes_jaeger(
     became: list[list[str]] = []
 
     def become(_: Path, arguments: list[str]) -> None:
+        assert "HTTPS_PROXY" not in os.environ, "a proxy is for the download of Jaeger"
         became.append(arguments)
         raise SystemExit
 
     monkeypatch.setenv("HOMETOWN_RUN_DIR", str(settings.run_dir))
     monkeypatch.setenv("JAEGER_BIN", sys.executable)
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
     monkeypatch.setattr(jaeger_launcher, "STEADY_SECONDS", 0)
     monkeypatch.setattr("signal.signal", lambda *_: None)
     monkeypatch.setattr("os.execv", become)
