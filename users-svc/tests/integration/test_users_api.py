@@ -226,6 +226,34 @@ async def test_a_request_whose_first_copy_is_still_being_recorded_is_refused(
     assert (answer.status_code, answer.json()["code"]) == (409, "request-in-progress")
 
 
+@pytest.mark.parametrize(
+    ("headers", "lock"),
+    [
+        *(
+            (headers, lock)
+            for headers in ({}, {"Idempotency-Key": "first"})
+            for lock in (
+                "SELECT FROM streams FOR UPDATE",
+                "LOCK TABLE streams IN SHARE MODE",
+                "LOCK TABLE outbox IN SHARE MODE",
+            )
+        ),
+        ({"Idempotency-Key": "first"}, "LOCK TABLE idempotency_keys IN SHARE MODE"),
+    ],
+)
+async def test_a_wait_for_any_other_lock_is_busy(
+    client: httpx.AsyncClient, resources: Resources, jack: str, headers: dict[str, str], lock: str
+) -> None:
+    async with resources.pool.acquire() as slow, slow.transaction():
+        await slow.execute(lock)
+        answer = await client.post(f"{jack}/moves", json={"address": "SH"}, headers=headers)
+
+    assert (answer.status_code, answer.json()["code"]) == (503, "busy")
+    assert int(answer.headers["Retry-After"]) > 0
+    again = await client.post(f"{jack}/moves", json={"address": "SH"}, headers=headers)
+    assert again.status_code == 200
+
+
 async def test_a_malformed_if_match_is_refused_even_if_the_key_was_used_before(
     client: httpx.AsyncClient, jack: str
 ) -> None:

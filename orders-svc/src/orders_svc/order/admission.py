@@ -28,7 +28,6 @@ from shared.web.problems import HttpProblem
 
 OVERLOADED = "overloaded"
 DETAIL = "earlier orders are waiting for the decision on their credit; nothing was recorded; retry"
-RETRY_AFTER_SECONDS = 2
 OBSERVE_SECONDS = 0.5
 """Between two observations: no request queries by itself."""
 WAITING_MIN = 50
@@ -135,8 +134,7 @@ class Admission:
     def demand(self, user_id: UUID) -> None:
         """Raises HttpProblem while a user's new orders are refused; nothing is recorded yet."""
         if self.share is not None and self._waiting.get(user_id, 0) >= self.share:
-            headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
-            raise HttpProblem(503, OVERLOADED, DETAIL, headers)
+            raise HttpProblem(503, OVERLOADED, DETAIL)
 
     async def observe(self, database: asyncpg.Pool | Connection, now: datetime) -> None:
         """Decide whose new orders are refused from now on, by two queries.

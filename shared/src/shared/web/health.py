@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from shared.web.connections import server_config
+from shared.web.problems import problem
 
 CHECK_TIMEOUT_SECONDS = 2
 STOPPING = "the process is stopping"
@@ -51,14 +52,7 @@ def health_routes(checks: Mapping[str, Check], state: State | None = None) -> li
 
 
 def not_ready(detail: str) -> Response:
-    problem = {
-        "type": "about:blank",
-        "title": "Not ready",
-        "status": 503,
-        "code": "not-ready",
-        "detail": detail,
-    }
-    return JSONResponse(problem, 503, media_type="application/problem+json")
+    return problem(503, "not-ready", detail)
 
 
 async def run_check(name: str, check: Check, failing: set[str]) -> str | None:

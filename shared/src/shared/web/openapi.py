@@ -120,7 +120,7 @@ PROBLEM_HEADERS: Mapping[int, Json] = {
     401: {"WWW-Authenticate": {"schema": TEXT | {"pattern": "^Bearer"}, "required": True}},
     403: {"WWW-Authenticate": {"schema": TEXT | {"pattern": "^Bearer"}}},
     429: {"Retry-After": {"schema": TEXT | {"pattern": "^[0-9]+$"}, "required": True}},
-    503: {"Retry-After": {"schema": TEXT | {"pattern": "^[0-9]+$"}}},
+    503: {"Retry-After": {"schema": TEXT | {"pattern": "^[0-9]+$"}, "required": True}},
 }
 
 

@@ -10,8 +10,6 @@ from shared.web.problems import problem
 
 UNAVAILABLE = "unavailable"
 DETAIL = "the database is unavailable; retry, a write request with the same Idempotency-Key"
-RETRY_AFTER_SECONDS = 2
-"""A server that was killed accepts connections again after 1 to 5 seconds."""
 QUIET_SECONDS = 30.0
 """An outage has ended when no request has failed for so long."""
 
@@ -35,5 +33,4 @@ class Outages:
         if now - self._failed_at > QUIET_SECONDS:
             log.error("the database is unavailable, requests are answered with 503: %r", error)
         self._failed_at = now
-        headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
-        return problem(503, UNAVAILABLE, DETAIL, headers=headers)
+        return problem(503, UNAVAILABLE, DETAIL)

@@ -8,6 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from starlette.responses import Response
 
 PROBLEM = "application/problem+json"
+TEMPORARY = 503
+RETRY_AFTER_SECONDS = 2
+"""A server that was killed accepts connections again after 1 to 5 seconds."""
 
 
 FIELD_ERRORS = {
@@ -61,6 +64,9 @@ def problem(
     errors: list[dict[str, Any]] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
+    """The response of a problem; one that will pass (503) says when to try again."""
+    if status == TEMPORARY:
+        headers = {"Retry-After": str(RETRY_AFTER_SECONDS), **(headers or {})}
     body = create_problem(status, code, detail).model_copy(update={"errors": errors})
     return Response(
         body.model_dump_json(exclude_none=True), status, headers=headers, media_type=PROBLEM

@@ -32,6 +32,9 @@ E = TypeVar("E")
 REFUSALS = (KeyUsed, Refused, NotFound, UnexpectedVersion, VersionConflict, HttpProblem)
 """Errors with which a request can be refused because of the effects of its own first copy."""
 
+WAIT_FOR_KEY = re.compile(r".*\(\d+,\d+\).*\bidempotency_keys")
+"""A tuple of the table of keys or of its index."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteRequest:
@@ -75,13 +78,13 @@ class WriteRequest:
                 is_new=is_new,
                 read_versions=read_versions,
             )
-        except asyncpg.LockNotAvailableError:
-            if self.key is None:
+        except asyncpg.LockNotAvailableError as error:
+            if is_wait_for_key(error):
                 raise HttpProblem(
-                    503, "busy", "the resource is being written concurrently; retry"
+                    409, "request-in-progress", "an earlier request is still being recorded"
                 ) from None
             raise HttpProblem(
-                409, "request-in-progress", "an earlier request is still being recorded"
+                503, "busy", "the resource is being written concurrently; retry"
             ) from None
         return to_http_response(stored)
 
@@ -121,6 +124,15 @@ async def read_write_request(request: Request) -> AsyncIterator[WriteRequest]:
         if key is not None:
             await raise_if_answered(pool, key)
         raise
+
+
+def is_wait_for_key(error: asyncpg.LockNotAvailableError) -> bool:
+    """Whether the row was locked that another transaction writes for the same key.
+
+    PostgreSQL says in the first line of an error's context which row it waited for, if any, in the
+    language of the server.
+    """
+    return WAIT_FOR_KEY.match(error.context or "") is not None
 
 
 WriteRequestDep = Annotated[WriteRequest, Depends(read_write_request)]
