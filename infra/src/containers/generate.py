@@ -365,16 +365,22 @@ spec:
 
 
 def cluster_service(process: Process) -> str:
+    """Of an API one address for all; of relays the address of each, as only one of them publishes
+    and a writer notifies all that its name has."""
+    is_relay = process.command == RELAY
     notified = "    - {name: notify, port: 8000, targetPort: 8000, protocol: UDP}\n"
-    return f"""\
+    return without_blank_lines(
+        f"""\
 apiVersion: v1
 kind: Service
 metadata: {{name: {process.name}}}
 spec:
+{"  clusterIP: None" if is_relay else ""}
   selector: {{app: {process.name}}}
   ports:
     - {{name: http, port: 8000, targetPort: http}}
-{notified if process.command == RELAY else ""}"""
+{notified if is_relay else ""}"""
+    )
 
 
 def network_policy(process: Process) -> str:

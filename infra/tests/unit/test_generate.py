@@ -173,6 +173,19 @@ def test_a_new_service_has_its_manifests(with_notes: Declarations) -> None:
     } in kustomization["secretGenerator"]
 
 
+def test_a_notification_reaches_each_relay_in_kubernetes(with_notes: Declarations) -> None:
+    """A name with one address for all would hand it to one of them, which can be in reserve."""
+    files = generate(with_notes, services_dir())
+    services = {
+        each["metadata"]["name"]: each["spec"]
+        for each in yaml.safe_load_all(files["infra/k8s/notes.yaml"])
+        if each["kind"] == "Service"
+    }
+
+    assert services["notes-relay"]["clusterIP"] == "None"
+    assert "clusterIP" not in services["notes-api"]
+
+
 def test_every_service_with_containers_is_in_the_stack() -> None:
     """The one line that a new service needs outside of its folder."""
     root = services_dir()
