@@ -9,18 +9,20 @@ from collections.abc import Iterable
 from uuid import UUID
 
 from orders_svc.item.events import ItemEvent
-from orders_svc.item.item import ITEM, Listed, require_listed
+from orders_svc.item.item import ITEM, Listed, count_values, require_listed
 from shared.eventsourcing.event_store import EventStore
 from shared.eventsourcing.handler import Outcome, load_many
+from shared.eventsourcing.state_cache import FIXED_VALUES
 
-ITEMS_MAX = 10_000
-"""Items in the cache; the oldest entry is evicted first."""
+VALUES_MAX = 100_000
+"""Of all items in the cache, as a `StateCache` counts them; the oldest entry is evicted first."""
 
 
 class ItemCache:
     def __init__(self, store: EventStore[ItemEvent]) -> None:
         self._store = store
         self._known: dict[UUID, Outcome[Listed]] = {}
+        self._values = 0
 
     async def find(self, item_ids: set[UUID]) -> dict[UUID, Outcome[Listed]]:
         """The items with their versions.
@@ -37,7 +39,8 @@ class ItemCache:
     def forget(self, item_ids: Iterable[UUID]) -> None:
         """Remove items of which some have changed; the next order reads them again."""
         for item_id in item_ids:
-            self._known.pop(item_id, None)
+            if forgotten := self._known.pop(item_id, None):
+                self._values -= count(forgotten)
 
     async def _read(self, item_ids: set[UUID]) -> dict[UUID, Outcome[Listed]]:
         found = {
@@ -48,6 +51,12 @@ class ItemCache:
         return found
 
     def _put(self, found: dict[UUID, Outcome[Listed]]) -> None:
+        self.forget(found)  # another request can have read them meanwhile
         self._known |= found
-        while len(self._known) > ITEMS_MAX:
-            del self._known[next(iter(self._known))]
+        self._values += sum(map(count, found.values()))
+        while self._values > VALUES_MAX and len(self._known) > 1:
+            self.forget([next(iter(self._known))])
+
+
+def count(item: Outcome[Listed]) -> int:
+    return FIXED_VALUES + count_values(item.state)

@@ -8,15 +8,20 @@ from uuid import UUID
 STREAM_EVENTS_MIN = 8
 """Shorter streams are not cached: most of them are never used again."""
 VALUES_MAX = 300_000
-"""Of all cached states together: about 100 MB. The number of events that a state was folded from
-is no measure: most of them leave nothing in it."""
+"""Of all cached states together. The number of events that a state was folded from is no measure:
+most of them leave nothing in it."""
+VALUE_BYTES_MAX = 350
+"""Of a value in the memory, on average: a full cache takes 105 MB, which the limit of a container
+has room for."""
+FIXED_VALUES = 4
+"""The fixed fields of a state take as much as so many values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoldedStream:
     """The state after event number `version` of a stream, which is the event `event_id`.
 
-    It has so many `values`: its fixed fields, which are one, and those that can be many.
+    It has so many `values`: FIXED_VALUES, and those that can be many.
     """
 
     state: Any
