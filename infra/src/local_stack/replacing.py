@@ -46,7 +46,9 @@ async def replace_in_place(context: StackContext, process: Process, signal_name:
     async with httpx.AsyncClient(
         timeout=process.ready_seconds_max, headers={"Connection": "close"}, trust_env=False
     ) as client:
-        before = await read_start(client, url)
+        if (before := await read_start(client, url)) is None:
+            await make_ready(context, process)  # before that, it need not know the signal
+            before = await read_start(client, url)
         supervision.send_signal(context.folder, process.name, signal_name)
         while await read_start(client, url) in (None, before):
             if time.monotonic() > began + process.ready_seconds_max + PROBE_SECONDS_MAX:

@@ -99,7 +99,7 @@ def escape(value: str) -> str:
 def program(context: StackContext, process: Process) -> dict[str, str]:
     """One section; `up` starts the programs itself, in its own order."""
     options = {
-        "command": shlex.join(process.command(context)),
+        "command": shlex.join(ignoring(process.replaced_on, process.command(context))),
         "environment": ",".join(
             f'{name}="{value}"' for name, value in process.environment(context).items()
         ),
@@ -117,6 +117,13 @@ def program(context: StackContext, process: Process) -> dict[str, str]:
         "killasgroup": "true",
     }
     return options | ({"user": process.user} if process.user else {})
+
+
+def ignoring(signal_name: str | None, command: Sequence[str]) -> Sequence[str]:
+    """The command, unmoved by a signal until it handles it: Python starts for half a second."""
+    if signal_name is None:
+        return command
+    return ["/bin/sh", "-c", f'trap "" {signal_name}; exec "$@"', "sh", *command]
 
 
 @contextmanager

@@ -1,5 +1,8 @@
 """The supervisor's configuration matches the process table."""
 
+import shlex
+import signal
+import subprocess
 from configparser import RawConfigParser
 from dataclasses import replace
 
@@ -7,6 +10,7 @@ from supervisor.datatypes import dict_of_key_value_pairs
 
 from local_stack import supervision
 from local_stack.stack_spec import Process, StackContext
+from test_support.waits import HANGS_AFTER_SECONDS
 
 WEB = Process(
     name="web",
@@ -50,3 +54,16 @@ def test_a_process_has_the_time_to_stop_that_the_table_gives_it(context: StackCo
 
 def test_where_no_supervisor_runs_there_are_no_programs(context: StackContext) -> None:
     assert supervision.programs(context.folder) is None
+
+
+def run(context: StackContext, process: Process) -> "subprocess.CompletedProcess[str]":
+    command = shlex.split(section(context, process)["command"].replace("%%", "%"))
+    return subprocess.run(command, capture_output=True, text=True, timeout=HANGS_AFTER_SECONDS)
+
+
+def test_a_process_is_started_unmoved_by_the_signal_that_replaces_it(context: StackContext) -> None:
+    """Until it handles it itself."""
+    signalled = replace(WEB, command=lambda _: ["/bin/sh", "-c", "kill -HUP $$; echo 'it is here'"])
+
+    assert run(context, signalled).returncode == -signal.SIGHUP
+    assert run(context, replace(signalled, replaced_on="HUP")).stdout == "it is here\n"

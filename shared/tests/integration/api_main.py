@@ -5,7 +5,7 @@ import asyncio
 from fastapi import FastAPI
 from starlette.responses import PlainTextResponse
 
-from shared.runtime import processes
+from shared.runtime import processes, telemetry
 from shared.runtime.settings import ProcessSettings
 from shared.web import api_process
 from shared.web.health import health_routes
@@ -19,6 +19,11 @@ def create_app(stopping: asyncio.Event) -> FastAPI:
     async def fast() -> PlainTextResponse:
         return PlainTextResponse("fast")
 
+    @app.get("/traced")
+    async def traced() -> PlainTextResponse:
+        with telemetry.tracer.start_as_current_span("the last moment"):
+            return PlainTextResponse("traced")
+
     @app.get("/slow")
     async def slow() -> PlainTextResponse:
         await stopping.wait()
@@ -31,7 +36,8 @@ def create_app(stopping: asyncio.Event) -> FastAPI:
 async def main() -> None:
     settings = processes.read_settings(ProcessSettings)
     stopping = asyncio.Event()
-    await api_process.serve_api(create_app(stopping), settings, at_stop=stopping.set)
+    with telemetry.configured("api", settings.otel_exporter_otlp_endpoint):
+        await api_process.serve_api(create_app(stopping), settings, at_stop=stopping.set)
 
 
 if __name__ == "__main__":

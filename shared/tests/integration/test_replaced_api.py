@@ -5,10 +5,12 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import httpx
@@ -126,6 +128,62 @@ async def test_no_request_fails_while_an_api_is_replaced() -> None:
         assert sent.failures == []
         assert api.process
         assert api.process.poll() is None, "it is the same process"
+
+
+async def test_a_signal_during_its_start_replaces_it_afterwards() -> None:
+    """Sent all the time, so at each moment of the start."""
+    async with running() as (api, client):
+        before = await ready_since(client, "")
+        async with load(client) as sent:
+            for _ in range(100):
+                api.send(signal.SIGHUP)
+                await asyncio.sleep(0.03)
+            await ready_since(client, before)
+
+        assert sent.failures == []
+        assert api.process
+        assert api.process.poll() is None, "it is the same process"
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM], ids=lambda each: each.name)
+async def test_the_spans_of_its_last_moment_are_sent(number: signal.Signals) -> None:
+    with receiver() as (address, received):
+        async with running(OTEL_EXPORTER_OTLP_ENDPOINT=address) as (api, client):
+            before = await ready_since(client, "")
+            await client.get("/traced")
+            api.send(number)
+            if number == signal.SIGHUP:
+                await ready_since(client, before)
+            else:
+                assert api.process
+                assert await asyncio.to_thread(api.process.wait, HANGS_AFTER_SECONDS) == 0
+
+    [body] = received
+    assert b"the last moment" in body
+
+
+@contextmanager
+def receiver() -> Iterator[tuple[str, list[bytes]]]:
+    """The address of a server, and the bodies that are posted to it."""
+    received: list[bytes] = []
+
+    class Receiver(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            received.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as server:
+        serving = threading.Thread(target=server.serve_forever)
+        serving.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", received
+        finally:
+            server.shutdown()
+            serving.join()
 
 
 async def test_an_api_that_is_stopped_and_started_again_refuses_connections() -> None:

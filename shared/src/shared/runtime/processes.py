@@ -114,6 +114,17 @@ def replace_at_end(listening: socket) -> None:
     passed_on.append(listening)
 
 
+def hold_signal(number: signal.Signals) -> None:
+    """Let a signal wait while nothing handles it, also in the program that this process executes at
+    its end."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {number})
+
+
+def release_signal(number: signal.Signals) -> None:
+    """Deliver a signal again, and the one that has waited."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+
+
 def create_stop_event() -> asyncio.Event:
     """An event that SIGTERM or SIGINT sets."""
     event = asyncio.Event()

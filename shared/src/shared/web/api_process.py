@@ -4,12 +4,14 @@ import asyncio
 import logging
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from signal import SIGHUP
 from socket import socket
 
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.server import HANDLED_SIGNALS
 
 from shared.runtime import processes
 from shared.runtime.listening import listen
@@ -72,6 +74,15 @@ class Server(uvicorn.Server):
         """Stop; the socket is passed on."""
         self.should_exit = self.is_replaced = True
 
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """uvicorn would raise the signal again after it has served, which ends the process before
+        its resources are closed and its last spans are sent."""
+        loop = asyncio.get_running_loop()
+        for number in HANDLED_SIGNALS:
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        yield
+
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
         self._app.state.is_stopping = True
         self._at_stop()
@@ -130,6 +141,8 @@ async def serve_api(
     processes.collect_garbage_less_often()
     server = Server(config, app, listening, at_stop, settings.http_drain_seconds_min)
     asyncio.get_running_loop().add_signal_handler(SIGHUP, server.replace)
+    processes.release_signal(SIGHUP)
     await server.serve(sockets=[listening.dup()])
     if server.is_replaced:
+        processes.hold_signal(SIGHUP)
         processes.replace_at_end(listening)
