@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from local_stack.republishing import REPUBLISH
 from local_stack.run_folder import RunFolder
 from local_stack.testing import new_folder
 from test_support.system.clients import Hometown
@@ -51,9 +52,22 @@ def test_a_backup_becomes_a_stack_with_the_same_hours(
         what="an order of after the restore",
     )
     after = restored.hour(sample.hour)
-    another.make_output("republish")
-    assert restored.hour(sample.hour) == after
     restored.http.close()
+    republish_after_an_interruption(another)
+    republished = another.hometown
+    assert republished.hour(sample.hour) == after
+    republished.http.close()
+
+
+def republish_after_an_interruption(stack: Stack) -> None:
+    """The machine was restarted in the middle."""
+    stack.folder.begin(REPUBLISH)
+    stack.make_output("down")
+    refused = stack.make("up")
+    assert refused.returncode != 0
+    assert REPUBLISH in refused.stderr
+
+    stack.make_output("republish")
 
 
 def buy(hometown: Hometown, sample: Sample) -> None:

@@ -8,11 +8,13 @@ from containers.compose import Project
 from containers.tools import run
 from fetching.errors import Failure
 from local_stack.hometown import HOMETOWN
-from local_stack.republishing import Steps, delete_topics, republish_all
+from local_stack.republishing import REPUBLISH, Steps, delete_topics, republish_all
+from local_stack.run_folder import RunFolder
 from local_stack.stack_spec import Tier
 from local_stack.status import as_found
 
 SERVERS = ("postgres", "kafka")
+BROKERS = ("kafka", "kafka-2", "kafka-3")
 SERVICES = frozenset(process.name for process in HOMETOWN.of(Tier.SERVICE))
 
 
@@ -66,6 +68,20 @@ class ContainerSteps(Steps):
             raise Failure(f"docker compose {' '.join(words)} failed: correct what it reports")
 
 
+def start_servers(project: Project) -> None:
+    """Start the servers that a republish needs, and nothing else; `up` refuses to.
+
+    Raises:
+        Failure: they are not ready in time.
+    """
+    if project.call("up", "--no-start") != 0:
+        raise Failure("the containers cannot be created: correct what docker compose reports")
+    found = project.containers()
+    project.start([name for name, each in found.items() if each.service in (*SERVERS, *BROKERS)])
+
+
 def republish(project: Project) -> None:
     """See `republish_all`. Raises Failure."""
+    if RunFolder(project.settings.run_dir).repair == REPUBLISH:
+        start_servers(project)
     republish_all(ContainerSteps(project), as_found(project.settings))

@@ -33,6 +33,7 @@ def up(settings: Settings, asked: Collection[str] = ()) -> StackContext:
     folder.create()
     with folder.locked():
         folder.claim(settings.way)
+        folder.demand_finished()
         find_project(settings).claim(folder)
         project = resolve_project(settings)
         began = time.monotonic()

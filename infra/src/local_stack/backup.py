@@ -7,8 +7,8 @@ again (`republishing`).
 import asyncio
 import shutil
 import subprocess
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -34,6 +34,8 @@ MANIFEST = "backup.json"
 SECRETS = "secrets.json"
 ISSUER_KEY = "issuer-key.pem"
 DUMP_SECONDS_MAX = 3600
+RESTORE = "run `make clean`, then `make restore` again"
+"""The repair of one that was interrupted before the event stores were there."""
 LOCK_SECONDS_MAX = 10
 """How long a writer may be at work before the snapshots are taken."""
 
@@ -41,6 +43,9 @@ LOCK_SECONDS_MAX = 10
 # the backup without the event of another service that caused it.
 LOCK = "LOCK TABLE streams IN SHARE ROW EXCLUSIVE MODE"
 EXPORT = "SELECT pg_export_snapshot()"
+
+# No partition is dropped that the snapshot has: pg_dump would not find it.
+KEEP_PARTITIONS = "LOCK TABLE outbox IN ACCESS SHARE MODE"
 
 
 def backup(settings: Settings, folder: Path) -> None:
@@ -55,13 +60,24 @@ def backup(settings: Settings, folder: Path) -> None:
     if folder.exists():
         raise Failure(f"{folder} exists: name another folder")
     folder.mkdir(mode=0o700, parents=True)
-    taken_at = asyncio.run(dump_all(context, folder))
-    for name, source in secret_files(context.folder).items():
-        copy_secret(source, folder / name)
-    # Last: a folder without it is no backup.
-    manifest = {"format": FORMAT, "taken_at": taken_at.isoformat(), "databases": EVENT_STORES}
-    write_json(folder / MANIFEST, manifest)
+    with removed_if_it_fails(folder):
+        taken_at = asyncio.run(dump_all(context, folder))
+        for name, source in secret_files(context.folder).items():
+            copy_secret(source, folder / name)
+        # Last: a folder without it is no backup.
+        manifest = {"format": FORMAT, "taken_at": taken_at.isoformat(), "databases": EVENT_STORES}
+        write_json(folder / MANIFEST, manifest)
     tell(f"{', '.join(EVENT_STORES)} as of {taken_at:%Y-%m-%d %H:%M:%S} UTC: {folder}", Tone.GOOD)
+
+
+@contextmanager
+def removed_if_it_fails(folder: Path) -> Iterator[None]:
+    """Without the folder, the same command can be tried again."""
+    try:
+        yield
+    except BaseException:
+        shutil.rmtree(folder)
+        raise
 
 
 def secret_files(folder: RunFolder) -> Mapping[str, Path]:
@@ -106,6 +122,7 @@ async def snapshots(context: StackContext) -> AsyncIterator[tuple[datetime, Mapp
                 await kept.enter_async_context(
                     reader.transaction(isolation="repeatable_read", readonly=True)
                 )
+                await reader.execute(KEEP_PARTITIONS)
                 names[database] = await reader.fetchval(EXPORT)
             taken_at = datetime.now(UTC)
         yield taken_at, names
@@ -161,6 +178,7 @@ def restore_event_stores(spec: StackSpec, settings: Settings, folder: Path) -> S
     run_folder = RunFolder(settings.run_dir)
     demand_empty(run_folder)
     run_folder.create()
+    run_folder.begin(RESTORE)
     for name, target in secret_files(run_folder).items():
         copy_secret(folder / name, target)
     context = up_foundations(spec, settings)
@@ -172,8 +190,11 @@ def restore_event_stores(spec: StackSpec, settings: Settings, folder: Path) -> S
             str(folder / f"{database}.dump"),
             database_url=dsn(context, SUPERUSER, database),
         )
+        # The backup can be one of an earlier release.
+        call_or_fail(spec, context, database, "migrate")
         call_or_fail(spec, context, database, "adopt-outbox")
         tell(f"{database:<16} restored", Tone.GOOD)
+    run_folder.begin(republishing.REPUBLISH)
     return context
 
 

@@ -19,11 +19,12 @@ from local_stack.down import stop_together
 from local_stack.kafka import KAFKA
 from local_stack.postgres import POSTGRES, READ_BY_RECONCILER, SUPERUSER, dsn
 from local_stack.progress import Tone, tell
+from local_stack.run_folder import RunFolder
 from local_stack.settings import Settings
 from local_stack.stack_spec import StackContext, StackSpec, Tier
 from local_stack.status import as_found
 from local_stack.tools import call_or_fail
-from local_stack.up import prepare, runs, start_tier, up
+from local_stack.up import prepare, runs, start_tier, up, up_foundations
 from shared.messaging.topics import TOPICS
 from shared.runtime.declarations import RELAY, load_declarations
 
@@ -32,6 +33,8 @@ REQUEST_SECONDS_MAX = 30
 DELETED_SECONDS_MAX = 30
 POLL_SECONDS = 0.2
 ANALYTICS = "analytics"
+REPUBLISH = "run `make republish`"
+"""The repair of one that was interrupted."""
 
 IS_PUBLISHED = """
     SELECT target IS NULL
@@ -111,6 +114,8 @@ class ProcessSteps(Steps):
 
 def republish(spec: StackSpec, settings: Settings) -> None:
     """`republish_all` of a stack of processes. Raises Failure."""
+    if RunFolder(settings.run_dir).repair == REPUBLISH:
+        up_foundations(spec, settings)  # `up` refuses to
     context = as_found(settings)
     republish_all(ProcessSteps(spec, context), context)
 
@@ -118,14 +123,17 @@ def republish(spec: StackSpec, settings: Settings) -> None:
 def republish_all(steps: Steps, context: StackContext) -> None:
     """Delete the topics, publish all events again, count again, and start everything.
 
-    One that was interrupted is repeated from its beginning.
+    One that was interrupted is repeated from its beginning: nothing is started before, because the
+    job would count from its old checkpoint, whose offsets belong to the deleted topics.
 
     Raises:
         Failure: PostgreSQL or Kafka does not run here, or a step failed.
     """
+    context.folder.demand_finished(REPUBLISH)
     steps.demand_servers()
     with context.folder.locked():
         steps.stop_services()
+        context.folder.begin(REPUBLISH)
         steps.delete_topics()
         steps.prepare()
         for name in READ_BY_RECONCILER:
@@ -133,6 +141,7 @@ def republish_all(steps: Steps, context: StackContext) -> None:
         publish(steps, context)
         # Only now: an order must not be counted before the moves that it depends on are there.
         steps.run_tool(ANALYTICS, "reprocess", "--from-scratch", "--switch")
+        context.folder.finish()
         steps.run_tool(ANALYTICS, "reprocess", "--drop")
     steps.start_all()
 

@@ -108,6 +108,33 @@ class RunFolder:
                 f"set HOMETOWN_RUN_DIR to another folder, or `make clean in={self.way}`"
             )
 
+    @property
+    def unfinished_file(self) -> Path:
+        return self.path / "unfinished"
+
+    @property
+    def repair(self) -> str | None:
+        """What has to be done before anything is started here, as an advice."""
+        try:
+            return self.unfinished_file.read_text().strip()
+        except FileNotFoundError:
+            return None
+
+    def begin(self, repair: str) -> None:
+        """From now on `up` refuses: what begins may be interrupted, and only this repairs it."""
+        write_atomically(self.unfinished_file, f"{repair}\n")
+
+    def finish(self) -> None:
+        """What began is finished; `up` starts this stack again."""
+        self.unfinished_file.unlink()
+
+    def demand_finished(self, *repairs: str) -> None:
+        """Raises Failure if what was interrupted here needs another repair than one of these."""
+        if self.repair is not None and self.repair not in repairs:
+            raise Failure(
+                f"a verb was interrupted here, and the hours would be wrong: {self.repair}"
+            )
+
     def remove(self) -> None:
         """Remove all of it, except the run folders of other stacks in it.
 

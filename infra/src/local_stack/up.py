@@ -30,6 +30,7 @@ def up(spec: StackSpec, settings: Settings, asked: Collection[str] = ()) -> Stac
     folder.create()
     with folder.locked():
         folder.claim(WAY)
+        folder.demand_finished()
         context = resolve_context(spec, settings, folder)
         for process in spec.processes:
             process.prepare(context)

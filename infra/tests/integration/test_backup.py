@@ -6,6 +6,7 @@ The whole way, to equal hours in another stack, takes minutes: `e2e-tests/test_b
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import asyncpg
@@ -20,12 +21,15 @@ from local_stack.run_folder import RunFolder
 from local_stack.settings import Settings
 from local_stack.stack_spec import StackContext, StackSpec
 from local_stack.testing import TEST_POSTGRES, new_folder, throwaway_stack
+from local_stack.up import up
+from shared.outbox import outbox
 from shared.runtime import postgres
 from shared.runtime.identifiers import new_id
 from test_support.counter.counter import counted, some_metadata, store_of
 from test_support.waits import HANGS_AFTER_SECONDS
 
 BACKUPS = 10
+LONG_AGO = datetime(2016, 1, 1, tzinfo=UTC)
 CAUSES, EFFECTS = "users", "orders"
 COUNT = "SELECT count(*) FROM events"
 
@@ -138,6 +142,78 @@ def test_restored_event_stores_have_every_event_of_before_the_backup_and_no_othe
     assert all(before.values())
     assert {database: read_events(restored, database) for database in before} == before
     assert restored.passwords == context.passwords
+    with pytest.raises(Failure, match="run `make republish`"):
+        up(HOMETOWN, another)
+
+
+OF_AN_EARLIER_RELEASE = 5
+"""Migrations of the event store that it had: the next one changed what adopt-outbox writes."""
+
+
+@pytest.fixture
+def earlier(monkeypatch: pytest.MonkeyPatch) -> Iterator[StackContext]:
+    """A server with the event stores of an earlier release."""
+    list_all = postgres.list_migrations
+    with (
+        throwaway_stack(StackSpec(processes=(TEST_POSTGRES,))) as context,
+        monkeypatch.context() as m,
+    ):
+        m.setattr(postgres, "list_migrations", lambda name: list_all(name)[:OF_AN_EARLIER_RELEASE])
+        for database in (CAUSES, EFFECTS):
+            asyncio.run(postgres.migrate(dsn(context, owner(database), database), "shared"))
+            asyncio.run(append_one(context, database))
+        issuer.establish(context.folder)
+        yield context
+
+
+def test_a_backup_of_an_earlier_release_is_migrated(
+    earlier: StackContext, another: Settings, tmp_path: Path
+) -> None:
+    before = {database: read_events(earlier, database) for database in (CAUSES, EFFECTS)}
+    backup.backup(earlier.settings, tmp_path / "backup")
+
+    restored = backup.restore_event_stores(HOMETOWN, another, tmp_path / "backup")
+
+    assert all(before.values())
+    assert {database: read_events(restored, database) for database in before} == before
+
+
+async def test_no_partition_is_dropped_before_it_is_dumped(
+    context: StackContext, tmp_path: Path
+) -> None:
+    owned = await asyncpg.connect(dsn(context, owner(CAUSES), CAUSES))
+    try:
+        await outbox.keep_partitions(owned, LONG_AGO)
+        async with backup.snapshots(context) as (_, names):
+            await outbox.keep_partitions(owned, LONG_AGO + timedelta(days=1))
+            await asyncio.to_thread(
+                backup.call_program,
+                "pg_dump",
+                f"--snapshot={names[CAUSES]}",
+                f"--file={tmp_path / CAUSES}",
+                database_url=dsn(context, SUPERUSER, CAUSES),
+            )
+        assert "outbox_20160101_00" in (tmp_path / CAUSES).read_text()
+        await outbox.keep_partitions(owned, LONG_AGO + timedelta(days=1))
+        assert await owned.fetchval("SELECT to_regclass('outbox_20160101_00')") is None
+    finally:
+        await owned.close()
+
+
+def test_a_backup_that_fails_leaves_nothing(
+    context: StackContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    issuer.establish(context.folder)
+    with monkeypatch.context() as without_room:
+        without_room.setattr(backup, "copy_secret", fail)
+        with pytest.raises(OSError, match="no space"):
+            backup.backup(context.settings, tmp_path / "backup")
+
+    backup.backup(context.settings, tmp_path / "backup")
+
+
+def fail(*_: object) -> None:
+    raise OSError("no space")
 
 
 def settings_in(folder: Path) -> Settings:

@@ -9,14 +9,17 @@ from subprocess import CompletedProcess
 import pytest
 
 from containers.compose import Project
-from containers.republishing import ContainerSteps
+from containers.republishing import ContainerSteps, start_servers
 from containers.settings import ContainerSettings
+from containers.up import up as containers_up
 from fetching.errors import Failure
 from local_stack import republishing
+from local_stack.backup import RESTORE
 from local_stack.republishing import Steps, republish_all
 from local_stack.run_folder import RunFolder
 from local_stack.settings import Settings, Way
-from local_stack.stack_spec import StackContext
+from local_stack.stack_spec import StackContext, StackSpec
+from local_stack.up import up
 
 STATES = {
     **{name: "running" for name in ("postgres", "kafka", "jaeger", "proxy", "spark-master")},
@@ -182,3 +185,62 @@ def test_after_a_step_that_failed_nothing_is_started(context: StackContext) -> N
         republish_all(steps, context)
 
     assert steps.done[-1] == "users replay --topics-lost"
+
+
+AFTER_THE_TOPICS = [
+    *("delete", "prepare"),
+    *("users replay --topics-lost", "orders replay --topics-lost"),
+    "start users-relay, orders-relay",
+    "analytics reprocess --from-scratch --switch",
+]
+
+
+@pytest.mark.parametrize("failing", AFTER_THE_TOPICS)
+def test_after_an_interruption_nothing_but_another_republish_is_done(
+    context: StackContext, failing: str
+) -> None:
+    """The job would count from its old checkpoint: `up` of processes, and of containers."""
+    with pytest.raises(Failure, match=failing):
+        republish_all(RecordedSteps(failing), context)
+
+    in_containers = ContainerSettings(run_dir=context.folder.path, ports_given={})
+    with pytest.raises(Failure, match="run `make republish`"):
+        up(StackSpec(processes=()), context.settings)
+    context.folder.way_file.unlink()
+    with pytest.raises(Failure, match="run `make republish`"):
+        containers_up(in_containers)
+
+    republish_all(RecordedSteps(), context)
+    context.folder.demand_finished()
+
+
+@pytest.mark.parametrize("failing", ["stop", "analytics reprocess --drop", "start all"])
+def test_before_the_topics_are_deleted_and_once_all_is_counted_a_stack_can_be_started(
+    context: StackContext, failing: str
+) -> None:
+    with pytest.raises(Failure, match=failing):
+        republish_all(RecordedSteps(failing), context)
+
+    context.folder.demand_finished()
+
+
+def test_an_interrupted_restore_is_not_republished(context: StackContext) -> None:
+    """The event stores are not complete."""
+    context.folder.begin(RESTORE)
+    steps = RecordedSteps()
+
+    with pytest.raises(Failure, match="make clean"):
+        republish_all(steps, context)
+
+    assert steps.done == []
+
+
+def test_after_an_interruption_the_servers_alone_are_started(
+    engine: Engine, tmp_path: Path
+) -> None:
+    engine.states |= {"postgres": "exited", "kafka": "exited"}
+    settings = ContainerSettings(HOMETOWN_IN="containers", run_dir=tmp_path, ports_given={})
+
+    start_servers(Project(settings=settings, ports={}))
+
+    assert engine.commands == [["up", "--no-start"], ["start", "postgres", "kafka"]]
