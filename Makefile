@@ -16,6 +16,7 @@ LOCAL_STACK := $(VENV_PYTHON) -m local_stack
 # of them.
 in ?= processes
 STACK := $(VENV_PYTHON) -m $(patsubst processes,local_stack,$(in:cluster=containers))
+STACK_OF_PROCESSES = $(if $(filter-out processes,$(in)),$(error make $@ is for processes, not in=$(in): see docs/backup.md),$(LOCAL_STACK))
 ifeq ($(in),processes)
 unexport HOMETOWN_IN
 else
@@ -98,10 +99,10 @@ republish: setup ## after lost topics: publish all events again, and count the h
 	@$(STACK) republish
 
 backup: setup ## write the event stores and the secrets to a new folder: to=FOLDER
-	@$(LOCAL_STACK) backup $(or $(to),$(error to=FOLDER is missing))
+	@$(STACK_OF_PROCESSES) backup $(or $(to),$(error to=FOLDER is missing))
 
 restore: setup ## start a new stack with the data of a backup: from=FOLDER
-	@$(LOCAL_STACK) restore $(or $(from),$(error from=FOLDER is missing))
+	@$(STACK_OF_PROCESSES) restore $(or $(from),$(error from=FOLDER is missing))
 
 reprocess: setup ## recompute all cells and compare with the live ones; args=--switch, --roll-back, --drop
 	@$(STACK) run analytics reprocess $(args)

@@ -1,7 +1,8 @@
 """`make test`: runs pytest, and tests that fail once more, each alone, one after another.
 
 A test that passes then does not fail the run: it is listed at the end as unstable, and in
-`.run/unstable.jsonl`. A test that fails twice does, and so do more than UNSTABLE_MAX failures.
+`.run/unstable.jsonl`. A test that fails twice does, and so do more than UNSTABLE_MAX failures. So
+does a file that the tests leave in the checkout, unless git ignores it.
 
 python -m scripts.run_tests -n 4 -m "not verify"
 """
@@ -39,6 +40,24 @@ class Failures:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the tests that pytest's arguments select; returns its exit status."""
+    before = find_unknown_files()
+    status = run(arguments)
+    if left := find_unknown_files() - before:
+        tell(f"the tests left in the checkout: {', '.join(sorted(left))}", Tone.BAD)
+        return status or int(pytest.ExitCode.TESTS_FAILED)
+    return status
+
+
+def find_unknown_files() -> set[str]:
+    """Files that git neither has nor ignores; none where there is no git."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--others", "--exclude-standard"], capture_output=True, text=True
+    )
+    return set(listed.stdout.splitlines())
+
+
+def run(arguments: Sequence[str]) -> int:
+    """The tests, and once more those that fail."""
     failures = Failures()
     status = int(pytest.main([*arguments], plugins=[failures]))
     if status != pytest.ExitCode.TESTS_FAILED or not failures.errors:

@@ -234,10 +234,6 @@ async def rotate_issuer_key(drill: Drill) -> Recovery:
     return await under_load(drill, act)
 
 
-async def rotate_certificates(drill: Drill) -> Recovery:
-    raise Skipped("processes have no certificates: Kafka uses TLS in=cluster only")
-
-
 async def upgrade(drill: Drill) -> Recovery:
     """Run the API, relay and worker of each service from the previous release, then from this one
     again.
@@ -337,12 +333,6 @@ STEPS = (
         name="rotate-issuer-key",
         does="sign tokens with another key",
         play=rotate_issuer_key,
-        is_planned=True,
-    ),
-    Step(
-        name="rotate-certificates",
-        does="replace the certificates of the brokers",
-        play=rotate_certificates,
         is_planned=True,
     ),
     Step(

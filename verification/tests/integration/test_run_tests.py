@@ -83,3 +83,24 @@ def test_without_a_failure_nothing_is_added(tmp_path: Path) -> None:
 
     assert ended.returncode == 0
     assert "unstable" not in ended.stdout
+
+
+LEAVES_A_FILE = """
+import pathlib
+
+def test_that_leaves_a_file(): pathlib.Path(__file__).with_name("NAME").touch()
+"""
+
+
+@pytest.mark.parametrize(("name", "status"), [("left.txt", 1), ("left.ignored", 0)])
+def test_a_file_that_is_left_in_the_checkout_fails_the_run(
+    tmp_path: Path, name: str, status: int
+) -> None:
+    (tmp_path / ".gitignore").write_text("*.ignored\n__pycache__\n.pytest_cache\n")
+    (tmp_path / "mine.txt").touch()
+    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
+
+    ended = run(tmp_path, LEAVES_A_FILE.replace("NAME", name))
+
+    assert ended.returncode == status, ended.stdout
+    assert ("left in the checkout: left.txt" in ended.stdout) == (status == 1)

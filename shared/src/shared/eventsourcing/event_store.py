@@ -1,4 +1,7 @@
-"""Streams of events in PostgreSQL: read one, append to one together with all that must follow."""
+"""Streams of events in PostgreSQL: read one, append to one together with all that must follow.
+
+So a request appends. A worker appends to all streams of its batch: `locked_streams`.
+"""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
