@@ -5,6 +5,7 @@ from collections.abc import Collection
 from confluent_kafka.admin import AdminClient
 
 from containers.compose import Project
+from containers.secrets import PROXY
 from containers.tools import run
 from fetching.errors import Failure
 from local_stack.hometown import HOMETOWN
@@ -14,7 +15,6 @@ from local_stack.stack_spec import Tier
 from local_stack.status import as_found
 
 SERVERS = ("postgres", "kafka")
-BROKERS = ("kafka", "kafka-2", "kafka-3")
 SERVICES = frozenset(process.name for process in HOMETOWN.of(Tier.SERVICE))
 
 
@@ -57,8 +57,7 @@ class ContainerSteps(Steps):
 
     def start_all(self) -> None:
         """The containers that are there: nothing is built or replaced."""
-        usual = self._project.servers()
-        self.start([name for name in SERVICES if usual.get(name)])
+        self.start([name for name, is_usual in self._project.servers().items() if is_usual])
 
     def _run_once(self, *words: str) -> None:
         self._call("run", "--rm", "--no-TTY", "--no-deps", *words)
@@ -69,15 +68,17 @@ class ContainerSteps(Steps):
 
 
 def start_servers(project: Project) -> None:
-    """Start the servers that a republish needs, and nothing else; `up` refuses to.
+    """Start the servers that the services depend on, and nothing else; `up` refuses to.
 
     Raises:
         Failure: they are not ready in time.
     """
-    if project.call("up", "--no-start") != 0:
+    if project.call("up", "--no-start", profiles=()) != 0:
         raise Failure("the containers cannot be created: correct what docker compose reports")
     found = project.containers()
-    project.start([name for name, each in found.items() if each.service in (*SERVERS, *BROKERS)])
+    needed = [name for name, is_usual in project.servers().items() if is_usual]
+    others = {*SERVICES, PROXY}
+    project.start([name for name in needed if found[name].service not in others])
 
 
 def republish(project: Project) -> None:

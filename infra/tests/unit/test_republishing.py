@@ -97,7 +97,7 @@ def test_all_that_starts_by_itself_is_started(engine: Engine, tmp_path: Path) ->
 
     [[verb, *names]] = engine.commands
     assert verb == "start"
-    assert set(names) == SERVICES - {ON_REQUEST}
+    assert set(names) == STATES.keys() - {ON_REQUEST, "topics"}
 
 
 def test_in_a_cluster_the_administrator_deletes_the_topics(engine: Engine, tmp_path: Path) -> None:
@@ -238,9 +238,12 @@ def test_an_interrupted_restore_is_not_republished(context: StackContext) -> Non
 def test_after_an_interruption_the_servers_alone_are_started(
     engine: Engine, tmp_path: Path
 ) -> None:
-    engine.states |= {"postgres": "exited", "kafka": "exited"}
+    engine.states |= dict.fromkeys(STATES, "exited")
     settings = ContainerSettings(HOMETOWN_IN="containers", run_dir=tmp_path, ports_given={})
 
     start_servers(Project(settings=settings, ports={}))
 
-    assert engine.commands == [["up", "--no-start"], ["start", "postgres", "kafka"]]
+    assert engine.commands == [
+        ["up", "--no-start"],
+        ["start", "postgres", "kafka", "jaeger", "spark-master"],
+    ]
