@@ -15,8 +15,8 @@ Json = dict[str, Any]
 METHODS = frozenset({"get", "put", "post", "delete", "patch"})
 WHERE_A_CODE_STANDS = {"HttpProblem": 1, "problem": 1, "Refused": 0, "NotFound": 0, "Gone": 0}
 """Which argument it is."""
-OF_NO_OPERATION = frozenset({"internal-error"})
-"""Codes that the document lists in its introduction."""
+OF_NO_OPERATION = frozenset({"internal-error", "not-ready"})
+"""The document lists the first one in its introduction, and has no health requests."""
 
 
 def flaws_of(document: Json) -> list[str]:

@@ -460,7 +460,7 @@ async def test_an_open_stream_does_not_delay_the_end_of_the_process(
                 await next_of(events)
     async with asyncio.timeout(LONG_SECONDS):
         _, complaints = await process.communicate()
-    assert process.returncode == -signal.SIGTERM, complaints.decode()
+    assert process.returncode == 0, complaints.decode()
     assert b"Cancel" not in complaints
 
 

@@ -58,7 +58,14 @@ def test_where_no_supervisor_runs_there_are_no_programs(context: StackContext) -
 
 def run(context: StackContext, process: Process) -> "subprocess.CompletedProcess[str]":
     command = shlex.split(section(context, process)["command"].replace("%%", "%"))
-    return subprocess.run(command, capture_output=True, text=True, timeout=HANGS_AFTER_SECONDS)
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=HANGS_AFTER_SECONDS,
+        # As `nohup` would leave it ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
+    )
 
 
 def test_a_process_is_started_unmoved_by_the_signal_that_replaces_it(context: StackContext) -> None:

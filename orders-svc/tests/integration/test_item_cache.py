@@ -6,8 +6,6 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from orders_svc.bootstrap import Resources
-from orders_svc.item import item_cache
 from shared.eventsourcing.event_store import EventStore
 
 IPHONE = {"name": "iphone", "type": "phone", "origin": "BJ", "price": "5388.88"}
@@ -71,13 +69,3 @@ async def test_one_changed_item_of_several_is_enough(
     await reprice(client, other)
 
     assert (await order(client, ordered, other)).json()["amount"] == "5389.88"
-
-
-async def test_the_cache_has_a_maximum_size(
-    client: httpx.AsyncClient, resources: Resources, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(item_cache, "ITEMS_MAX", 2)
-    items = [(await client.post("/v1/items", json=IPHONE)).headers["Location"] for _ in range(4)]
-
-    assert (await order(client, *items)).status_code == 201
-    assert len(resources.item_cache._known) == 2
