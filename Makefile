@@ -16,6 +16,7 @@ LOCAL_STACK := $(VENV_PYTHON) -m local_stack
 # of them.
 in ?= processes
 STACK := $(VENV_PYTHON) -m $(patsubst processes,local_stack,$(in:cluster=containers))
+# Not exported: it would be expanded, and refuse, for every verb.
 unexport STACK_OF_PROCESSES
 STACK_OF_PROCESSES = $(if $(filter-out processes,$(in)),$(error make $@ is for processes, not in=$(in): see docs/backup.md),$(LOCAL_STACK))
 ifeq ($(in),processes)

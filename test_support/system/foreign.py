@@ -1,13 +1,12 @@
 """An environment that belongs to other programs, with a proxy that no process of ours may ask."""
 
 import socketserver
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from local_stack.stack_spec import HOST
+from test_support.http_server import serving
 
 SHADOWED = ("supervisor", "shared", "asyncpg", "pyspark")
 """Packages, each of which a folder on PYTHONPATH has as well."""
@@ -17,12 +16,8 @@ SHADOWED = ("supervisor", "shared", "asyncpg", "pyspark")
 class Proxy:
     """What was sent to it: the first bytes of each connection."""
 
-    port: int
+    url: str
     received: list[bytes] = field(default_factory=list)
-
-    @property
-    def url(self) -> str:
-        return f"http://{HOST}:{self.port}"
 
 
 @contextmanager
@@ -33,13 +28,9 @@ def listening_proxy() -> Iterator[Proxy]:
         def handle(self) -> None:
             proxy.received.append(self.request.recv(1 << 12))
 
-    with socketserver.ThreadingTCPServer((HOST, 0), Handler) as server:
-        proxy = Proxy(server.server_address[1])
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            yield proxy
-        finally:
-            server.shutdown()
+    with serving(Handler) as address:
+        proxy = Proxy(address)
+        yield proxy
 
 
 def foreign_variables(proxy: Proxy, folder: Path) -> Mapping[str, str]:

@@ -1,10 +1,9 @@
 """Fetching jars from a small registry of our own."""
 
 import hashlib
-import threading
 from collections.abc import Iterator
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from fetching.errors import Failure
 from fetching.jars import JarList, fetch
 from local_stack import ports
 from local_stack.settings import Settings
+from test_support.http_server import serving
 
 NAMES = ("first", "second")
 
@@ -30,12 +30,8 @@ def registry(tmp_path: Path) -> Iterator[str]:
         folder.mkdir(parents=True)
         (folder / f"{name}-1.0.jar").write_bytes(name.encode())
     handler = partial(SilentHandler, directory=tmp_path / "registry")
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-        thread.join()
+    with serving(handler) as address:
+        yield f"{address}/"
 
 
 def jar_list(tmp_path: Path, *names: str, sha256: str | None = None) -> JarList:

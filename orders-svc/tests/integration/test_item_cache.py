@@ -1,11 +1,13 @@
 """The item cache is never trusted: an order gets the current price, in every process."""
 
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import httpx
 import pytest
 
+from orders_svc.bootstrap import Resources
+from orders_svc.item import item_cache
 from shared.eventsourcing.event_store import EventStore
 
 IPHONE = {"name": "iphone", "type": "phone", "origin": "BJ", "price": "5388.88"}
@@ -69,3 +71,33 @@ async def test_one_changed_item_of_several_is_enough(
     await reprice(client, other)
 
     assert (await order(client, ordered, other)).json()["amount"] == "5389.88"
+
+
+def id_of(item: str) -> UUID:
+    return UUID(item.rpartition("/")[2])
+
+
+async def test_the_items_that_were_read_first_are_evicted(
+    client: httpx.AsyncClient, resources: Resources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = resources.item_cache
+    items = [(await client.post("/v1/items", json=IPHONE)).headers["Location"] for _ in range(4)]
+    await order(client, items[0])
+    monkeypatch.setattr(item_cache, "VALUES_MAX", 3 * cache._values)
+    for item in items[1:3]:
+        await order(client, item)
+    cache.forget([id_of(items[1])])
+    for item in (items[1], items[3]):
+        await order(client, item)
+
+    assert list(cache._known) == [id_of(items[number]) for number in (2, 1, 3)]
+
+
+async def test_an_order_with_more_items_than_have_room_finds_all_of_them(
+    client: httpx.AsyncClient, resources: Resources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(item_cache, "VALUES_MAX", 1)
+    items = [(await client.post("/v1/items", json=IPHONE)).headers["Location"] for _ in range(4)]
+
+    assert (await order(client, *items)).status_code == 201
+    assert len(resources.item_cache._known) == 1

@@ -5,18 +5,18 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import httpx
 import pytest
 
 from local_stack import ports
+from test_support.http_server import serving
 from test_support.system.eventually import POLL_SECONDS
 from test_support.waits import HANGS_AFTER_SECONDS
 
@@ -176,14 +176,8 @@ def receiver() -> Iterator[tuple[str, list[bytes]]]:
         def log_message(self, *arguments: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as server:
-        serving = threading.Thread(target=server.serve_forever)
-        serving.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}", received
-        finally:
-            server.shutdown()
-            serving.join()
+    with serving(Receiver) as address:
+        yield address, received
 
 
 async def test_an_api_that_is_stopped_and_started_again_refuses_connections() -> None:

@@ -4,9 +4,8 @@ import asyncio
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from jwt.algorithms import OKPAlgorithm
 
 from shared.web import signing_keys
 from shared.web.signing_keys import FETCH_BYTES_MAX, KeysUnavailable, SigningKeys
+from test_support.http_server import serving
 
 JWK = json.loads(OKPAlgorithm.to_jwk(Ed25519PrivateKey.generate().public_key()))
 
@@ -46,15 +46,8 @@ def new_issuer(**answer: Any) -> type[Issuer]:
 
 @contextmanager
 def served(issuer: type[Issuer]) -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), issuer)
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/keys"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with serving(issuer) as address:
+        yield f"{address}/keys"
 
 
 @pytest.fixture

@@ -1,4 +1,7 @@
-"""A container has room for a full cache of states, whatever the states are made of."""
+"""A container has room for a full cache of states, whatever the states are made of.
+
+Every value of an event is an object of its own, as one that was read from the database is.
+"""
 
 import re
 import tracemalloc
@@ -15,7 +18,7 @@ from orders_svc.item import item_cache
 from orders_svc.item.events import ItemListed, ItemRepriced
 from orders_svc.item.item import ITEM
 from shared.eventsourcing.decider import Decider
-from shared.eventsourcing.state_cache import FIXED_VALUES, VALUE_BYTES_MAX, VALUES_MAX
+from shared.eventsourcing.state_cache import VALUE_BYTES_MAX, VALUES_MAX, count_values
 from shared.runtime.identifiers import new_id
 from users_svc.events import CreditReserved, UserMoved, UserRegistered
 from users_svc.user import USER
@@ -32,8 +35,8 @@ def registered(user: UUID) -> list[Any]:
     return [
         UserRegistered(
             user_id=user,
-            personal_data="p" * 200,
-            address="".join(["BJ", str(user.int % 1000)]),
+            personal_data=f"{user}" * 6,
+            address=f"BJ{user.int % 1000}",
             gender="female",
             credit_limit=Decimal("100000.00"),
             effective_at=NOW + timedelta(0),
@@ -62,9 +65,9 @@ def repriced(count: int) -> Callable[[UUID], list[Any]]:
     def create(item: UUID) -> list[Any]:
         listed = ItemListed(
             item_id=item,
-            name="".join(["item ", str(item)]),
+            name=f"item {item}",
             type="phone",
-            origin="".join(["BJ", str(item.int % 1000)]),
+            origin=f"BJ{item.int % 1000}",
             price=Decimal("1.00"),
             effective_at=NOW + timedelta(0),
         )
@@ -96,7 +99,7 @@ def test_a_value_takes_so_many_bytes_at_most(
         while values < MEASURED_VALUES:
             stream_id = new_id()
             states[stream_id] = decider.state_after(create(stream_id))
-            values += FIXED_VALUES + decider.count_values(states[stream_id])
+            values += count_values(decider, states[stream_id])
         taken, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

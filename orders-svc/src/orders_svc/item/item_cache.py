@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from uuid import UUID
 
 from orders_svc.item.events import ItemEvent
-from orders_svc.item.item import ITEM, Listed, count_values, require_listed
+from orders_svc.item.item import ITEM, Listed, require_listed
 from shared.eventsourcing.event_store import EventStore
 from shared.eventsourcing.handler import Outcome, load_many
-from shared.eventsourcing.state_cache import FIXED_VALUES
+from shared.eventsourcing.state_cache import count_values
 
 VALUES_MAX = 100_000
 """Of all items in the cache, as a `StateCache` counts them; the oldest entry is evicted first."""
@@ -59,4 +59,4 @@ class ItemCache:
 
 
 def count(item: Outcome[Listed]) -> int:
-    return FIXED_VALUES + count_values(item.state)
+    return count_values(ITEM, item.state)

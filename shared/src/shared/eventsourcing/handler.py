@@ -11,7 +11,7 @@ from shared.eventsourcing.decider import Decider
 from shared.eventsourcing.errors import Refused, UnexpectedVersion, VersionConflict
 from shared.eventsourcing.event_store import EventStore
 from shared.eventsourcing.locked_streams import Append, LockedStreams
-from shared.eventsourcing.state_cache import FIXED_VALUES, FoldedStream
+from shared.eventsourcing.state_cache import FoldedStream, count_values
 from shared.messaging.messages import IdempotencyKey, Metadata, RecordedEvent, StoredResponse
 from shared.runtime.postgres import Connection
 
@@ -81,7 +81,7 @@ def to_folded(decider: Decider[C, S, E], outcome: Outcome[S], event_id: UUID) ->
         state=outcome.state,
         version=outcome.version,
         event_id=event_id,
-        values=FIXED_VALUES + decider.count_values(outcome.state),
+        values=count_values(decider, outcome.state),
     )
 
 

@@ -2,8 +2,12 @@
 
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
+
+from shared.eventsourcing.decider import Decider
+
+S = TypeVar("S")
 
 STREAM_EVENTS_MIN = 8
 """Shorter streams are not cached: most of them are never used again."""
@@ -21,13 +25,18 @@ FIXED_VALUES = 4
 class FoldedStream:
     """The state after event number `version` of a stream, which is the event `event_id`.
 
-    It has so many `values`: FIXED_VALUES, and those that can be many.
+    It has so many `values`: see `count_values`.
     """
 
     state: Any
     version: int
     event_id: UUID
     values: int
+
+
+def count_values(decider: Decider[Any, S, Any], state: S) -> int:
+    """Of a cached state: the fixed ones, and those that can be many."""
+    return FIXED_VALUES + decider.count_values(state)
 
 
 class StateCache:
