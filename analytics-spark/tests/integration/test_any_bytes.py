@@ -12,8 +12,10 @@ from aiokafka.errors import InvalidTimestampError
 from aiokafka.structs import ConsumerRecord
 from pyspark.sql import SparkSession
 
+from analytics_spark.job.records import FUTURE_MAX_MILLISECONDS
 from analytics_spark.settings import JobSettings
-from shared.messaging.topics import AGE_MILLISECONDS_MAX
+from shared.messaging.kafka import NotAcknowledged
+from shared.messaging.topics import AGE_MILLISECONDS_MAX, AHEAD_MILLISECONDS_MAX
 from shared.runtime.identifiers import new_id
 from test_support.analytics.histories import HOUR, Event, at, cancelled, confirmed, sample
 from test_support.analytics.running_job import RunningJob
@@ -117,11 +119,26 @@ def test_a_record_of_an_aborted_transaction_was_never_sent(
     assert live.dead_letters() == []
 
 
-def test_the_writer_of_a_time_beyond_all_bounds_is_refused(settings: JobSettings) -> None:
-    with pytest.raises(InvalidTimestampError):
+def test_no_record_can_make_the_orders_of_now_late() -> None:
+    """An order can be so much ahead of the time of its record, and that so much ahead of now."""
+    ahead = AHEAD_MILLISECONDS_MAX + FUTURE_MAX_MILLISECONDS
+    assert ahead < JobSettings.model_fields["lateness_seconds"].default * 1000
+
+
+@pytest.mark.parametrize(
+    "milliseconds",
+    [BEYOND_SPARK, time.time_ns() // 1_000_000 + 2 * AHEAD_MILLISECONDS_MAX],
+    ids=["old", "ahead"],
+)
+def test_the_writer_of_a_time_beyond_the_bounds_is_refused(
+    settings: JobSettings, milliseconds: int
+) -> None:
+    with pytest.raises(NotAcknowledged) as refusal:
         asyncio.run(
-            write_each(settings.kafka_bootstrap_servers, [raw(*PLACE, milliseconds=BEYOND_SPARK)])
+            write_each(settings.kafka_bootstrap_servers, [raw(*PLACE, milliseconds=milliseconds)])
         )
+
+    assert isinstance(refusal.value.errors[PLACE], InvalidTimestampError)
 
 
 def test_spark_cannot_read_such_a_time(spark: SparkSession, settings: JobSettings) -> None:

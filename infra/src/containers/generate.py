@@ -366,7 +366,7 @@ spec:
 
 def cluster_service(process: Process) -> str:
     """Of an API one address for all; of relays the address of each, as only one of them publishes
-    and a writer notifies all that its name has."""
+    and a writer notifies all that its name has: also one that reports that a broker refuses."""
     is_relay = process.command == RELAY
     notified = "    - {name: notify, port: 8000, targetPort: 8000, protocol: UDP}\n"
     return without_blank_lines(
@@ -376,6 +376,7 @@ kind: Service
 metadata: {{name: {process.name}}}
 spec:
 {"  clusterIP: None" if is_relay else ""}
+{"  publishNotReadyAddresses: true" if is_relay else ""}
   selector: {{app: {process.name}}}
   ports:
     - {{name: http, port: 8000, targetPort: http}}

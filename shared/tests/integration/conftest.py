@@ -50,8 +50,14 @@ async def desk(pool: asyncpg.Pool, monkeypatch: pytest.MonkeyPatch) -> Desk:
 
 
 @pytest.fixture
-def start_relay_at(database: str, tmp_path: Path) -> Iterator[StartRelayAt]:
-    with relays(database, tmp_path / "complaints.log") as start:
+def complaints(tmp_path: Path) -> Path:
+    """What the relays of a test complain about."""
+    return tmp_path / "complaints.log"
+
+
+@pytest.fixture
+def start_relay_at(database: str, complaints: Path) -> Iterator[StartRelayAt]:
+    with relays(database, complaints) as start:
         yield start
 
 

@@ -1,6 +1,8 @@
 """A producer is replaced before and after it would be useless; no write waits indefinitely."""
 
 import asyncio
+import re
+import time
 from collections.abc import AsyncIterator, Callable
 
 import pytest
@@ -8,7 +10,7 @@ from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from shared.messaging import kafka, wire
-from shared.messaging.kafka import NoSuchPartition, Publisher
+from shared.messaging.kafka import NoSuchPartition, NotAcknowledged, Publisher
 from shared.messaging.wire import OutgoingRecord
 from shared.runtime.brokers import Brokers
 from test_support.waits import HANGS_AFTER_SECONDS
@@ -75,11 +77,25 @@ async def test_a_sequence_that_wraps_is_refused_by_the_broker(publisher: Publish
 async def test_a_topic_with_fewer_partitions_than_before_is_reported_in_one_line(
     publisher: Publisher,
 ) -> None:
-    """A `KafkaError`, which the relay reports and retries until the topic has them again."""
+    """The relay tries again until the topic has them again; others are published meanwhile."""
     record = OutgoingRecord(TOPIC, 99, b"key", b"{}", wire.pack([]), 0)
 
-    with pytest.raises(NoSuchPartition, match=r"has \d+ partitions, and no number 99: give it as"):
-        await publisher.publish([record], nothing)
+    with pytest.raises(NotAcknowledged) as refusal:
+        await publisher.publish([record, *records(b"{}")], nothing)
+
+    [(target, error)] = refusal.value.errors.items()
+    assert target == (TOPIC, 99)
+    assert isinstance(error, NoSuchPartition)
+    assert re.match(r"NoSuchPartition: .* has \d+ partitions, and no number 99: give", str(error))
+    assert sum(batch.count for batch in refusal.value.batches) == len(records(b"{}"))
+
+
+async def test_a_broker_whose_clock_is_an_hour_behind_takes_records(publisher: Publisher) -> None:
+    """A record of now is more than an hour ahead of it; its default is to refuse that."""
+    later = time.time_ns() // 1_000_000 + 70 * 60 * 1000
+    [record] = records(b"{}")
+
+    await publisher.publish([record._replace(milliseconds=later)], nothing)
 
 
 async def test_after_a_refused_batch_another_producer_goes_on(publisher: Publisher) -> None:

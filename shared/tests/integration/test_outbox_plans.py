@@ -167,6 +167,21 @@ async def test_a_page_reads_no_more_than_a_page(connection: asyncpg.Connection) 
     assert_reads_what_is_new(scans)
 
 
+async def test_a_page_of_one_partition_reads_the_window_and_nothing_before(
+    connection: asyncpg.Connection,
+) -> None:
+    new = await transaction_of(connection, NEW)
+    now = await connection.fetchval(SNAPSHOT)
+
+    scans = await scans_of(
+        connection,
+        outbox.PAGE_OF_TARGET,
+        f"'{new}', '{{}}', '{now}', {NEW - 1}, {ROWS_MAX}, 'users.v1', 1",
+    )
+
+    assert_reads_what_is_new(scans)
+
+
 async def test_the_begin_of_a_window_is_found_without_what_is_published(
     connection: asyncpg.Connection,
 ) -> None:

@@ -20,7 +20,7 @@ HOURS_SECONDS = 3_600.0
 TURNS = 50
 """Of the event loop: more than the relay needs from one poll to the next."""
 NO_ROWS: Sequence[Any] = ()
-A_ROW = (SimpleNamespace(position=1, traceparent=None, record=None),)
+A_ROW = (SimpleNamespace(position=1, traceparent=None, record=None, target=("counters", 0)),)
 
 
 class Outbox:
@@ -51,8 +51,8 @@ class Broker:
         self.ends: dict[str, int] = {}
         self.batches = 0
 
-    async def require_acknowledged(self) -> None:
-        pass
+    async def require_acknowledged(self) -> dict[Any, Any]:
+        return {}
 
     async def publish(self, records: object, then: object) -> Sequence[Any]:
         self.batches += 1
@@ -79,6 +79,7 @@ class Rhythm:
             broker,
             self.notified,
             name="test",
+            connect=nothing,
         )
         publishing = asyncio.create_task(active.publish_until(self._stopping))
         try:

@@ -3,14 +3,14 @@
 import asyncio
 import itertools
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from aiokafka import AIOKafkaProducer, TopicPartition
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaError, KafkaTimeoutError, LeaderNotAvailableError
 from aiokafka.structs import RecordMetadata
 
 from shared.messaging.log_ends import RecordsLost, require_records
-from shared.messaging.wire import OutgoingRecord, RecordBatch
+from shared.messaging.wire import OutgoingRecord, RecordBatch, Target
 from shared.runtime.brokers import Brokers
 
 BATCH_BYTES_MAX = 512 * 1024
@@ -19,6 +19,8 @@ RECORDS_PER_PRODUCER_MAX = 1_500_000_000
 """To one partition: its sequence numbers end at 2^31."""
 REQUEST_TIMEOUT_MILLISECONDS = 5_000
 RETRY_BACKOFF_MILLISECONDS = 50
+SILENT_SECONDS_MAX = 5.0
+"""How long a partition may acknowledge nothing while a broker answers."""
 WRITE_SECONDS_MAX = 10.0
 """For a single record; the client itself would retry indefinitely."""
 
@@ -37,6 +39,17 @@ def create_producer(brokers: Brokers, client_id: str) -> AIOKafkaProducer:
     )
 
 
+class NotAcknowledged(KafkaError):  # type: ignore[misc]
+    """Some partitions did not take their records. `errors` names the reason of each, and `batches`
+    are those that others took."""
+
+    def __init__(self, errors: Mapping[Target, KafkaError], batches: Sequence[RecordBatch]) -> None:
+        each = (f"{topic}/{number}: {error!r}" for (topic, number), error in errors.items())
+        super().__init__("; ".join(each))
+        self.errors = errors
+        self.batches = batches
+
+
 async def publish(
     client: AIOKafkaProducer,
     records: Iterable[OutgoingRecord],
@@ -48,37 +61,77 @@ async def publish(
     future for every record. `handed_over` is called when the client holds them all.
 
     Raises:
-        KafkaError: a batch was refused for good. The producer has a hole in its sequence then:
-            close it, make another, and publish again from the last checkpoint.
+        NotAcknowledged: a batch was refused for good, or not taken in time; what other partitions
+            have taken must not be sent to them again. The producer has a hole in its sequence then:
+            close it, and make another.
     """
     sent: list[tuple[RecordBatch, asyncio.Future[RecordMetadata]]] = []
-    filling: dict[tuple[str, int], RecordBatch] = {}
+    errors: dict[Target, KafkaError] = {}
+    filling: dict[Target, RecordBatch] = {}
+
+    async def hand_over(batch: RecordBatch) -> None:
+        if batch.target not in errors:  # nothing goes to a partition behind a hole
+            try:
+                sent.append((batch, await send(client, batch)))
+            except KafkaError as error:
+                errors[batch.target] = error
+
     for record in records:
         target = record[:2]
         batch = filling.get(target)
         if batch is None or not batch.append(record):
             if batch is not None:
-                sent.append((batch, await send(client, batch)))
+                await hand_over(batch)
                 await asyncio.sleep(0)  # the client sends it while the next one is filled
             batch = filling[target] = RecordBatch(*target, BATCH_BYTES_MAX)
             batch.append(record)
-    sent += [(batch, await send(client, batch)) for batch in filling.values()]
+    for batch in filling.values():
+        await hand_over(batch)
     handed_over()
-    places = await asyncio.gather(*(acknowledged for _, acknowledged in sent))
-    for (batch, _), place in zip(sent, places, strict=True):
-        batch.base_offset = place.offset
-    return [batch for batch, _ in sent]
+    await _settle(client, {taken: batch.target for batch, taken in sent})
+    acknowledged = []
+    for batch, taken in sent:
+        try:
+            batch.base_offset = get_place(taken).offset
+            acknowledged.append(batch)
+        except KafkaError as error:
+            errors.setdefault(batch.target, error)
+    if errors:
+        raise NotAcknowledged(errors, acknowledged)
+    return acknowledged
 
 
-def iterate_offsets(
-    batches: Iterable[RecordBatch], targets: Iterable[tuple[str, int]]
-) -> Iterator[int]:
+async def _settle(
+    client: AIOKafkaProducer, pending: Mapping[asyncio.Future[RecordMetadata], Target]
+) -> None:
+    """Wait for acknowledgements, without end while no broker answers, as the client itself would.
+    A partition that acknowledges nothing though one does is waited for SILENT_SECONDS_MAX."""
+    answered = False
+    while pending:
+        done, _ = await asyncio.wait(pending, timeout=SILENT_SECONDS_MAX)
+        moved = {pending[taken] for taken in done}
+        given_up = answered or bool(moved)
+        pending = {
+            taken: target
+            for taken, target in pending.items()
+            if taken not in done and (target in moved or not given_up)
+        }
+        answered = given_up or await client.client.force_metadata_update()
+
+
+def get_place(taken: asyncio.Future[RecordMetadata]) -> RecordMetadata:
+    """Where a batch is. Raises KafkaError when it was refused, or is not acknowledged."""
+    if not taken.done():
+        raise KafkaTimeoutError(f"not acknowledged in {SILENT_SECONDS_MAX:g} s")
+    return taken.result()
+
+
+def iterate_offsets(batches: Iterable[RecordBatch], targets: Iterable[Target]) -> Iterator[int]:
     """The offset of each record by its (topic, partition); `batches` is what `publish` gave."""
-    places: dict[tuple[str, int], Iterator[int]] = {}
+    places: dict[Target, Iterator[int]] = {}
     for batch in batches:
         offsets = range(batch.base_offset, batch.base_offset + batch.count)
-        target = (batch.topic, batch.partition)
-        places[target] = itertools.chain(places.get(target, ()), offsets)
+        places[batch.target] = itertools.chain(places.get(batch.target, ()), offsets)
     for target in targets:
         yield next(places[target])
 
@@ -92,6 +145,7 @@ async def send(client: AIOKafkaProducer, batch: RecordBatch) -> asyncio.Future[R
 
     Raises:
         NoSuchPartition: the topic has no such partition.
+        LeaderNotAvailableError: no broker leads it, as far as is known; the client would wait.
     """
     batch.close()
     # The client would raise AssertionError.
@@ -101,6 +155,8 @@ async def send(client: AIOKafkaProducer, batch: RecordBatch) -> asyncio.Future[R
             f"{batch.topic} has {len(partitions)} partitions, and no number {batch.partition}:"
             " give it as many as before"
         )
+    if client.client.cluster.leader_for_partition(TopicPartition(*batch.target)) in (None, -1):
+        raise LeaderNotAvailableError(f"no broker leads {batch.topic}/{batch.partition}")
     future: asyncio.Future[RecordMetadata] = await client.send_batch(
         batch, batch.topic, partition=batch.partition
     )
@@ -123,16 +179,53 @@ class Publisher:
         self._client_id = client_id
         self._ends = dict(ends)
         self._client: AIOKafkaProducer | None = None
-        self._published: Counter[tuple[str, int]] = Counter()
+        self._published: Counter[Target] = Counter()
+
+    def create_second(self) -> "Publisher":
+        """Another producer with the same `ends`, for other partitions."""
+        second = Publisher(self._brokers, f"{self._client_id}-behind", {})
+        second._ends = self._ends
+        return second
 
     @property
     def ends(self) -> Mapping[str, int]:
         """A copy, for a checkpoint."""
         return dict(self._ends)
 
-    async def require_acknowledged(self) -> None:
-        """Raises RecordsLost: the broker has lost what it acknowledged. Raises KafkaError."""
-        reached = {to_partition(name): end for name, end in self._ends.items()}
+    async def require_acknowledged(
+        self, targets: Collection[Target] | None = None
+    ) -> Mapping[Target, KafkaError]:
+        """Compare the logs of these partitions, or of all, with what the broker has acknowledged.
+
+        Returns the partitions of which this cannot be known now, and why.
+
+        Raises:
+            RecordsLost: the broker has lost what it acknowledged.
+            KafkaError: nothing can be known.
+        """
+        known = {to_partition(name): end for name, end in self._ends.items()}
+        reached = {each: end for each, end in known.items() if targets is None or each in targets}
+        try:
+            await self._require(reached)
+        except KafkaError:
+            alone = await asyncio.gather(
+                *(self._require({each: end}) for each, end in reached.items()),
+                return_exceptions=True,
+            )
+            for outcome in alone:
+                if isinstance(outcome, RecordsLost):
+                    raise outcome from None
+            unknown = {
+                (each.topic, each.partition): outcome
+                for each, outcome in zip(reached, alone, strict=True)
+                if isinstance(outcome, KafkaError)
+            }
+            if len(unknown) == len(reached):
+                raise
+            return unknown
+        return {}
+
+    async def _require(self, reached: Mapping[TopicPartition, int]) -> None:
         await require_records(self._brokers, self._client_id, reached)
 
     async def publish(
@@ -141,20 +234,26 @@ class Publisher:
         """As `publish`; after an error the next call begins with another producer.
 
         Raises:
-            KafkaError: not all records were acknowledged: publish all of them again.
+            NotAcknowledged: some partitions did not take their records.
+            KafkaError: no broker answers.
             RecordsLost: they were acknowledged, in the place of records that are lost.
         """
         if max(self._published.values(), default=0) > RECORDS_PER_PRODUCER_MAX:
             await self.close()
         try:
             batches = await publish(await self._started(), records, handed_over)
-        except KafkaError:
+        except KafkaError as error:
             await self.close()
+            if isinstance(error, NotAcknowledged):
+                self._note(error.batches)
             raise
-        for batch in batches:
-            self._published[batch.topic, batch.partition] += batch.count
-            self._note_end(batch)
+        self._note(batches)
         return batches
+
+    def _note(self, batches: Iterable[RecordBatch]) -> None:
+        for batch in batches:
+            self._published[batch.target] += batch.count
+            self._note_end(batch)
 
     def _note_end(self, batch: RecordBatch) -> None:
         name = f"{batch.topic}/{batch.partition}"

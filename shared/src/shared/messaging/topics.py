@@ -24,12 +24,18 @@ AGE_MILLISECONDS_MAX = 300 * 366 * 24 * 60 * 60 * 1000
 """Of a record by its own time. Spark has microseconds in 64 bits, and would stop at a record with a
 time that does not fit; here its writer is refused."""
 
+AHEAD_MILLISECONDS_MAX = 90 * 60 * 1000
+"""Of a record, by the broker's clock. By default it is an hour, and a broker whose clock is an hour
+behind would refuse all records of now. With more, an order from the future could move the watermark
+of the job so far that all orders of now would be late."""
+
 # A replayable history: records of any age stay. CreateTime is the clock of retention, so without
 # this a record with an old time would vanish within minutes.
 DOMAIN_TOPIC = {
     "retention.ms": "-1",
     "cleanup.policy": "delete",
     "message.timestamp.before.max.ms": str(AGE_MILLISECONDS_MAX),
+    "message.timestamp.after.max.ms": str(AHEAD_MILLISECONDS_MAX),
 }
 
 # A dead letter is a record and the reason for it: the largest record must still fit.

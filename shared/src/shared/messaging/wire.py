@@ -34,6 +34,10 @@ NO_CONTENT = -1
 """The length of a key, a value, or the value of a header that is not there."""
 
 
+Target = tuple[str, int]
+"""A partition: its topic and its number."""
+
+
 class OutgoingRecord(NamedTuple):
     """A record with its partition chosen and its headers packed: nothing is computed any more."""
 
@@ -45,6 +49,10 @@ class OutgoingRecord(NamedTuple):
     """As `pack` makes them."""
     milliseconds: int
     """Its timestamp, since 1970."""
+
+    @property
+    def target(self) -> Target:
+        return self.topic, self.partition
 
 
 @lru_cache(1 << 16)
@@ -140,6 +148,10 @@ class RecordBatch:
         self._producer = (-1, -1, -1)
         self._closed = False
         self._built: bytes | None = None
+
+    @property
+    def target(self) -> Target:
+        return self.topic, self.partition
 
     def append(self, record: OutgoingRecord) -> bool:
         """False when it would reach `bytes_max`, where aiokafka's own builder stops as well.

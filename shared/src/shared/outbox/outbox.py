@@ -18,7 +18,7 @@ from operator import itemgetter
 
 import asyncpg
 
-from shared.messaging.wire import OutgoingRecord
+from shared.messaging.wire import OutgoingRecord, Target
 from shared.runtime import postgres
 
 HOUR = timedelta(hours=1)
@@ -48,6 +48,11 @@ class Snapshot:
         _, xmax, xip = text.split(":")
         return cls(xmax, tuple(xip.split(",")) if xip else ())
 
+    @property
+    def text(self) -> str:
+        """PostgreSQL's text form."""
+        return f"{min((*self.xip, self.xmax), key=int)}:{self.xmax}:{','.join(self.xip)}"
+
 
 @dataclass(frozen=True, slots=True)
 class RelayCheckpoint:
@@ -75,6 +80,11 @@ class OutboxRow(asyncpg.Record):
     @property
     def record(self) -> OutgoingRecord:
         return OutgoingRecord._make(self[1:7])
+
+    @property
+    def target(self) -> Target:
+        """The partition that it goes to."""
+        return self.topic, self.partition
 
 
 # From the second to the seventh in the order of OutgoingRecord. No record is stamped ahead of the
@@ -135,6 +145,10 @@ PAGE = f"""
 """  # noqa: S608
 
 
+# Of one partition, while it is behind the others.
+PAGE_OF_TARGET = PAGE.replace("ORDER BY", "AND topic = $6 AND partition = $7\n    ORDER BY")
+
+
 # No row that is visible is of a transaction that has not begun, except those of another cluster.
 IS_AHEAD = """
     SELECT coalesce(
@@ -193,6 +207,23 @@ async def read_page(
         progress.target,
         progress.floor,
         rows_max,
+        record_class=OutboxRow,
+    )
+    return rows
+
+
+async def read_page_of(
+    connection: asyncpg.Connection, target: Target, progress: RelayCheckpoint, rows_max: int
+) -> Sequence[OutboxRow]:
+    """As `read_page`, the rows that go to one partition."""
+    rows: list[OutboxRow] = await connection.fetch(
+        PAGE_OF_TARGET,
+        progress.published.xmax,
+        list(progress.published.xip),
+        progress.target,
+        progress.floor,
+        rows_max,
+        *target,
         record_class=OutboxRow,
     )
     return rows

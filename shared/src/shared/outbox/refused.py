@@ -25,7 +25,8 @@ log = logging.getLogger(__name__)
 
 PERMANENT = (MessageSizeTooLargeError, RecordListTooLargeError)
 """Refusals that are due to the record. A refused timestamp is not among them: a record is never
-stamped ahead of the database's clock, so the clock of the broker is wrong, for all records."""
+stamped ahead of the database's clock, so the clock of the broker is wrong, for all records that go
+to it. Topics are declared without that limit."""
 
 RECORDS_MAX = 100
 """Of a parked stream, sent at once in a redrive."""
@@ -96,7 +97,8 @@ class RefusedStreams:
 
     async def load(self) -> None:
         """Read the streams that an earlier holder of the lease has parked."""
-        rows = await self._connection.fetch(PARKED, self._name)
+        async with self._reading:
+            rows = await self._connection.fetch(PARKED, self._name)
         self._streams = {row["stream_id"] for row in rows}
 
     async def park(self, row: OutboxRow, error: KafkaError) -> None:
@@ -154,13 +156,15 @@ class RefusedStreams:
 
     async def find_requested(self) -> list[UUID]:
         """The streams that an operator wants to continue."""
-        rows = await self._connection.fetch(REQUESTED, self._name)
+        async with self._reading:
+            rows = await self._connection.fetch(REQUESTED, self._name)
         return [row["stream_id"] for row in rows]
 
     async def read_waiting(self, stream_id: UUID) -> tuple[list[int], list[OutgoingRecord]]:
         """The next versions that wait, at most RECORDS_MAX, and the records of those that were not
         discarded."""
-        rows = await self._connection.fetch(WAITING, self._name, stream_id, RECORDS_MAX)
+        async with self._reading:
+            rows = await self._connection.fetch(WAITING, self._name, stream_id, RECORDS_MAX)
         versions = [row["version"] for row in rows]
         return versions, [to_record(row) for row in rows if not row["discarded"]]
 
@@ -180,7 +184,8 @@ class RefusedStreams:
         """Let a stream wait that was refused again."""
         reason = f"{type(error).__name__}: {error}"[:REASON_CHARACTERS_MAX]
         log.error("%s keeps stream %s parked: %s", self._name, stream_id, reason)
-        await self._connection.execute(KEEP, self._name, stream_id, reason)
+        async with self._reading:
+            await self._connection.execute(KEEP, self._name, stream_id, reason)
 
 
 def get_stream_id(row: OutboxRow) -> UUID:

@@ -2,25 +2,29 @@
 
 One relay of a service is active, others stand by. It reads what became visible (`outbox`), sends
 it and waits for the acknowledgements (`kafka`), and only then moves its progress, which is written
-behind: after a failure it publishes again what the last checkpoint did not know.
+behind: after a failure it publishes again what the last checkpoint did not know. A partition that
+takes no records falls behind alone (`behind`), as a stream does that is refused (`refused`).
 """
 
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from typing import TypeVar
 from uuid import UUID
 
 import asyncpg
 from aiokafka.errors import KafkaError
 
-from shared.messaging.kafka import Publisher
+from shared.messaging.kafka import NotAcknowledged, Publisher
 from shared.messaging.log_ends import RecordsLost
+from shared.messaging.wire import Target
 from shared.outbox import lease, outbox
+from shared.outbox.behind import Behind, BehindPartitions
 from shared.outbox.lease import ForeignCheckpoint, Lease, LeaseLost, Standby
 from shared.outbox.outbox import OutboxRow, RelayCheckpoint, Snapshot
 from shared.outbox.refused import PERMANENT, RefusedStreams
@@ -29,6 +33,9 @@ from shared.runtime import failpoints, postgres
 from shared.runtime.brokers import Brokers
 from shared.runtime.failpoints import Failpoint
 from shared.runtime.processes import wait
+
+R = TypeVar("R")
+Publish = Callable[[Sequence[OutboxRow]], Awaitable[None]]
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +52,8 @@ READ_SECONDS_MAX = 300.0
 """Time limit of a read of the outbox: the begin of a window of 100 M rows has to be found."""
 STANDBY_SECONDS = 0.5
 RETRY_SECONDS = 1.0
+PASSES = 2
+"""Over what a partition lacks: the second one has what the others got during the first."""
 TIDY_SECONDS = 60.0
 """How often partitions of the outbox are created ahead and dropped behind."""
 ACKNOWLEDGE_SECONDS_MAX = 5.0
@@ -151,12 +160,23 @@ class Relay:
     ) -> None:
         publisher = Publisher(self._brokers, self._name, progress.ends)
         active = ActiveRelay(
-            reader, writer, held, progress, publisher, self._notified, name=self._name
+            reader,
+            writer,
+            held,
+            progress,
+            publisher,
+            self._notified,
+            name=self._name,
+            connect=lambda: self._connection("behind", READ_SECONDS_MAX),
         )
         self._active = active
         try:
             async with asyncio.TaskGroup() as tasks:
-                helping = [tasks.create_task(active.keep_lease()), tasks.create_task(tidy(tidier))]
+                helping = [
+                    tasks.create_task(active.keep_lease()),
+                    tasks.create_task(active.recover()),
+                    tasks.create_task(tidy(tidier)),
+                ]
                 publishing = tasks.create_task(active.publish_until(self._stopping))
                 await self._stopping.wait()
                 await asyncio.wait([publishing], timeout=GRACE_SECONDS)
@@ -197,9 +217,11 @@ class ActiveRelay:
         notified: asyncio.Event,
         *,
         name: str,
+        connect: Callable[[], AbstractAsyncContextManager[asyncpg.Connection]],
     ) -> None:
         self._reader = reader
         self._reading = asyncio.Lock()
+        self._connect = connect
         self._writer = writer
         self._lease = held
         self._progress = progress
@@ -207,6 +229,7 @@ class ActiveRelay:
         self._publisher = publisher
         self._notified = notified
         self._refused = RefusedStreams(reader, self._reading, name, held)
+        self._behind = BehindPartitions()
         self._refusal: str | None = None
         self._sending_since: float | None = None
 
@@ -221,7 +244,7 @@ class ActiveRelay:
                 await self._lease.renew(self._writer)
 
     async def _store(self) -> None:
-        progress = self._progress
+        progress = self._behind.limit(self._progress)
         if progress != self._stored:
             await self._lease.store(self._writer, progress)
             self._stored = progress
@@ -237,13 +260,16 @@ class ActiveRelay:
         if await outbox.is_ahead(self._reader):
             raise ForeignCheckpoint
         await self._refused.load()
-        await self._until_acknowledged(self._publisher.require_acknowledged, 0)
+        unknown = await self._until_reached(self._publisher.require_acknowledged)
+        self._leave_behind(unknown)
         while not stopping.is_set():
             # First, so that a notification from now on leads to another poll.
             self._notified.clear()
             polled_at = time.monotonic()
             if self._refused:
                 await self._redrive()
+            if self._progress.target is None:
+                await self._rejoin()
             if not await self._publish_new():
                 await wait(self._notified, IDLE_SECONDS_MAX)
                 await asyncio.sleep(polled_at + POLL_SECONDS_MIN - time.monotonic())
@@ -254,9 +280,11 @@ class ActiveRelay:
         if self._progress.target is not None:
             await self._publish_window()
             return True
-        snapshot, rows = await outbox.poll(self._reader, self._progress.published, ROWS_MAX)
+        async with self._reading:
+            snapshot, rows = await outbox.poll(self._reader, self._progress.published, ROWS_MAX)
         if rows is None:
-            floor = await outbox.read_window_floor(self._reader, self._progress.published)
+            async with self._reading:
+                floor = await outbox.read_window_floor(self._reader, self._progress.published)
             self._progress = replace(self._progress, target=snapshot, floor=floor)
             return True
         if not rows:
@@ -290,61 +318,183 @@ class ActiveRelay:
             return await outbox.read_page(self._reader, progress, ROWS_MAX)
 
     async def _send(self, rows: Sequence[OutboxRow]) -> None:
-        """Publish rows, for as long as it takes and the lease holds; parked streams wait.
-
-        After a refusal all of them are sent again: duplicates, which consumers drop, but no loss
-        and no inversion. A record that is refused permanently is found by halves, and its stream
-        is parked.
-        """
+        """Publish rows, for as long as a broker has to be reached and the lease holds."""
         failpoints.hit(Failpoint.ROWS_READ)
+        rows = [row for row in rows if row.target not in self._behind]
+        if rows:
+            publish = partial(self._publish, self._publisher)
+            self._leave_behind(await self._deliver(partial(self._until_reached, publish), rows))
+            failpoints.hit(Failpoint.RECORDS_ACKNOWLEDGED)
+
+    def _leave_behind(self, unavailable: Mapping[Target, KafkaError]) -> None:
+        """Go on without partitions, which have what was published until now."""
+        for target, error in unavailable.items():
+            self._behind.add(target, self._progress, repr(error))
+
+    async def _deliver(
+        self, publish: Publish, rows: Sequence[OutboxRow]
+    ) -> dict[Target, KafkaError]:
+        """Publish rows; those of parked streams wait. Returns the partitions that did not take
+        theirs: nothing was published after that.
+
+        A record that is refused permanently is found by halves, and its stream is parked. What goes
+        to its partition is sent again: duplicates, which consumers drop, but no loss and no
+        inversion.
+        """
         rows = await self._refused.hold_back(rows)
-        if not rows:
-            return
+        unavailable: dict[Target, KafkaError] = {}
         try:
-            await self._until_acknowledged(partial(self._publish, rows), len(rows))
-        except PERMANENT as error:
-            if len(rows) == 1:
-                await self._refused.park(rows[0], error)
-                return
-            middle = len(rows) // 2
-            await self._send(rows[:middle])
-            await self._send(rows[middle:])
-        failpoints.hit(Failpoint.RECORDS_ACKNOWLEDGED)
+            if rows:
+                await publish(rows)
+        except NotAcknowledged as refusal:
+            for target, error in refusal.errors.items():
+                refused = [row for row in rows if row.target == target]
+                if not isinstance(error, PERMANENT):
+                    unavailable[target] = error
+                elif len(refused) == 1:
+                    await self._refused.park(refused[0], error)
+                else:
+                    middle = len(refused) // 2
+                    unavailable |= await self._deliver(publish, refused[:middle])
+                    if target not in unavailable:
+                        unavailable |= await self._deliver(publish, refused[middle:])
+        return unavailable
 
-    async def _publish(self, rows: Sequence[OutboxRow]) -> None:
+    async def _publish(self, publisher: Publisher, rows: Sequence[OutboxRow]) -> None:
+        """Raises NotAcknowledged, and KafkaError when no broker is reached."""
+        self._lease.check()
         with BatchTrace(rows) as trace:
-            trace.batches = await self._publisher.publish(trace.records(), hit_handed_over)
+            trace.batches = await publisher.publish(trace.records(), hit_handed_over)
 
-    async def _until_acknowledged(self, send: Callable[[], Awaitable[object]], count: int) -> None:
-        """Send until the broker has taken all records. Raises LeaseLost, and PERMANENT."""
+    async def _until_reached(self, call: Callable[..., Awaitable[R]], *arguments: object) -> R:
+        """Call until a broker is reached: while none is, all partitions wait.
+
+        Raises:
+            NotAcknowledged: some partitions did not take their records, though a broker answers.
+            LeaseLost: another relay may be active.
+        """
         self._sending_since = time.monotonic()
         try:
             while True:
                 self._lease.check()
                 try:
-                    await send()
-                    return
-                except PERMANENT:
+                    return await call(*arguments)
+                except NotAcknowledged:
                     raise
                 except KafkaError as error:
                     self._refusal = repr(error)
-                    log.warning("broker did not take %d records, retrying: %r", count, error)
+                    log.warning("the broker takes no records, retrying: %r", error)
                 await asyncio.sleep(RETRY_SECONDS)
         finally:
             self._refusal = self._sending_since = None
 
+    async def recover(self) -> None:
+        """Try partitions that are behind again, on a connection and with a producer that nothing
+        else waits for. Never returns."""
+        publisher = self._publisher.create_second()
+        try:
+            while True:
+                await asyncio.sleep(RETRY_SECONDS)
+                if waiting := self._behind.select(is_level=False):
+                    async with self._connect() as reader:
+                        for behind in await self._try_first_rows(publisher, reader, waiting):
+                            await self._catch_up(publisher, reader, behind)
+        finally:
+            await publisher.close()
+
+    async def _try_first_rows(
+        self, publisher: Publisher, reader: asyncpg.Connection, waiting: Sequence[Behind]
+    ) -> Sequence[Behind]:
+        """Send partitions the first rows that they lack, all at once: each can take a time-out.
+
+        Returns those that have taken them.
+
+        Raises:
+            RecordsLost, LeaseLost: as `publish_until`.
+        """
+        rows_max = max(ROWS_MAX // len(waiting), 1)
+        reasons: dict[Target, KafkaError] = {}
+        pages: dict[Target, Sequence[OutboxRow]] = {}
+        try:
+            reasons |= await publisher.require_acknowledged([each.target for each in waiting])
+            for each in waiting:
+                if each.target not in reasons:
+                    pages[each.target] = await each.read_next(reader, self._goal, rows_max)
+            rows = [row for page in pages.values() for row in page]
+            reasons |= await self._deliver(partial(self._publish, publisher), rows)
+        except KafkaError as error:
+            reasons = dict.fromkeys((each.target for each in waiting), error)
+        for each in waiting:
+            if each.target in reasons:
+                each.note_refused(repr(reasons[each.target]))
+            else:
+                each.note_sent(pages[each.target])
+        return [each for each in waiting if each.target not in reasons]
+
+    async def _catch_up(
+        self, publisher: Publisher, reader: asyncpg.Connection, behind: Behind
+    ) -> None:
+        """Send a partition what it still lacks. Raises RecordsLost, and LeaseLost."""
+        try:
+            for _ in range(PASSES):
+                goal = self._goal
+                while rows := await behind.read_next(reader, goal, ROWS_MAX):
+                    await self._send_missing(publisher, behind, rows)
+            behind.is_level = True
+        except KafkaError as error:
+            behind.note_refused(repr(error))
+
+    @property
+    def _goal(self) -> Snapshot:
+        """What is visible in it has been published, or is before the window's end."""
+        target = self._progress.target
+        return self._progress.published if target is None else Snapshot.parse(target)
+
+    async def _rejoin(self) -> None:
+        """Go on with the partitions that are level, after what the others had meanwhile."""
+        for behind in self._behind.select(is_level=True):
+            try:
+                while rows := await self._read_missing(behind):
+                    await self._send_missing(self._publisher, behind, rows)
+                self._behind.remove(behind)
+            except KafkaError as error:
+                behind.note_refused(repr(error))
+
+    async def _read_missing(self, behind: Behind) -> Sequence[OutboxRow]:
+        async with self._reading:
+            return await behind.read_next(self._reader, self._goal, ROWS_MAX)
+
+    async def _send_missing(
+        self, publisher: Publisher, behind: Behind, rows: Sequence[OutboxRow]
+    ) -> None:
+        """Raises KafkaError: the partition did not take all of them."""
+        unavailable = await self._deliver(partial(self._publish, publisher), rows)
+        if behind.target in unavailable:
+            raise unavailable[behind.target]
+        behind.note_sent(rows)
+
     async def _redrive(self) -> None:
         """Send what waits of the streams that an operator wants to continue."""
         for stream_id in await self._refused.find_requested():
+            await self._redrive_stream(stream_id)
+
+    async def _redrive_stream(self, stream_id: UUID) -> None:
+        while (waiting := await self._refused.read_waiting(stream_id))[0]:
+            versions, records = waiting
+            if any(record.target in self._behind for record in records):
+                return  # its request stays, until its partition takes records
             try:
-                while (waiting := await self._refused.read_waiting(stream_id))[0]:
-                    versions, records = waiting
-                    publish = partial(self._publisher.publish, records, hit_handed_over)
-                    await self._until_acknowledged(publish, len(records))
-                    await self._refused.remove(stream_id, versions)
-                await self._refused.release(stream_id)
-            except PERMANENT as error:
-                await self._refused.keep(stream_id, error)
+                publish = partial(self._publisher.publish, records, hit_handed_over)
+                await self._until_reached(publish)
+            except NotAcknowledged as refusal:
+                for target, error in refusal.errors.items():
+                    if isinstance(error, PERMANENT):
+                        await self._refused.keep(stream_id, error)
+                    else:
+                        self._leave_behind({target: error})
+                return
+            await self._refused.remove(stream_id, versions)
+        await self._refused.release(stream_id)
 
     @property
     def obstacle(self) -> str | None:
@@ -355,7 +505,7 @@ class ActiveRelay:
             seconds = time.monotonic() - self._sending_since
             if seconds > ACKNOWLEDGE_SECONDS_MAX:
                 return f"the broker has not acknowledged records for {seconds:.0f} s"
-        return None
+        return self._behind.obstacle
 
     async def hand_over(self) -> None:
         """Store the last progress and let a standby take over at once."""
