@@ -11,12 +11,13 @@ import asyncpg
 import httpx
 import psutil
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin import NewTopic
 
 from fetching.errors import Failure
 from local_stack import ports, postgres
 from local_stack.stack_spec import HOST, StackContext
 from shared.runtime import postgres as service_postgres
+from test_support.kafka_admin import admin_client
 
 PARTITIONS = 4
 FETCH_WAIT_MILLISECONDS = 50
@@ -67,14 +68,10 @@ async def topic(
 ) -> AsyncIterator[str]:
     """The name of a new topic with PARTITIONS partitions; gone afterwards, with its disk space."""
     name = f"bench-{uuid4().hex}"
-    client = AIOKafkaAdminClient(bootstrap_servers=context.address("kafka"))
-    await client.start()
-    try:
+    async with admin_client(context.address("kafka")) as client:
         await client.create_topics([NewTopic(name, PARTITIONS, 1, topic_configs=dict(timestamps))])
         yield name
         await client.delete_topics([name])
-    finally:
-        await client.close()
 
 
 @asynccontextmanager

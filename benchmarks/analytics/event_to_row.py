@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from aiokafka import AIOKafkaProducer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin import NewTopic
 
 from benchmarks import servers
 from benchmarks.analytics import counting, process_tree
@@ -26,6 +26,7 @@ from shared.messaging.topics import DOMAIN_TOPIC
 from shared.runtime.brokers import Brokers
 from shared.runtime.progress import tell_in_place
 from test_support.analytics.running_job import empty_topics
+from test_support.kafka_admin import create_topics
 
 TICK_SECONDS = 0.02
 WAITING_ORDERS = 100
@@ -45,7 +46,7 @@ LIVE_RATE = 100
 
 async def measure(context: StackContext, size: Size) -> list[Series]:
     samples = Samples(list)
-    await create_topics(context.address("kafka"))
+    await create_all_topics(context.address("kafka"))
     client = kafka.create_producer(Brokers(context.address("kafka")), "bench")
     await client.start()
     try:
@@ -113,16 +114,12 @@ async def one_rate(
         samples[at_rate(f"{APPENDED}, {rank}", rate)].append(found[rank])
 
 
-async def create_topics(bootstrap_servers: str) -> None:
-    """All topics as declared, but orders.v1 has the broker's append time."""
-    client = AIOKafkaAdminClient(bootstrap_servers=bootstrap_servers)
-    await client.start()
-    try:
-        configs = DOMAIN_TOPIC | dict(servers.LOG_APPEND_TIME)
-        partitions = topics.TOPICS[ORDERS_TOPIC].partitions
-        await client.create_topics([NewTopic(ORDERS_TOPIC, partitions, 1, topic_configs=configs)])
-    finally:
-        await client.close()
+async def create_all_topics(bootstrap_servers: str) -> None:
+    """As declared, but orders.v1 has the broker's append time."""
+    configs = DOMAIN_TOPIC | dict(servers.LOG_APPEND_TIME)
+    partitions = topics.TOPICS[ORDERS_TOPIC].partitions
+    orders = NewTopic(ORDERS_TOPIC, partitions, 1, topic_configs=configs)
+    await create_topics(bootstrap_servers, orders)
     await topics.create(Brokers(bootstrap_servers))
 
 

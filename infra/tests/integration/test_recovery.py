@@ -9,7 +9,7 @@ import asyncpg
 import psutil
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin import NewTopic
 
 from local_stack import orphans, ports, supervision
 from local_stack.down import down
@@ -18,6 +18,7 @@ from local_stack.settings import usual_run_dir
 from local_stack.stack_spec import StackContext, StackSpec
 from local_stack.status import status
 from local_stack.up import up
+from test_support.kafka_admin import create_topics
 from test_support.waits import HANGS_AFTER_SECONDS
 
 POLL_SECONDS = 0.1
@@ -36,10 +37,7 @@ async def write_row_and_record(context: StackContext) -> None:
     connection = await asyncpg.connect(dsn(context, owner("users")))
     await connection.execute("CREATE TABLE kept AS SELECT 42 AS answer")
     await connection.close()
-    admin = AIOKafkaAdminClient(bootstrap_servers=context.address("kafka"))
-    await admin.start()
-    await admin.create_topics([NewTopic("kept", 1, 1)])
-    await admin.close()
+    await create_topics(context.address("kafka"), NewTopic("kept", 1, 1))
     async with AIOKafkaProducer(bootstrap_servers=context.address("kafka"), acks="all") as producer:
         await producer.send_and_wait("kept", RECORD)
 

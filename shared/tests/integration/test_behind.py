@@ -2,8 +2,7 @@
 
 import asyncio
 import subprocess
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,7 @@ from uuid import uuid4
 import asyncpg
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic
-from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.admin import NewPartitions, NewTopic
 
 from local_stack import supervision
 from local_stack.down import stop_together
@@ -24,6 +22,7 @@ from local_stack.testing import throwaway_stack
 from shared.outbox.behind import BehindPartitions
 from shared.outbox.outbox import RelayCheckpoint, Snapshot
 from test_support.counter.relays import StartRelayAt
+from test_support.kafka_admin import admin_client, configure_topic, create_topics
 from test_support.system.eventually import POLL_SECONDS
 from test_support.waits import HANGS_AFTER_SECONDS
 
@@ -50,45 +49,23 @@ class Sick:
     partition: int = 0
 
 
-@asynccontextmanager
-async def admin(servers: str) -> AsyncIterator[AIOKafkaAdminClient]:
-    client = AIOKafkaAdminClient(bootstrap_servers=servers)
-    await client.start()
-    try:
-        yield client
-    finally:
-        await client.close()
-
-
 def new_name() -> str:
     return f"behind-{uuid4().hex}"
-
-
-async def create(servers: str, *topics: NewTopic) -> None:
-    async with admin(servers) as client:
-        await client.create_topics(list(topics))
-
-
-async def configure(servers: str, topic: str, configs: dict[str, str]) -> None:
-    async with admin(servers) as client:
-        await client.alter_configs(
-            [ConfigResource(ConfigResourceType.TOPIC, topic, configs=configs)]
-        )
 
 
 async def a_wrong_clock(servers: str) -> Sick:
     """A record of now is too far from the broker's clock, as far as this topic says."""
     topic, far = new_name(), {"message.timestamp.before.max.ms": "0"}
-    await create(servers, NewTopic(topic, 1, 1, topic_configs=far))
-    return Sick(servers=servers, topic=topic, heal=lambda: configure(servers, topic, {}))
+    await create_topics(servers, NewTopic(topic, 1, 1, topic_configs=far))
+    return Sick(servers=servers, topic=topic, heal=lambda: configure_topic(servers, topic, {}))
 
 
 async def no_such_partition(servers: str) -> Sick:
     topic = new_name()
-    await create(servers, NewTopic(topic, 1, 1))
+    await create_topics(servers, NewTopic(topic, 1, 1))
 
     async def add_partition() -> None:
-        async with admin(servers) as client:
+        async with admin_client(servers) as client:
             await client.create_partitions({topic: NewPartitions(2)})
 
     return Sick(servers=servers, topic=topic, partition=1, heal=add_partition)
@@ -153,7 +130,7 @@ async def too_few_replicas(context: StackContext) -> tuple[Sick, Act]:
 
 async def on_second(context: StackContext, topic: NewTopic) -> tuple[Sick, Act]:
     servers = context.address("kafka")
-    await create(servers, topic)
+    await create_topics(servers, topic)
     sick = Sick(
         servers=servers,
         topic=topic.name,
@@ -175,7 +152,7 @@ class Shop:
     async def open(cls, pool: asyncpg.Pool, sick: Sick) -> "Shop":
         """With a new topic that is well."""
         well = new_name()
-        await create(sick.servers, NewTopic(well, -1, -1, replica_assignments={0: [1]}))
+        await create_topics(sick.servers, NewTopic(well, -1, -1, replica_assignments={0: [1]}))
         return cls(pool, sick, well)
 
     async def write(self, rounds: int = ROUNDS) -> None:

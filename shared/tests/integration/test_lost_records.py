@@ -12,7 +12,6 @@ from uuid import UUID
 import asyncpg
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient
 
 from local_stack.kafka import KAFKA
 from local_stack.stack_spec import StackContext, StackSpec
@@ -31,6 +30,7 @@ from test_support.counter.counter import TOPIC, Counted, counted, some_metadata
 from test_support.counter.desk import NAME
 from test_support.counter.relays import StartRelay, StartRelayAt
 from test_support.counter.workers import worker
+from test_support.kafka_admin import lose_topic
 from test_support.power_cut import cut_power
 from test_support.waits import HANGS_AFTER_SECONDS
 
@@ -114,18 +114,6 @@ async def until_ended(process: "subprocess.Popen[bytes]") -> int:
     return await asyncio.to_thread(process.wait, HANGS_AFTER_SECONDS)
 
 
-async def lose_topic(broker: StackContext) -> None:
-    """What `make republish` does before the replay."""
-    servers = broker.address("kafka")
-    admin = AIOKafkaAdminClient(bootstrap_servers=servers)
-    await admin.start()
-    await admin.delete_topics([TOPIC])
-    await admin.close()
-    async with asyncio.timeout(HANGS_AFTER_SECONDS):
-        while TOPIC not in await topics.create(Brokers(servers)):
-            await asyncio.sleep(0.1)
-
-
 async def replay_all(shop: Shop) -> None:
     async with shop.pool.acquire() as connection:
         history = History(connection, [shop.store])  # type: ignore[arg-type]
@@ -164,7 +152,7 @@ async def test_after_a_power_cut_of_the_broker_all_is_refused_until_a_replay_rep
         assert f"Kafka has lost records of {TOPIC}/" in refusal
         assert "run `make republish`" in refusal
         assert "Traceback" not in refusal
-    await lose_topic(broker)
+    await lose_topic(broker.address("kafka"), TOPIC)
     await replay_all(shop)
     start()
     async with worker(database, broker.address("kafka"), tmp_path):

@@ -10,7 +10,6 @@ from uuid import UUID
 import asyncpg
 import pytest
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient
 
 from local_stack.testing import throwaway_kafka
 from shared.eventsourcing.event_store import EventStore
@@ -32,6 +31,7 @@ from shared.runtime.relay_notifier import RelayNotifier
 from test_support.counter import counter
 from test_support.counter.counter import CODEC, TOPIC, Counted, counted, some_metadata, store_of
 from test_support.counter.relays import StartRelayAt
+from test_support.kafka_admin import lose_topic
 from test_support.waits import HANGS_AFTER_SECONDS
 
 ROWS_MAX = 10_000
@@ -112,16 +112,6 @@ def log_of(records: Sequence[ConsumerRecord]) -> Log:
     return log
 
 
-async def lose_the_topic(kafka_servers: str) -> None:
-    admin = AIOKafkaAdminClient(bootstrap_servers=kafka_servers)
-    await admin.start()
-    await admin.delete_topics([TOPIC])
-    await admin.close()
-    async with asyncio.timeout(HANGS_AFTER_SECONDS):
-        while TOPIC not in await topics.create(Brokers(kafka_servers)):
-            await asyncio.sleep(0.1)
-
-
 class Effects:
     """What a consumer did: version by version of each stream."""
 
@@ -156,7 +146,7 @@ async def test_a_lost_topic_is_published_again_byte_for_byte(
     expected = {each: [n for n in range(1, 22) if n % 3] for each in counters}
     assert known.versions == expected
 
-    await lose_the_topic(own_kafka)
+    await lose_topic(own_kafka, TOPIC)
     assert await replayed(pool, partly) == public
     async with relay(start_relay_at, own_kafka):
         after = await read(own_kafka, public)

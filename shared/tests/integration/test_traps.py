@@ -22,8 +22,7 @@ import asyncpg
 import hypothesis.strategies as st
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.admin import NewTopic
 from aiokafka.protocol.produce import ProduceRequest
 from hypothesis import HealthCheck, given, settings
 
@@ -38,6 +37,7 @@ from shared.runtime.brokers import Brokers
 from shared.runtime.declarations import load_declarations
 from shared.runtime.identifiers import new_id
 from test_support.counter.counter import CODEC, TOPIC, Counted, counted, some_metadata, store_of
+from test_support.kafka_admin import admin_client, configure_topic
 from test_support.waits import HANGS_AFTER_SECONDS
 from verification.stress import adversaries, ledger, topic
 from verification.stress.ledger import Linked, Memory, chain, digest
@@ -52,24 +52,10 @@ POLL_SECONDS = 0.05
 async def topic_with(servers: str, **configuration: str) -> AsyncIterator[str]:
     """The name of a topic of one partition, gone afterwards."""
     name = f"trap-{uuid4().hex}"
-    client = AIOKafkaAdminClient(bootstrap_servers=servers)
-    await client.start()
-    try:
+    async with admin_client(servers) as client:
         await client.create_topics([NewTopic(name, 1, 1, topic_configs=configuration)])
         yield name
         await client.delete_topics([name])
-    finally:
-        await client.close()
-
-
-async def configure(servers: str, name: str, **configuration: str) -> None:
-    client = AIOKafkaAdminClient(bootstrap_servers=servers)
-    await client.start()
-    try:
-        resource = ConfigResource(ConfigResourceType.TOPIC, name, configs=configuration)
-        await client.alter_configs([resource])
-    finally:
-        await client.close()
 
 
 async def values_of(servers: str, name: str) -> list[bytes]:
@@ -110,7 +96,9 @@ async def test_trap_t3_what_the_broker_refuses_stays_unpublished(
             assert await pool.fetchval(PUBLISHED) == "0"
             assert await values_of(kafka_servers, name) == []
 
-            await configure(kafka_servers, name, **{"message.timestamp.before.max.ms": "100000"})
+            await configure_topic(
+                kafka_servers, name, {"message.timestamp.before.max.ms": "100000"}
+            )
 
             while await pool.fetchval(PUBLISHED) == "0":
                 await asyncio.sleep(POLL_SECONDS)

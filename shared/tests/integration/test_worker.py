@@ -31,6 +31,7 @@ from test_support.counter.counted_records import CREATE_EFFECTS, record, records
 from test_support.counter.counter import TOPIC
 from test_support.counter.desk import NAME, Desk
 from test_support.counter.letters import read_letters
+from test_support.kafka_admin import admin_client
 from test_support.waits import HANGS_AFTER_SECONDS
 
 MORE_SECONDS = 3
@@ -127,13 +128,11 @@ class Topic:
 
 @pytest.fixture
 async def topic(kafka_servers: str) -> AsyncIterator[Topic]:
-    producer = AIOKafkaProducer(bootstrap_servers=kafka_servers)
-    admin = AIOKafkaAdminClient(bootstrap_servers=kafka_servers)
-    await producer.start()
-    await admin.start()
-    yield Topic(producer, admin)
-    await admin.close()
-    await producer.stop()
+    async with (
+        AIOKafkaProducer(bootstrap_servers=kafka_servers) as producer,
+        admin_client(kafka_servers) as admin,
+    ):
+        yield Topic(producer, admin)
 
 
 @pytest.fixture
