@@ -40,8 +40,8 @@ def create_producer(brokers: Brokers, client_id: str) -> AIOKafkaProducer:
 
 
 class NotAcknowledged(KafkaError):  # type: ignore[misc]
-    """Some partitions did not take their records. `errors` names the reason of each, and `batches`
-    are those that others took."""
+    """Some partitions did not take all of their records. `errors` has the reason of each, and
+    `batches` are those that were taken."""
 
     def __init__(self, errors: Mapping[Target, KafkaError], batches: Sequence[RecordBatch]) -> None:
         each = (f"{topic}/{number}: {error!r}" for (topic, number), error in errors.items())
@@ -164,14 +164,14 @@ async def send(client: AIOKafkaProducer, batch: RecordBatch) -> asyncio.Future[R
 
 
 class Publisher:
-    """The one producer of a relay; made when it is first needed, and replaced when it must be.
+    """A producer of a relay; made when it is first needed, and replaced when it must be.
 
     It must be after a refused batch, which leaves a hole in the sequence numbers, and before these
     wrap: aiokafka goes from 2^31 - 1 to -2^31, where the broker expects 0, and that partition would
     take no more records. Everything is acknowledged between two calls, so a change is unseen.
 
-    `ends` is where the last acknowledged record of each partition ends, by "topic/partition". It is
-    the only writer of its topics, so what is acknowledged next has a higher offset.
+    `ends` is where the last acknowledged record of each partition ends, by "topic/partition". A
+    relay is the only writer of its topics, so what is acknowledged next has a higher offset.
     """
 
     def __init__(self, brokers: Brokers, client_id: str, ends: Mapping[str, int]) -> None:

@@ -39,7 +39,7 @@ class Behind:
             if self.done.target is None:
                 floor = await outbox.read_window_floor(connection, self.done.published)
                 self.done = replace(self.done, target=upto.text, floor=floor)
-            if rows := await outbox.read_page_of(connection, self.target, self.done, rows_max):
+            if rows := await outbox.read_page(connection, self.done, rows_max, self.target):
                 return rows
             assert self.done.target is not None
             self.done = RelayCheckpoint(Snapshot.parse(self.done.target))
@@ -63,6 +63,10 @@ class BehindPartitions:
 
     def __contains__(self, target: Target) -> bool:
         return target in self._each
+
+    def leave_out(self, rows: Sequence[OutboxRow]) -> Sequence[OutboxRow]:
+        """The rows for other partitions."""
+        return [row for row in rows if row.target not in self._each] if self._each else rows
 
     def add(self, target: Target, done: RelayCheckpoint, reason: str) -> None:
         """From now on the partition is left out; it has what is visible in `done`."""

@@ -197,33 +197,22 @@ async def read_window_floor(connection: asyncpg.Connection, published: Snapshot)
 
 
 async def read_page(
-    connection: asyncpg.Connection, progress: RelayCheckpoint, rows_max: int
+    connection: asyncpg.Connection,
+    progress: RelayCheckpoint,
+    rows_max: int,
+    target: Target | None = None,
 ) -> Sequence[OutboxRow]:
-    """The next rows of the open window, by position; none when the window is done."""
+    """The next rows of the open window, by position, or those of them that go to one partition;
+    none when the window is done."""
+    query, own = (PAGE, ()) if target is None else (PAGE_OF_TARGET, target)
     rows: list[OutboxRow] = await connection.fetch(
-        PAGE,
+        query,
         progress.published.xmax,
         list(progress.published.xip),
         progress.target,
         progress.floor,
         rows_max,
-        record_class=OutboxRow,
-    )
-    return rows
-
-
-async def read_page_of(
-    connection: asyncpg.Connection, target: Target, progress: RelayCheckpoint, rows_max: int
-) -> Sequence[OutboxRow]:
-    """As `read_page`, the rows that go to one partition."""
-    rows: list[OutboxRow] = await connection.fetch(
-        PAGE_OF_TARGET,
-        progress.published.xmax,
-        list(progress.published.xip),
-        progress.target,
-        progress.floor,
-        rows_max,
-        *target,
+        *own,
         record_class=OutboxRow,
     )
     return rows

@@ -320,8 +320,7 @@ class ActiveRelay:
     async def _send(self, rows: Sequence[OutboxRow]) -> None:
         """Publish rows, for as long as a broker has to be reached and the lease holds."""
         failpoints.hit(Failpoint.ROWS_READ)
-        rows = [row for row in rows if row.target not in self._behind]
-        if rows:
+        if rows := self._behind.leave_out(rows):
             publish = partial(self._publish, self._publisher)
             self._leave_behind(await self._deliver(partial(self._until_reached, publish), rows))
             failpoints.hit(Failpoint.RECORDS_ACKNOWLEDGED)
