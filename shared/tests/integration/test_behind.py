@@ -21,15 +21,25 @@ from local_stack.stack_spec import HOST, Port, Process, StackContext, StackSpec
 from local_stack.testing import throwaway_stack
 from shared.outbox.behind import BehindPartitions
 from shared.outbox.outbox import RelayCheckpoint, Snapshot
+from shared.outbox.relay import CHECKPOINT_SECONDS, ROWS_MAX
 from test_support.counter.relays import StartRelayAt
 from test_support.kafka_admin import admin_client, configure_topic, create_topics
 from test_support.system.eventually import POLL_SECONDS
 from test_support.waits import HANGS_AFTER_SECONDS
 
 ROUNDS = 20
+STORED_SECONDS = 5 * CHECKPOINT_SECONDS
+"""After which the checkpoint would be stored, if nothing was behind."""
 INSERT = """
     INSERT INTO outbox (topic, partition, key, value, headers, recorded_at)
     VALUES ($1, $2, 'key', $3, '\\x00', now())
+"""
+INSERT_MANY = """
+    INSERT INTO outbox (topic, partition, key, value, headers, recorded_at)
+    SELECT topic, partition, 'key', number::text::bytea AS value, '\\x00', now()
+    FROM generate_series($1::int, $2::int - 1) AS number,
+         (VALUES ($3::text, $4::int), ($5::text, 0)) AS place (topic, partition)
+    ORDER BY number
 """
 IS_ALL_PUBLISHED = """
     SELECT NOT EXISTS (SELECT FROM outbox, relay WHERE transaction_id >= published_xmax)
@@ -162,6 +172,13 @@ class Shop:
             await self._pool.execute(INSERT, self._well, 0, value)
             self.written += 1
 
+    async def write_at_once(self, rounds: int) -> None:
+        first, self.written = self.written, self.written + rounds
+        sick = self._sick
+        await self._pool.execute(
+            INSERT_MANY, first, self.written, sick.topic, sick.partition, self._well
+        )
+
     async def all_arrived(self) -> None:
         """Each row is there once, and in its order."""
         wanted = [*range(self.written)]
@@ -202,6 +219,7 @@ async def check_that_only_the_sick_one_waits(
         await shop.well_arrived()
     said = await asyncio.to_thread(complaints.read_text)
     assert f"{sick.topic}/{sick.partition} takes no records" in said
+    await asyncio.sleep(STORED_SECONDS)
     assert not await pool.fetchval(IS_ALL_PUBLISHED), "a crash would lose what waits"
 
     async with asyncio.TaskGroup() as tasks:
@@ -268,6 +286,23 @@ def stop(relay: "subprocess.Popen[bytes]") -> None:
     assert relay.wait(HANGS_AFTER_SECONDS) == 0
 
 
+async def test_a_partition_falls_behind_within_a_large_window(
+    pool: asyncpg.Pool, start_relay_at: StartRelayAt, kafka_servers: str
+) -> None:
+    """Also when it takes records again while another window is read."""
+    sick = await a_wrong_clock(kafka_servers)
+    shop = await Shop.open(pool, sick)
+    await shop.write_at_once(ROWS_MAX)
+    start_relay_at(kafka_servers)
+    await shop.well_arrived()
+    await shop.write_at_once(5 * ROWS_MAX)
+    await sick.heal()
+    await shop.all_arrived()
+    await shop.write()
+    await shop.all_arrived()
+    await until_all_is_published(pool)
+
+
 async def test_a_relay_that_dies_meanwhile_loses_nothing(
     pool: asyncpg.Pool, start_relay_at: StartRelayAt, kafka_servers: str
 ) -> None:
@@ -277,6 +312,7 @@ async def test_a_relay_that_dies_meanwhile_loses_nothing(
     relay = start_relay_at(kafka_servers)
     await shop.write()
     await shop.well_arrived()
+    await asyncio.sleep(STORED_SECONDS)
     relay.kill()
     relay.wait()
     start_relay_at(kafka_servers)

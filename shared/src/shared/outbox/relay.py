@@ -445,7 +445,7 @@ class ActiveRelay:
 
     @property
     def _goal(self) -> Snapshot:
-        """What is visible in it has been published, or is before the window's end."""
+        """What is visible in it is published when the open window, if there is one, is done."""
         target = self._progress.target
         return self._progress.published if target is None else Snapshot.parse(target)
 
