@@ -9,7 +9,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import core_schema
 
 from shared.eventsourcing.codec import Codec
-from shared.messaging.bounds import MONEY_FORM, YEAR_FORM
+from shared.messaging.bounds import INSTANT_FORM, MONEY_FORM
 
 Schema = dict[str, Any]
 
@@ -20,9 +20,8 @@ MONEY: Schema = {"type": "string", "pattern": f"^{MONEY_FORM}$"}
 INSTANT: Schema = {
     "type": "string",
     "format": "date-time",
-    "pattern": rf"^{YEAR_FORM}(-[0-9]{{2}}){{2}}T[0-9]{{2}}(:[0-9]{{2}}){{2}}(\.[0-9]{{1,6}})?Z$",
+    "pattern": f"^{INSTANT_FORM}$",
 }
-"""In the form that pydantic writes."""
 
 
 class PublicValues(GenerateJsonSchema):

@@ -11,7 +11,8 @@
 -- All times are in milliseconds since 1970. A batch without a watermark has -1.
 --
 -- Times of facts are in the years 1970 to 2099, quantities from 1 to 1,000,000, prices from 0.00 to
--- 9999999999.99 (shared/src/shared/messaging/bounds.py), and no text holds the character U+0000.
+-- 9999999999.99, versions from 1 to 2147483647 (shared/src/shared/messaging/bounds.py), and no text
+-- holds the character U+0000. What has another type or form does not count.
 
 WITH
 -- Which batch read a record decides what was known when. A value that is no JSON is null from here
@@ -25,17 +26,30 @@ read_records AS (
     WHERE "offset" >= first AND "offset" < "end"
 ),
 
+-- When a fact happened, in the one form that the contracts have for it.
+facts AS (
+    SELECT *,
+        event->>(CASE topic WHEN 'orders.v1' THEN '$.ordered_at' ELSE '$.effective_at' END) AS time,
+        epoch_ms(date_trunc('ms', try_cast(time AS TIMESTAMPTZ))) AS happened_at
+    FROM read_records
+    WHERE regexp_full_match(time, '(19[7-9]|20[0-9])[0-9](-[0-9]{2}){2}'
+        || 'T([01][0-9]|2[0-3])(:[0-9]{2}){2}(\.[0-9]{1,6})?Z')
+),
+
 -- Where a user lives, from an instant on: until the next version begins. A deleted user lives
 -- nowhere from then on.
 user_versions AS (
     SELECT event->>'$.user_id' AS user_id,
-        epoch_ms(date_trunc('ms', try_cast(event->>'$.effective_at' AS TIMESTAMPTZ))) AS valid_from,
+        happened_at AS valid_from,
         event->>'$.address' AS address,
         event->>'$.gender' AS gender,
         seq, batch_id, watermark
-    FROM read_records
+    FROM facts
     WHERE topic = 'users.v1' AND type IN ('user-registered', 'user-moved', 'user-deleted')
-      AND user_id = key AND valid_from BETWEEN 0 AND 4102444799999 AND seq > 0
+      AND user_id = key AND valid_from IS NOT NULL AND seq BETWEEN 1 AND 2147483647
+      AND list_has_all(
+          ['VARCHAR', 'NULL'], json_type(event, ['$.user_id', '$.address', '$.gender'])
+      )
       AND (type = 'user-deleted' OR (address IS NOT NULL AND gender IS NOT NULL))
       AND NOT contains(concat(address, gender), chr(0))
 ),
@@ -43,13 +57,14 @@ user_versions AS (
 -- Where an item comes from, from an instant on: a correction can reach back to the beginning.
 item_versions AS (
     SELECT event->>'$.item_id' AS item_id,
-        epoch_ms(date_trunc('ms', try_cast(event->>'$.effective_at' AS TIMESTAMPTZ))) AS valid_from,
+        happened_at AS valid_from,
         event->>'$.origin' AS origin,
         event->>'$.type' AS item_type,
         seq, batch_id, watermark
-    FROM read_records
+    FROM facts
     WHERE topic = 'items.v1' AND type IN ('item-listed', 'item-origin-corrected')
-      AND item_id = key AND valid_from BETWEEN 0 AND 4102444799999 AND seq > 0
+      AND item_id = key AND valid_from IS NOT NULL AND seq BETWEEN 1 AND 2147483647
+      AND list_has_all(['VARCHAR'], json_type(event, ['$.item_id', '$.origin', '$.type']))
       AND NOT contains(origin || item_type, chr(0))
 ),
 
@@ -58,17 +73,21 @@ item_versions AS (
 order_events AS (
     SELECT event->>'$.order_id' AS order_id,
         event->>'$.user_id' AS user_id,
-        epoch_ms(date_trunc('ms', try_cast(event->>'$.ordered_at' AS TIMESTAMPTZ))) AS ordered_at,
-        event->'$.lines' AS lines,
-        (event->>'$.was_confirmed')::BOOLEAN AS was_confirmed,
+        happened_at AS ordered_at,
+        try_cast(event->'$.lines' AS JSON[]) AS lines,
+        try_cast(event->>'$.was_confirmed' AS BOOLEAN) AS was_confirmed,
         type, "offset", batch_id, watermark
-    FROM read_records
+    FROM facts
     WHERE topic = 'orders.v1' AND type IN ('order-confirmed', 'order-cancelled')
-      AND user_id = key AND NOT contains(order_id, chr(0)) AND json_array_length(lines) > 0
-      AND ordered_at BETWEEN 0 AND least(recorded_at + 600000, 4102444799999)
-      AND list_bool_and(list_transform(lines::JSON[], lambda line: coalesce(
-          NOT contains(line->>'$.item_id', chr(0))
+      AND user_id = key AND NOT contains(order_id, chr(0)) AND len(lines) > 0
+      AND ordered_at <= recorded_at + 600000
+      AND list_has_all(['VARCHAR'], json_type(event, ['$.order_id', '$.user_id']))
+      AND list_has_all(['BOOLEAN', 'NULL'], json_type(event, ['$.was_confirmed']))
+      AND list_bool_and(list_transform(lines, lambda line: coalesce(
+          json_type(line, '$.item_id') = 'VARCHAR' AND NOT contains(line->>'$.item_id', chr(0))
+          AND json_type(line, '$.quantity') = 'UBIGINT'
           AND try_cast(line->>'$.quantity' AS BIGINT) BETWEEN 1 AND 1000000
+          AND json_type(line, '$.unit_price') = 'VARCHAR'
           AND regexp_full_match(line->>'$.unit_price', '[0-9]{1,10}(\.[0-9]{1,2})?'),
           false
       )))
@@ -105,7 +124,7 @@ orders AS (
 -- A purchase is one line of an order: each item has an origin of its own.
 order_lines AS (
     SELECT order_id, user_id, ordered_at, batch_id,
-        unnest(lines::JSON[]) AS line,
+        unnest(lines) AS line,
         line->>'$.item_id' AS item_id
     FROM orders
 ),

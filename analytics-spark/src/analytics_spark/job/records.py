@@ -10,8 +10,10 @@ import pyarrow.json as pj
 
 from analytics_spark.job.blobs import column
 from analytics_spark.job.topics import (
+    AMOUNT,
     CANCELLED,
     DELETED,
+    INSTANT,
     ITEM_ATTRIBUTES,
     ITEMS,
     USER_ATTRIBUTES,
@@ -20,18 +22,18 @@ from analytics_spark.job.topics import (
     Topic,
 )
 from analytics_spark.job.versions import Integers, Mask
-from shared.messaging.bounds import INSTANT_MAX, INSTANT_MIN, MONEY_MAX, QUANTITY_MAX
+from shared.messaging.bounds import INSTANT_FORM, MONEY_FORM, QUANTITY_MAX, VERSION_MAX
 
-CENTS_MAX = int(MONEY_MAX * 100)
-MILLISECONDS_MIN, MILLISECONDS_MAX = (
-    int(bound.timestamp() * 1000) for bound in (INSTANT_MIN, INSTANT_MAX)
-)
-
+MISSING = -1
+"""In place of a number."""
 FUTURE_MAX_MILLISECONDS = 10 * 60 * 1000
 """The services refuse times more than 5 minutes ahead. An order from the far future would move the
 watermark there, and every order after it would be late."""
 
 BLOCK_BYTES_MIN = 1 << 20
+
+FORMS = {INSTANT: rf"^{INSTANT_FORM}\z", AMOUNT: rf"^{MONEY_FORM}\z"}
+"""The texts of a type in the contracts."""
 
 
 BAD = pa.schema(
@@ -116,6 +118,7 @@ def parse(values: pa.Array, schema: pa.DataType) -> pa.Array:
 
 def parse_all(values: pa.Array, schema: pa.DataType) -> pa.Array:
     """Raises pa.ArrowInvalid when a single document is bad."""
+    values.cast(pa.string())  # the reader accepts what is not UTF-8
     # Line breaks are only white space in JSON.
     lines = pc.replace_substring(pc.replace_substring(values, "\n", " "), "\r", " ")
     lines = lines.fill_null(b"null")
@@ -127,13 +130,37 @@ def parse_all(values: pa.Array, schema: pa.DataType) -> pa.Array:
         pa.BufferReader(text),
         pj.ReadOptions(use_threads=False, block_size=max(text.size, BLOCK_BYTES_MIN)),
         pj.ParseOptions(
-            explicit_schema=pa.schema({"document": schema}), unexpected_field_behavior="ignore"
+            explicit_schema=pa.schema({"document": as_written(schema)}),
+            unexpected_field_behavior="ignore",
         ),
     )
     if table.num_rows != len(values):
         raise pa.ArrowInvalid("a value holds more than one document")
-    table.validate(full=True)  # the reader accepts invalid UTF-8
-    return column(table, "document")
+    return read_texts(column(table, "document"), schema)
+
+
+def as_written(type_: pa.DataType) -> pa.DataType:
+    """The type with texts in place of times and amounts: the reader of Arrow takes more forms."""
+    if pa.types.is_struct(type_):
+        return pa.struct([(field.name, as_written(field.type)) for field in type_])
+    if pa.types.is_list(type_):
+        return pa.list_(as_written(type_.value_type))
+    return pa.string() if type_ in FORMS else type_
+
+
+def read_texts(values: pa.Array, type_: pa.DataType) -> pa.Array:
+    """What was read `as_written`, as it is meant. Raises pa.ArrowInvalid: a text is of no form."""
+    if pa.types.is_struct(type_):
+        fields = [read_texts(pc.struct_field(values, field.name), field.type) for field in type_]
+        return pa.StructArray.from_arrays(fields, fields=[*type_], mask=pc.is_null(values))
+    if pa.types.is_list(type_):
+        elements = read_texts(values.values, type_.value_type)
+        return pa.ListArray.from_arrays(values.offsets, elements, mask=pc.is_null(values))
+    if type_ not in FORMS:
+        return values
+    if not pc.all(pc.match_substring_regex(values, FORMS[type_])).as_py():
+        raise pa.ArrowInvalid(f"a text is not {FORMS[type_]}")
+    return values.cast(type_)
 
 
 def holds_nul(values: pa.Array) -> Mask:
@@ -161,8 +188,8 @@ def versions(
     valid_from = to_milliseconds(documents, "effective_at")
     deleted = pc.equal(records["type"], DELETED)
     seq = pc.fill_null(records["seq"], 0).to_numpy()
-    verdicts.require(is_in_range(valid_from), "effective_at is missing or out of range")
-    verdicts.require(seq > 0, "the stream version is missing")
+    verdicts.require(valid_from != MISSING, "effective_at is missing")
+    verdicts.require((seq > 0) & (seq <= VERSION_MAX), "the stream version is none")
     values = {}
     for name in attributes:
         value = pc.struct_field(documents, name)
@@ -186,7 +213,7 @@ def orders(records: pa.Table, documents: pa.Array, verdicts: Verdicts) -> pa.Tab
     cancelled = to_mask(pc.equal(records["type"], CANCELLED))
     was_confirmed = pc.struct_field(documents, "was_confirmed")
     lines = pc.struct_field(documents, "lines")
-    verdicts.require(is_in_range(time), "ordered_at is missing or out of range")
+    verdicts.require(time != MISSING, "ordered_at is missing")
     latest = records["time"].to_numpy() + FUTURE_MAX_MILLISECONDS
     verdicts.require(time <= latest, "ordered_at is in the future")
     verdicts.require(
@@ -225,22 +252,18 @@ def check_lines(lines: pa.Array) -> tuple[dict[str, pa.Array], Mask]:
     item = pc.struct_field(lines, "item_id")
     quantity = pc.fill_null(pc.struct_field(lines, "quantity"), 0)
     price = pc.struct_field(lines, "unit_price")
-    cents = pc.fill_null(pc.cast(pc.multiply(price, 100), pa.int64()), -1)
+    cents = pc.fill_null(pc.cast(pc.multiply(price, 100), pa.int64()), MISSING)
     good = to_mask(pc.is_valid(item))
     good &= to_mask(pc.and_(pc.greater(quantity, 0), pc.less_equal(quantity, QUANTITY_MAX)))
-    good &= to_mask(pc.and_(pc.greater_equal(cents, 0), pc.less_equal(cents, CENTS_MAX)))
+    good &= to_mask(pc.not_equal(cents, MISSING))
     return {"item_id": item, "quantity": quantity, "unit_cents": cents}, good
 
 
 def to_milliseconds(documents: pa.Array, field: str) -> Integers:
-    """The field's time in milliseconds since 1970, rounded down; -1 when it is missing."""
+    """The field's time in milliseconds since 1970, rounded down; MISSING without one."""
     microseconds = pc.struct_field(documents, field).cast(pa.int64())
-    result: Integers = pc.fill_null(microseconds, -1).to_numpy() // 1000
+    result: Integers = pc.fill_null(microseconds, MISSING).to_numpy() // 1000
     return result
-
-
-def is_in_range(time: Integers) -> Mask:
-    return (time >= MILLISECONDS_MIN) & (time <= MILLISECONDS_MAX)
 
 
 def to_mask(values: Any) -> Mask:

@@ -7,6 +7,7 @@ from enum import StrEnum
 import pyarrow as pa
 
 INSTANT = pa.timestamp("us", "UTC")
+AMOUNT = pa.decimal128(12, 2)
 
 SCHEMA_VERSION = 1
 """The version of all event types that the schemas below describe."""
@@ -56,7 +57,7 @@ ORDERS = Topic(
                 {
                     "item_id": pa.string(),
                     "quantity": pa.int64(),
-                    "unit_price": pa.decimal128(12, 2),
+                    "unit_price": AMOUNT,
                 }
             )
         ),

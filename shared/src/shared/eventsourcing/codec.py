@@ -84,7 +84,7 @@ class Codec(Generic[E]):
             raise UnknownSchemaVersion(f"version {version} of {name}")
         if version < newest:
             data = self._upcasted(name, data, version)
-        return self._adapters[name].validate_json(data)
+        return self._adapters[name].validate_json(data, strict=True)
 
     def read(self, message: Message) -> E:
         """The event in a message. Raises what `decode` raises."""

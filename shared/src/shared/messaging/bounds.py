@@ -14,6 +14,9 @@ and an hour after an instant, in any time zone, is still a date."""
 YEAR_FORM = r"(19[7-9][0-9]|20[0-9]{2})"
 """The years from INSTANT_MIN to INSTANT_MAX."""
 
+INSTANT_FORM = rf"{YEAR_FORM}(-[0-9]{{2}}){{2}}T[0-9]{{2}}(:[0-9]{{2}}){{2}}(\.[0-9]{{1,6}})?Z"
+"""All texts from INSTANT_MIN to INSTANT_MAX, as pydantic writes them; and some that are no date."""
+
 QUANTITY_MAX = 1_000_000
 """Of an item, in one line of an order."""
 
@@ -23,3 +26,9 @@ into 64 bits; what is confirmed is bounded by a credit limit, so the sum of mill
 
 MONEY_FORM = r"[0-9]{1,10}(\.[0-9]{1,2})?"
 """All texts of amounts from 0 to MONEY_MAX."""
+
+VERSION_MAX = 2**31 - 1
+"""Of a stream: PostgreSQL's largest integer."""
+
+VERSION_FORM = "[0-9]{1,10}"
+"""Of a number in a header: all texts up to VERSION_MAX, and some beyond."""

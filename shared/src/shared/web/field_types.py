@@ -22,11 +22,10 @@ from pydantic import (
 )
 
 from shared.eventsourcing.timeline import round_down
-from shared.messaging.bounds import INSTANT_MAX, INSTANT_MIN, MONEY_FORM, YEAR_FORM
+from shared.messaging.bounds import INSTANT_MAX, INSTANT_MIN, MONEY_FORM, VERSION_MAX, YEAR_FORM
 
 FUTURE_MAX = timedelta(minutes=5)
 """Maximum time by which a client's clock can be ahead of ours."""
-VERSION_MAX = 2**31 - 1
 PLACE_CHARACTERS_MAX = 32
 LABEL_CHARACTERS_MAX = 200
 
