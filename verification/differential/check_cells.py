@@ -20,7 +20,8 @@ from local_stack.postgres import dsn
 from local_stack.progress import tell
 from local_stack.settings import Settings
 from local_stack.status import as_found
-from shared.messaging import reading
+from shared.messaging import messages, reading
+from shared.messaging.records import Headers, to_version
 from shared.runtime.brokers import Brokers
 from shared.runtime.progress import tell_in_place
 from verification.differential import oracle
@@ -28,7 +29,7 @@ from verification.differential.history_trial import READ_BATCHES, READ_CELLS, ta
 from verification.differential.oracle import BATCHES, CELLS, NEVER_MILLISECONDS, RECORDS
 
 FETCH_MILLISECONDS_MAX = 5_000
-SCHEMA_VERSION = "1"
+SCHEMA_VERSION = 1
 WRONG_SHOWN_MAX = 20
 
 Ends = Mapping[TopicPartition, int]
@@ -68,19 +69,27 @@ async def read_topics(bootstrap_servers: str, ends: Ends) -> pa.Table:
 
 
 def to_row(record: ConsumerRecord) -> tuple[object, ...]:
-    headers = {name: value.decode(errors="replace") for name, value in reversed(record.headers)}
-    is_known_version = headers.get("ce_schemaversion") == SCHEMA_VERSION
-    seq = headers.get("ce_streamversion", "")
+    """A row of RECORDS, whatever bytes the record has."""
+    headers = Headers(reading.to_record(record))
+    is_known_version = find_version(headers, messages.SCHEMA_VERSION) == SCHEMA_VERSION
     return (
         record.topic,
         record.partition,
         record.offset,
         record.key,
         record.value,
-        headers.get("ce_type") if is_known_version else None,
-        int(seq) if seq.isdecimal() else None,
+        headers.find(messages.TYPE, errors="replace") if is_known_version else None,
+        find_version(headers, messages.STREAM_VERSION),
         record.timestamp,
     )
+
+
+def find_version(headers: Headers, name: str) -> int | None:
+    """None without a header of that name, or if it has another form."""
+    try:
+        return to_version(headers[name])
+    except (KeyError, ValueError):
+        return None
 
 
 def get_ends(batches: pa.Table) -> Ends:

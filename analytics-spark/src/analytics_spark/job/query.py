@@ -15,7 +15,10 @@ from analytics_spark.job.processor import OUTCOME, CellDeltas
 from analytics_spark.job.session import run_in_background
 from analytics_spark.job.topics import ITEMS, ORDERS, SCHEMA_VERSION, USERS, Topic
 from analytics_spark.settings import JobSettings
+from shared.messaging import messages
+from shared.messaging.bounds import VERSION_FORM
 from shared.messaging.reading import COMMITTED_ONLY
+from shared.runtime import telemetry
 
 Sink = Callable[[DataFrame, int], None]
 Source = Callable[[SparkSession, Topic, JobSettings], DataFrame]
@@ -27,7 +30,7 @@ would wait there for Kafka's default of 500 ms."""
 TASKS = {USERS.name: 1, ITEMS.name: 1, ORDERS.name: 2}
 """Few tasks: a dozen small ones cost a quarter more than four."""
 
-SAMPLED_TRACEPARENT = "^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f][13579bdf]$"
+SAMPLED_TRACEPARENT = "^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f][13579bdf]\\z"
 
 
 def kafka(spark: SparkSession, topic: Topic, settings: JobSettings) -> DataFrame:
@@ -102,11 +105,11 @@ def outcomes(spark: SparkSession, settings: JobSettings, source: Source = kafka)
 
 def select_records(records: DataFrame, topic: Topic, settings: JobSettings) -> DataFrame:
     """The records of the types that matter, with the columns of `records.check`."""
-    type_, traceparent = header("ce_type"), header("traceparent")
+    type_, traceparent = header(messages.TYPE), header(telemetry.TRACEPARENT)
     # A record without a type is kept, to be dead-lettered, and so is one of an unknown version: the
     # meaning of its fields must not be guessed.
     matters = type_.isNull() | type_.isin(*sorted(topic.types))
-    is_known_version = header("ce_schemaversion").try_cast("int") == SCHEMA_VERSION
+    is_known_version = version(messages.SCHEMA_VERSION) == SCHEMA_VERSION
     return (
         records.where(matters)
         .coalesce(TASKS[topic.name])
@@ -115,13 +118,19 @@ def select_records(records: DataFrame, topic: Topic, settings: JobSettings) -> D
             "key",
             "value",
             F.when(is_known_version, type_).alias("type"),
-            header("ce_streamversion").try_cast("long").alias("seq"),
+            version(messages.STREAM_VERSION).alias("seq"),
             "partition",
             "offset",
             F.unix_millis("timestamp").alias("time"),
             F.when(traceparent.rlike(SAMPLED_TRACEPARENT), traceparent).alias("traceparent"),
         )
     )
+
+
+def version(name: str) -> Column:
+    """The number in a header, by the form that workers require; null when it has another."""
+    text = header(name)
+    return F.when(text.rlike(rf"^{VERSION_FORM}\z"), text).cast("long")
 
 
 def header(name: str) -> Column:

@@ -7,14 +7,12 @@ from datetime import datetime
 from uuid import UUID
 
 from shared.messaging import messages
+from shared.messaging.bounds import VERSION_FORM, VERSION_MAX
 from shared.messaging.messages import Message, ReadHeader
 from shared.runtime import telemetry
 
-VERSION_MAX = 2**31 - 1
-"""PostgreSQL's largest integer."""
-VERSION_CHARACTERS_MAX = 10
-VERSION_FORM = re.compile(rf"[0-9]{{1,{VERSION_CHARACTERS_MAX}}}")
 ID_CHARACTERS = 36
+SHOWN_CHARACTERS_MAX = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,8 +97,8 @@ def previous_version(header: str | None) -> int | None:
 
 def to_version(header: str) -> int:
     """Digits alone: `int` takes more, which Spark reads in another way. Raises ValueError."""
-    if not VERSION_FORM.fullmatch(header):
-        raise ValueError(f"invalid literal for a version: {header[:VERSION_CHARACTERS_MAX]!r}")
+    if not re.fullmatch(VERSION_FORM, header):
+        raise ValueError(f"invalid literal for a version: {header[:SHOWN_CHARACTERS_MAX]!r}")
     return int(header)
 
 
