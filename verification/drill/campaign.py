@@ -83,7 +83,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="NUMBER",
         help=f"each places about five orders a second (default: {CLIENTS})",
     )
-    made.add_argument("--seed", type=int, default=1, help="of what the clients do")
+    made.add_argument("--seed", type=int, default=1, help="of what clients and steps choose")
     return made
 
 
@@ -107,7 +107,10 @@ async def play(stack: DrilledStack, folder: Path, options: argparse.Namespace) -
             for step in options.steps:
                 own = folder / f"{step.name}-{number}"
                 own.mkdir()
-                drill = Drill(stack=stack, traffic=traffic, folder=own, previous=previous)
+                seed = options.seed + number
+                drill = Drill(
+                    stack=stack, traffic=traffic, folder=own, previous=previous, seed=seed
+                )
                 try:
                     row = await do(step, drill)
                 except Failure as failure:

@@ -5,15 +5,19 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 
 from local_stack import issuer
 from local_stack.backup import backup, restore
+from local_stack.postgres import dsn
 from local_stack.republishing import republish
 from local_stack.status import as_found
+from shared.messaging.topics import TOPICS
 from shared.runtime.declarations import API, RELAY, load_declarations
 from test_support.power_cut import cut_power
 from verification.drill import releases
 from verification.drill.drilled_stack import JOB, SMALL_DISKS, DrilledStack
+from verification.drill.hostile_records import Author, Writer, compare, read_ends
 from verification.drill.small_disk import NoSmallDisk, filled
 from verification.drill.traffic import Recovery, Traffic
 
@@ -26,6 +30,12 @@ JOINED_SECONDS = 2.0
 FULL_SECONDS = 10.0
 LOST_BATCHES = 2
 """Of each partition, in a power cut."""
+HOSTILE_GROUPS = 50
+"""Of records, to each topic."""
+HOSTILE_SECONDS_MAX = 120.0
+"""In which each record has its end after the last one was written."""
+HOSTILE_POLL_SECONDS = 1.0
+HOSTILE_SHOWN_MAX = 10
 FROZEN_RESPONSE_SECONDS_MAX = 30.0
 """In which an API has to respond while a server does not: it gives up on a connection and on a
 statement after 10 s each."""
@@ -34,12 +44,13 @@ statement after 10 s each."""
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drill:
     """What a step works on. `folder` is for its files, `previous` the commit of the release before
-    this one."""
+    this one. `seed` is of what a step chooses."""
 
     stack: DrilledStack
     traffic: Traffic
     folder: Path
     previous: str | None = None
+    seed: int = 1
 
 
 class Refuted(Exception):
@@ -223,6 +234,38 @@ def fill_disk(name: str) -> Play:
     return play
 
 
+async def write_hostile_records(drill: Drill) -> Recovery:
+    """Write records to each topic that no service writes.
+
+    It is refuted unless each reader gives each of them its one end, and no other record one.
+    """
+    stack, chance = drill.stack, Random(drill.seed)
+    context = as_found(stack.settings)
+    servers = context.address("kafka")
+    databases = {
+        each.name: dsn(context, service.name)
+        for service in load_declarations().services
+        for each in service.processes.values()
+        if each.name in WORKERS
+    }
+    writer = Writer(servers, chance, [*WORKERS, *([JOB] if stack.counts else [])])
+    authors = [Author(chance, topic) for topic in TOPICS]
+    earlier = await read_ends(servers, databases)
+
+    async def act() -> None:
+        for _ in range(HOSTILE_GROUPS):
+            for author in authors:
+                await writer.write(author.topic, author.make_group())
+
+    recovery = await under_load(drill, act)
+    deadline = time.monotonic() + HOSTILE_SECONDS_MAX
+    while wrong := compare(writer.expected, await read_ends(servers, databases) - earlier):
+        if time.monotonic() > deadline:
+            raise Refuted(f"{len(wrong)} ends are wrong: {'; '.join(wrong[:HOSTILE_SHOWN_MAX])}")
+        await asyncio.sleep(HOSTILE_POLL_SECONDS)
+    return recovery
+
+
 async def rotate_issuer_key(drill: Drill) -> Recovery:
     """Sign with another key; tokens of the first one are accepted while the second one is used."""
 
@@ -328,6 +371,12 @@ STEPS = (
         name="full-job",
         does=f"the disk of the job's checkpoint is full for {FULL_SECONDS:.0f} s",
         play=fill_disk(JOB),
+    ),
+    Step(
+        name="hostile-records",
+        does="records that no service writes, on each topic",
+        play=write_hostile_records,
+        is_planned=True,
     ),
     Step(
         name="rotate-issuer-key",

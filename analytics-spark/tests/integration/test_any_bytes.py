@@ -2,8 +2,10 @@
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from random import Random
 
 import pytest
 from aiokafka import AIOKafkaProducer
@@ -12,17 +14,21 @@ from aiokafka.errors import InvalidTimestampError
 from aiokafka.structs import ConsumerRecord
 from pyspark.sql import SparkSession
 
+from analytics_spark.job.dead_letters import READER as JOB
 from analytics_spark.job.records import FUTURE_MAX_MILLISECONDS
 from analytics_spark.settings import JobSettings
 from shared.messaging.kafka import NotAcknowledged
-from shared.messaging.topics import AGE_MILLISECONDS_MAX, AHEAD_MILLISECONDS_MAX
+from shared.messaging.topics import AGE_MILLISECONDS_MAX, AHEAD_MILLISECONDS_MAX, TOPICS
 from shared.runtime.identifiers import new_id
 from test_support.analytics.histories import HOUR, Event, at, cancelled, confirmed, sample
 from test_support.analytics.running_job import RunningJob
 from test_support.kafka_admin import create_topics
 from test_support.raw_records import NOT_UTF_8, many_headers, raw, write_each
+from verification.drill.hostile_records import Author, Writer, compare, read_letters
 
 SAMPLE = (4, 4, 12, 44_506_56)
+GROUPS = 10
+"""Of records of a campaign, in each topic."""
 TOPIC, PARTITION = "orders.v1", 0
 PLACE = (TOPIC, PARTITION)
 LARGE = b"0" * (3 * 1024 * 1024)
@@ -62,6 +68,28 @@ def test_each_record_has_one_end(live: RunningJob, settings: JobSettings) -> Non
     assert live.hour(HOUR) == SAMPLE
     assert live.epoch("bad") == len(bad)
     assert origins(live.dead_letters()) == offsets
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_each_record_of_a_campaign_has_one_end(
+    live: RunningJob, settings: JobSettings, seed: int
+) -> None:
+    """The records of the drill, of which workers read the same ones."""
+    servers, chance = settings.kafka_bootstrap_servers, Random(seed)
+    writer = Writer(servers, chance, [JOB])
+
+    async def write() -> None:
+        for author in [Author(chance, topic) for topic in TOPICS] * GROUPS:
+            await writer.write(author.topic, author.make_group())
+
+    asyncio.run(write())
+    live.read(*sample())
+
+    letters = asyncio.run(read_letters(servers))
+    found = Counter({end: count for end, count in letters.items() if end[0] == JOB})
+    assert found
+    assert compare(writer.expected, found) == []
+    assert live.hour(HOUR) == SAMPLE
 
 
 async def send_compressed(servers: str, codec: str, *events: Event) -> None:

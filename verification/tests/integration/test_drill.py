@@ -17,7 +17,7 @@ from verification.drill.traffic import Recovery
 
 pytestmark = pytest.mark.verify(part="drill")
 
-STEPS = ("replace-api", "join-worker", "freeze-worker", "kill-relay")
+STEPS = ("replace-api", "join-worker", "freeze-worker", "kill-relay", "hostile-records")
 UNCHANGED_SECONDS_MAX = 8
 WITHOUT_SPARK = replace(
     DRILLED,
