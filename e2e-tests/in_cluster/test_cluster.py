@@ -87,9 +87,9 @@ def test_every_topic_has_the_documented_durability(admin: AdminClient) -> None:
 
 
 async def write_one(brokers: Brokers, topic: str) -> None:
-    write = kafka.create_single_writer(brokers, "intruder")
+    write = kafka.create_writer(brokers, "intruder")
     async with asyncio.timeout(WRITE_SECONDS_MAX):
-        await write(OutgoingRecord(topic, 0, b"key", b"value", pack([]), 0))
+        await write([OutgoingRecord(topic, 0, b"key", b"value", pack([]), 0)])
 
 
 def test_a_visitor_can_read_and_cannot_write(cluster: ClusterStack) -> None:

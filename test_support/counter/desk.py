@@ -41,12 +41,12 @@ class Desk:
         self.attempts = 0
         self.notifier = CountingNotifier()
         reactions = {TOPIC: {"counted": [self.react]}}
-        self.consumer = Consumer(NAME, pool, reactions, self.write_dead_letter, self.notifier)
+        self.consumer = Consumer(NAME, pool, reactions, self.write_dead_letters, self.notifier)
 
     def consumer_of(self, *topics: str) -> Consumer:
         """The same consumer, of other topics."""
         reactions = {topic: {"counted": [self.react]} for topic in topics}
-        return Consumer(NAME, self.pool, reactions, self.write_dead_letter, self.notifier)
+        return Consumer(NAME, self.pool, reactions, self.write_dead_letters, self.notifier)
 
     async def react(self, connection: Connection, deliveries: Sequence[Delivery]) -> bool:
         for each in deliveries:
@@ -58,10 +58,10 @@ class Desk:
                 raise ValueError("cannot be")
         return True
 
-    async def write_dead_letter(self, letter: OutgoingRecord) -> None:
+    async def write_dead_letters(self, letters: Sequence[OutgoingRecord]) -> None:
         if self.letter_errors:
             raise self.letter_errors.pop(0)
-        self.letters.append(letter)
+        self.letters.extend(letters)
 
     async def effects(self, counter: UUID) -> list[int]:
         return await effects_of(self.pool, counter)

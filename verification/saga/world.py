@@ -91,8 +91,8 @@ class Services:
     orders_position: int = 0
 
 
-async def refuse_dead_letters(letter: OutgoingRecord) -> None:
-    raise AssertionError(f"no message is dead-lettered here: {letter}")
+async def refuse_dead_letters(letters: Sequence[OutgoingRecord]) -> None:
+    raise AssertionError(f"no message is dead-lettered here: {letters}")
 
 
 async def disable_synchronous_commit(dsn: str) -> None:

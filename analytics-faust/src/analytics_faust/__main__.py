@@ -26,8 +26,8 @@ async def run_worker(settings: FaustSettings) -> None:
         await check_copartitions(settings.brokers)
     except (NotCopartitioned, KafkaError) as error:
         sys.exit(f"hometown: {worker.NAME} cannot start: {error or type(error).__name__}")
-    write_dead_letter = kafka.create_single_writer(settings.brokers, worker.NAME)
-    program = worker.Program(settings, write_dead_letter)
+    write_dead_letters = kafka.create_writer(settings.brokers, worker.NAME)
+    program = worker.Program(settings, write_dead_letters)
     async with open_spark(settings.analytics_url, settings.http_ca_file) as spark:
         resources = api.Resources(
             program=program, spark=spark, shows_hours=settings.environment == DEVELOPMENT

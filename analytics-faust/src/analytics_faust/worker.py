@@ -65,11 +65,11 @@ Step = Callable[[EventT[bytes]], Coroutine[None, None, Sequence[Awaitable[object
 class Program:
     """The Faust application and its counts. The constructor opens no connection."""
 
-    def __init__(self, settings: FaustSettings, write_dead_letter: DeadLetterWriter) -> None:
+    def __init__(self, settings: FaustSettings, write_dead_letters: DeadLetterWriter) -> None:
         self.hours = Hours()
         self.lost: Counter[str] = Counter()
         """Records lost since this process started, by what was missing."""
-        self._write_dead_letter = write_dead_letter
+        self._write_dead_letters = write_dead_letters
         self.app = app = create_app(
             NAME,
             settings.brokers,
@@ -219,7 +219,7 @@ class Program:
             reason = to_reason(error)
             log.error("%s/%d/%d dead-lettered: %s", *event.message.tp, event.message.offset, reason)
             self.lost["bad_records"] += 1
-            await self._write_dead_letter(dead_letters.to_dead_letter(record, NAME, reason))
+            await self._write_dead_letters([dead_letters.to_dead_letter(record, NAME, reason)])
             return None
 
     async def _forget_offsets(self, *_: object, **__: object) -> None:

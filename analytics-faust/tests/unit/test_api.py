@@ -1,6 +1,6 @@
 """The HTTP API and the page, of a program that has counted but does not run."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ class Counted(Program):
         return self.counts_here
 
 
-async def nowhere(letter: OutgoingRecord) -> None:
+async def nowhere(letters: Sequence[OutgoingRecord]) -> None:
     raise AssertionError("nothing is dead-lettered here")
 
 

@@ -57,7 +57,7 @@ def some_cause() -> Metadata:
     return Metadata(correlation_id=new_id(), causation_id=new_id())
 
 
-async def write_dead_letter(letter: OutgoingRecord) -> None:
+async def write_dead_letters(letters: Sequence[OutgoingRecord]) -> None:
     """No reader uses it here."""
 
 
@@ -155,7 +155,7 @@ async def reserved(users: Users, user_id: UUID) -> dict[UUID, Decimal]:
 
 
 def users_worker(users: Users) -> Consumer:
-    return users_svc.worker.create_consumer(users, write_dead_letter)
+    return users_svc.worker.create_consumer(users, write_dead_letters)
 
 
 @pytest.mark.parametrize(
@@ -320,7 +320,7 @@ async def status(orders: Orders, order_id: UUID) -> tuple[str, str | None]:
 
 
 def orders_worker(orders: Orders) -> Consumer:
-    return orders_svc.worker.create_consumer(orders, write_dead_letter)
+    return orders_svc.worker.create_consumer(orders, write_dead_letters)
 
 
 def refused(class_: type[Any], order_id: UUID, **more: object) -> Any:

@@ -34,8 +34,8 @@ JACK = {"name": "Jack", "address": "BJ", "gender": "male", "credit_limit": "100.
 IPHONE = {"name": "iphone", "type": "phone", "origin": "BJ", "price": "60.00"}
 
 
-async def write_dead_letter(letter: OutgoingRecord) -> None:
-    raise AssertionError(letter)
+async def write_dead_letters(letters: Sequence[OutgoingRecord]) -> None:
+    raise AssertionError(letters)
 
 
 async def sent(pool: asyncpg.Pool) -> list[IncomingRecord]:
@@ -84,11 +84,11 @@ def of_topic(topic: str, records: Sequence[IncomingRecord]) -> list[IncomingReco
 
 
 def users_worker(users: Users) -> Consumer:
-    return users_svc.worker.create_consumer(users, write_dead_letter)
+    return users_svc.worker.create_consumer(users, write_dead_letters)
 
 
 def orders_worker(orders: Orders) -> Consumer:
-    return orders_svc.worker.create_consumer(orders, write_dead_letter)
+    return orders_svc.worker.create_consumer(orders, write_dead_letters)
 
 
 def validate(part: dict[str, Any], value: object) -> None:

@@ -37,7 +37,7 @@ OVERDUE_MAX = 500
 log = logging.getLogger(__name__)
 
 
-def create_consumer(resources: Resources, write_dead_letter: DeadLetterWriter) -> Consumer:
+def create_consumer(resources: Resources, write_dead_letters: DeadLetterWriter) -> Consumer:
     """The reactions of orders-svc, by topic and message type."""
 
     async def decide(connection: Connection, deliveries: Sequence[Delivery]) -> bool:
@@ -53,7 +53,7 @@ def create_consumer(resources: Resources, write_dead_letter: DeadLetterWriter) -
         contract.TOPIC: {type_: [note] for type_ in contract.CODEC.names},
     }
     reactions = merge_reactions(domain, READ_MODELS)
-    return Consumer(NAME, resources.pool, reactions, write_dead_letter, resources.relay_notifier)
+    return Consumer(NAME, resources.pool, reactions, write_dead_letters, resources.relay_notifier)
 
 
 def to_command(delivery: Delivery) -> CausedCommand[OrderCommand]:

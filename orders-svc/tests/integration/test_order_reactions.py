@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from uuid import UUID
@@ -25,13 +26,13 @@ from shared.runtime.identifiers import new_id
 from test_support.waits import HANGS_AFTER_SECONDS
 
 
-async def write_dead_letter(letter: OutgoingRecord) -> None:
+async def write_dead_letters(letters: Sequence[OutgoingRecord]) -> None:
     """Dead letters are not read here."""
 
 
 @pytest.fixture
 def consumer(resources: Resources) -> Consumer:
-    return worker.create_consumer(resources, write_dead_letter)
+    return worker.create_consumer(resources, write_dead_letters)
 
 
 def reserved(user_id: UUID, order_id: UUID) -> IncomingRecord:

@@ -11,6 +11,7 @@ import pytest
 from shared.eventsourcing.errors import VersionConflict
 from shared.inbox import parked
 from shared.inbox.consumer import (
+    LETTERS_PER_WRITE_MAX,
     REASON_CHARACTERS_MAX,
     Consumer,
     Delivery,
@@ -63,7 +64,7 @@ async def test_a_reaction_takes_all_messages_of_a_batch_at_once(desk: Desk) -> N
         sizes.append([each.message.stream_version for each in deliveries])
 
     reactions = {TOPIC: {"counted": [react], "moved": [react]}}
-    consumer = Consumer(NAME, desk.pool, reactions, desk.write_dead_letter, desk.notifier)
+    consumer = Consumer(NAME, desk.pool, reactions, desk.write_dead_letters, desk.notifier)
     await consumer.take([*records(one, 1, 1), record(one, 2, type_="moved"), record(other, 1)])
 
     assert sizes == [[1, 2, 1]]
@@ -207,6 +208,24 @@ async def test_an_unknown_type_becomes_a_dead_letter_and_its_stream_continues(de
     assert await desk.effects(counter) == [2]
     assert desk.letter_reasons() == ["unknown type: unheard-of"]
     assert await desk.reasons() == {}
+
+
+async def test_malformed_records_of_a_batch_have_their_letters_written_together(
+    desk: Desk,
+) -> None:
+    """A write has a producer of its own: one for each letter would hold up what comes after."""
+    counter, pages = new_id(), []
+    malformed = [replace(record(counter, 1), key=None)] * (2 * LETTERS_PER_WRITE_MAX + 1)
+
+    async def write_dead_letters(letters: Sequence[OutgoingRecord]) -> None:
+        pages.append(len(letters))
+
+    reactions = {TOPIC: {"counted": [desk.react]}}
+    consumer = Consumer(NAME, desk.pool, reactions, write_dead_letters, desk.notifier)
+    await consumer.take([*malformed, record(counter, 1)])
+
+    assert pages == [LETTERS_PER_WRITE_MAX, LETTERS_PER_WRITE_MAX, 1]
+    assert await desk.effects(counter) == [1]
 
 
 async def test_trap_t11_a_malformed_record_is_a_dead_letter_untouched_and_others_continue(
@@ -476,7 +495,7 @@ async def test_trap_t11_nothing_continues_without_the_dead_letter_topic(desk: De
     async with asyncio.timeout(HANGS_AFTER_SECONDS):
         while desk.consumer.obstacle is None:
             await asyncio.sleep(0.01)
-    assert desk.consumer.obstacle == "writing a dead letter: ConnectionError: unavailable"
+    assert desk.consumer.obstacle == "writing dead letters: ConnectionError: unavailable"
     assert await desk.effects(counter) == []
 
     desk.letter_errors.clear()

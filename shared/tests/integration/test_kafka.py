@@ -151,8 +151,8 @@ async def test_a_single_record_that_is_never_acknowledged_is_an_error_in_time(
 
     monkeypatch.setattr(kafka, "publish", never)
     monkeypatch.setattr(kafka, "WRITE_SECONDS_MAX", 2.0)
-    write = kafka.create_single_writer(Brokers(kafka_servers), "test")
+    write = kafka.create_writer(Brokers(kafka_servers), "test")
 
     async with asyncio.timeout(HANGS_AFTER_SECONDS):
         with pytest.raises(TimeoutError):
-            await write(*records(b"value"))
+            await write(records(b"value"))

@@ -3,6 +3,7 @@
 import asyncio
 import random
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
@@ -58,8 +59,8 @@ class Worker:
         reactions = merge_reactions({}, READ_MODELS)
         self.consumer = Consumer("users-worker", pool, reactions, self.refuse, RelayNotifier(None))
 
-    async def refuse(self, letter: OutgoingRecord) -> None:
-        raise AssertionError(letter)
+    async def refuse(self, letters: Sequence[OutgoingRecord]) -> None:
+        raise AssertionError(letters)
 
     async def catch_up(self) -> None:
         records = await self.new_records()

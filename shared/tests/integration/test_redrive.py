@@ -256,7 +256,7 @@ async def held_redrive(desk: Desk, counter: UUID) -> AsyncIterator[None]:
         await desk.react(connection, deliveries)
 
     reactions = {"users.v1": {"counted": [slow]}}
-    slowly = Consumer(NAME, desk.pool, reactions, desk.write_dead_letter, desk.notifier)
+    slowly = Consumer(NAME, desk.pool, reactions, desk.write_dead_letters, desk.notifier)
     redriving = asyncio.create_task(
         redrive(slowly, desk.pool, StreamKey(TOPIC, counter), OPERATOR_ACTION)
     )

@@ -124,8 +124,8 @@ class Effects:
         for each in deliveries:
             self.versions[each.message.stream_id].append(each.message.stream_version)
 
-    async def refuse(self, letter: OutgoingRecord) -> None:
-        raise AssertionError(letter)
+    async def refuse(self, letters: Sequence[OutgoingRecord]) -> None:
+        raise AssertionError(letters)
 
     async def take(self, records: Sequence[ConsumerRecord]) -> None:
         await self._consumer.take([reading.to_record(record) for record in records])

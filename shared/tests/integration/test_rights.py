@@ -244,11 +244,11 @@ async def test_the_service_consumes(service: asyncpg.Pool) -> None:
             raise ValueError("poison")
         numbers.extend(versions)
 
-    async def write_dead_letter(letter: OutgoingRecord) -> None:
+    async def write_dead_letters(letters: Sequence[OutgoingRecord]) -> None:
         pass
 
     consumer = Consumer(
-        CONSUMER, service, {TOPIC: {"counted": [react]}}, write_dead_letter, RelayNotifier(None)
+        CONSUMER, service, {TOPIC: {"counted": [react]}}, write_dead_letters, RelayNotifier(None)
     )
     await consumer.take(records)
 

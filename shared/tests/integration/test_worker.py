@@ -319,7 +319,7 @@ async def test_trap_t11_while_no_dead_letter_can_be_written_the_worker_stands_an
     offsets = await topic.write(garbage, *records(counter, 1, 2))
 
     async def says_so() -> bool:
-        return "writing a dead letter" in await worker.obstacle()
+        return "writing dead letters" in await worker.obstacle()
 
     await until(says_so)
     assert await desk.effects(counter) == []

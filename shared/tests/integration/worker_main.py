@@ -72,7 +72,7 @@ async def hang(folder: Path) -> None:
 
 async def work(folder: Path) -> None:
     settings = processes.read_settings(Settings)
-    write = kafka.create_single_writer(settings.brokers, NAME)
+    write = kafka.create_writer(settings.brokers, NAME)
 
     async def react(connection: Connection, deliveries: Sequence[Delivery]) -> None:
         for each in deliveries:
@@ -83,14 +83,14 @@ async def work(folder: Path) -> None:
             (folder / "held").touch()
             await asyncio.sleep(LONG_SECONDS)
 
-    async def write_dead_letter(letter: OutgoingRecord) -> None:
+    async def write_dead_letters(letters: Sequence[OutgoingRecord]) -> None:
         if (folder / "no-letters").exists():
             raise ConnectionError("unavailable")
-        await write(letter)
+        await write(letters)
 
     async with postgres.open_pool(settings.database_dsn, name=NAME, connections_max=4) as pool:
         reactions = {"users.v1": {"counted": [react]}}
-        consumer = Fallible(NAME, pool, reactions, write_dead_letter, RelayNotifier(None))
+        consumer = Fallible(NAME, pool, reactions, write_dead_letters, RelayNotifier(None))
         consumer.folder = folder
         if (folder / "unwatched").exists():
             patch("shared.inbox.worker.watch_committed", watch_nothing).start()

@@ -42,7 +42,7 @@ def service_of(ran: Ran) -> Service[Settings, Any]:
         open_resources=lambda _settings, _name: nullcontext(),
         stores=lambda _resources: [],
         read_models=[],
-        create_consumer=lambda _resources, _write_dead_letter: pytest.fail("no consumer"),
+        create_consumer=lambda _resources, _write_dead_letters: pytest.fail("no consumer"),
         run_api=ran.api,
     )
 

@@ -24,7 +24,7 @@ ORDER_ID = "app.order.id"
 """The attribute of a span that shows which order it is about."""
 
 
-def create_consumer(resources: Resources, write_dead_letter: DeadLetterWriter) -> Consumer:
+def create_consumer(resources: Resources, write_dead_letters: DeadLetterWriter) -> Consumer:
     """The reactions of users-svc, by topic and message type."""
 
     async def decide(connection: Connection, deliveries: Sequence[Delivery]) -> bool:
@@ -41,7 +41,7 @@ def create_consumer(resources: Resources, write_dead_letter: DeadLetterWriter) -
         }
     }
     reactions = merge_reactions(domain, READ_MODELS)
-    return Consumer(NAME, resources.pool, reactions, write_dead_letter, resources.relay_notifier)
+    return Consumer(NAME, resources.pool, reactions, write_dead_letters, resources.relay_notifier)
 
 
 def to_command(delivery: Delivery) -> CausedCommand[UserCommand]:

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -29,13 +29,13 @@ PLACED = '{"order_id": "%s", "user_id": "%s", "amount": "30.00"}'
 CONFIRMED = '{"order_id": "%s", "user_id": "%s", "ordered_at": "2016-11-11T00:00:01Z"}'
 
 
-async def write_dead_letter(letter: OutgoingRecord) -> None:
+async def write_dead_letters(letters: Sequence[OutgoingRecord]) -> None:
     """Dead letters are not read here."""
 
 
 @pytest.fixture
 def consumer(resources: Resources) -> Consumer:
-    return worker.create_consumer(resources, write_dead_letter)
+    return worker.create_consumer(resources, write_dead_letters)
 
 
 def placed(order_id: UUID, value: str) -> IncomingRecord:

@@ -57,6 +57,8 @@ log = logging.getLogger(__name__)
 BACKOFF_SECONDS_FIRST = 0.05
 BACKOFF_SECONDS_MAX = 5.0
 REASON_CHARACTERS_MAX = 1000
+LETTERS_PER_WRITE_MAX = 50
+"""Each can have a megabyte, and a write has little time."""
 
 FAULTS_OF_THE_RECORD = (
     asyncpg.DataError,
@@ -98,10 +100,13 @@ True means that events were recorded, and that the relay is notified after the c
 Reactions = Mapping[str, Mapping[str, Sequence[Reaction]]]
 """By topic and message type."""
 
-DeadLetterWriter = Callable[[OutgoingRecord], Awaitable[None]]
-"""Writes a dead letter, and returns when it is acknowledged."""
+DeadLetterWriter = Callable[[Sequence[OutgoingRecord]], Awaitable[None]]
+"""Writes dead letters, and returns when they are acknowledged."""
 
 ReadRecord = tuple[IncomingRecord, Message]
+
+Refusal = tuple[IncomingRecord, str]
+"""A record that becomes a dead letter, and the reason."""
 
 
 def is_transient(error: Exception) -> bool:
@@ -130,14 +135,14 @@ class Consumer:
         name: str,
         pool: asyncpg.Pool,
         reactions: Reactions,
-        write_dead_letter: DeadLetterWriter,
+        write_dead_letters: DeadLetterWriter,
         relay_notifier: RelayNotifier,
     ) -> None:
         self.name = name
         self.relay_notifier = relay_notifier
         self._pool = pool
         self._reactions = reactions
-        self._write_dead_letter = write_dead_letter
+        self._write_dead_letters = write_dead_letters
         self._obstacles: dict[object, str] = {}
         self._restored = RestoredGuard()
 
@@ -179,23 +184,28 @@ class Consumer:
             Restored: the database is of an older moment than the records; nothing was done.
         """
         failpoints.hit(Failpoint.RECORDS_TAKEN_IN_HAND)
-        batch = [pair for record in records if (pair := await self._read(record))]
+        batch, refusals = self._read(records)
+        await self._send_dead_letters(refusals)
         if batch:
             await self._take(batch)
 
-    async def _read(self, record: IncomingRecord) -> ReadRecord | None:
-        """A record with its message. A malformed one becomes a dead letter.
+    def _read(self, records: Iterable[IncomingRecord]) -> tuple[list[ReadRecord], list[Refusal]]:
+        """Records with their messages, and those that become dead letters.
 
-        So does one of an undeclared type, but it stays a version of its stream.
+        One of an undeclared type is among both: it stays a version of its stream.
         """
-        try:
-            message = parse_message(record)
-        except Malformed as error:
-            await self._send_dead_letter(record, f"malformed: {error}")
-            return None
-        if not self._is_known(message):
-            await self._send_dead_letter(record, f"unknown type: {message.type}")
-        return record, message
+        batch: list[ReadRecord] = []
+        refusals: list[Refusal] = []
+        for record in records:
+            try:
+                message = parse_message(record)
+            except Malformed as error:
+                refusals.append((record, f"malformed: {error}"))
+                continue
+            if not self._is_known(message):
+                refusals.append((record, f"unknown type: {message.type}"))
+            batch.append((record, message))
+        return batch, refusals
 
     def _is_known(self, message: Message) -> bool:
         declared, wanted = TOPICS[message.topic].types, self._reactions[message.topic]
@@ -300,7 +310,7 @@ class Consumer:
 
         A crash in between is harmless: the message is delivered again, and has a second letter.
         """
-        await self._send_dead_letter(record, reason)
+        await self._send_dead_letters([(record, reason)])
         await self._until_done(
             partial(self._park, record, message, reason),
             "parking a stream",
@@ -312,18 +322,22 @@ class Consumer:
         async with self._transaction() as connection:
             await parked.park(connection, self.name, record, message, reason)
 
-    async def _send_dead_letter(self, record: IncomingRecord, reason: str) -> None:
-        """While the letter cannot be written, nothing continues: the record would be lost."""
-        letter = dead_letters.to_dead_letter(record, self.name, reason)
-        log.error(
-            "dead letter of %s/%d/%d: %s", record.topic, record.partition, record.offset, reason
-        )
-        await self._until_done(
-            partial(self._write_dead_letter, letter),
-            "writing a dead letter",
-            is_retried=may_pass,
-        )
-        failpoints.hit(Failpoint.DEAD_LETTER_WRITTEN)
+    async def _send_dead_letters(self, refusals: Sequence[Refusal]) -> None:
+        """While a letter cannot be written, nothing continues: its record would be lost."""
+        for first in range(0, len(refusals), LETTERS_PER_WRITE_MAX):
+            page = refusals[first : first + LETTERS_PER_WRITE_MAX]
+            for record, reason in page:
+                place = record.topic, record.partition, record.offset
+                log.error("dead letter of %s/%d/%d: %s", *place, reason)
+            letters = [
+                dead_letters.to_dead_letter(record, self.name, reason) for record, reason in page
+            ]
+            await self._until_done(
+                partial(self._write_dead_letters, letters),
+                "writing dead letters",
+                is_retried=may_pass,
+            )
+            failpoints.hit(Failpoint.DEAD_LETTER_WRITTEN)
 
     async def _until_done(
         self,

@@ -22,7 +22,7 @@ RETRY_BACKOFF_MILLISECONDS = 50
 SILENT_SECONDS_MAX = 5.0
 """How long a partition may acknowledge nothing while a broker answers."""
 WRITE_SECONDS_MAX = 10.0
-"""For a single record; the client itself would retry indefinitely."""
+"""For a few records; the client itself would retry indefinitely."""
 
 
 def create_producer(brokers: Brokers, client_id: str) -> AIOKafkaProducer:
@@ -284,22 +284,22 @@ def to_partition(name: str) -> TopicPartition:
     return TopicPartition(topic, int(number))
 
 
-def create_single_writer(
+def create_writer(
     brokers: Brokers, client_id: str
-) -> Callable[[OutgoingRecord], Awaitable[None]]:
-    """A function that writes one record and waits for its acknowledgement.
+) -> Callable[[Sequence[OutgoingRecord]], Awaitable[None]]:
+    """A function that writes a few records and waits for their acknowledgement.
 
-    For the rare record, such as a dead letter: each call has a producer of its own, so that a
-    refused record leaves nothing behind. Raises KafkaError, or TimeoutError after
-    WRITE_SECONDS_MAX: the record may have been written then.
+    For rare records, such as dead letters: each call has a producer of its own, so that a refused
+    record leaves nothing behind. Raises KafkaError, or TimeoutError after WRITE_SECONDS_MAX: some
+    may have been written then.
     """
 
-    async def write(record: OutgoingRecord) -> None:
+    async def write(records: Sequence[OutgoingRecord]) -> None:
         client = create_producer(brokers, client_id)
         try:
             async with asyncio.timeout(WRITE_SECONDS_MAX):
                 await client.start()
-                await publish(client, [record])
+                await publish(client, records)
         finally:
             await close(client)
 

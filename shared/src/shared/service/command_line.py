@@ -109,9 +109,7 @@ async def run_worker(service: Service[S, R], settings: S) -> None:
     with telemetry.configured(name, settings.otel_exporter_otlp_endpoint):
         async with service.open_resources(settings, name) as resources:
             await run_consumer(
-                service.create_consumer(
-                    resources, kafka.create_single_writer(settings.brokers, name)
-                ),
+                service.create_consumer(resources, kafka.create_writer(settings.brokers, name)),
                 settings,
                 *service.background(resources, settings),
                 idempotency.forget_periodically(resources.pool),
@@ -122,8 +120,8 @@ async def run_parked(service: Service[S, R], settings: S, arguments: argparse.Na
     name = service.worker_name
     with telemetry.configured(name, settings.otel_exporter_otlp_endpoint):
         async with service.open_resources(settings, f"{name}-parked") as resources:
-            write_dead_letter = kafka.create_single_writer(settings.brokers, name)
-            consumer = service.create_consumer(resources, write_dead_letter)
+            write_dead_letters = kafka.create_writer(settings.brokers, name)
+            consumer = service.create_consumer(resources, write_dead_letters)
             await parked_command.run(arguments, consumer, resources.pool, service.relay_name)
 
 

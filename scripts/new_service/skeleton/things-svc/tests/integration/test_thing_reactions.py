@@ -1,5 +1,6 @@
 """Reactions to orders: a confirmed order adds a thing, once for each message."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
 import pytest
@@ -15,13 +16,13 @@ from things_svc.bootstrap import Resources
 from things_svc.thing import THING, Added
 
 
-async def write_dead_letter(letter: OutgoingRecord) -> None:
+async def write_dead_letters(letters: Sequence[OutgoingRecord]) -> None:
     """No test reads dead letters here."""
 
 
 @pytest.fixture
 def consumer(resources: Resources) -> Consumer:
-    return worker.create_consumer(resources, write_dead_letter)
+    return worker.create_consumer(resources, write_dead_letters)
 
 
 def confirmed(order_id: UUID) -> IncomingRecord:
