@@ -10,13 +10,12 @@ import pytest
 from aiokafka import AIOKafkaProducer, TopicPartition
 
 from shared.eventsourcing.event_store import get_partition
-from shared.messaging import reading
 from shared.messaging.topics import TOPICS
-from shared.runtime.brokers import Brokers
 from test_support.raw_records import NOT_UTF_8, raw, write_each
 from test_support.system.clients import Hometown, rfc3339
 from test_support.system.eventually import eventually
 from test_support.system.stack import Stack
+from test_support.topic_records import read_to_end
 
 GARBAGE = b"\x00\xff garbage"
 
@@ -86,21 +85,11 @@ async def write(
 async def letters_of(servers: str, topic: str, reader: str) -> Letters:
     """All records of a dead letter topic."""
     name = TOPICS[topic].dead_letters_of(reader)
-    consumer = reading.create_client(Brokers(servers), auto_offset_reset="earliest")
-    await consumer.start()
-    try:
-        places = [TopicPartition(name, n) for n in range(TOPICS[topic].partitions)]
-        consumer.assign(places)
-        ends = await consumer.end_offsets(places)
-        found: dict[bytes, list[tuple[bytes | None, Headers]]] = {}
-        while True:
-            for batch in (await consumer.getmany(timeout_ms=200)).values():
-                for each in batch:
-                    found.setdefault(each.key, []).append((each.value, list(each.headers)))
-            if all([await consumer.position(place) >= ends[place] for place in places]):
-                return found
-    finally:
-        await consumer.stop()
+    places = [TopicPartition(name, number) for number in range(TOPICS[topic].partitions)]
+    found: dict[bytes, list[tuple[bytes | None, Headers]]] = {}
+    for each in await read_to_end(servers, places):
+        found.setdefault(each.key, []).append((each.value, list(each.headers)))
+    return found
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from analytics_spark.settings import JobSettings
 from shared.messaging.topics import TOPICS
 from test_support.analytics.histories import Event
 from test_support.kafka_admin import admin_client
+from test_support.topic_records import read_to_end
 from test_support.waits import HANGS_AFTER_SECONDS
 
 POLL_SECONDS = 0.05
@@ -104,7 +105,7 @@ class RunningJob:
 
     def dead_letters(self) -> list[ConsumerRecord]:
         """The dead letters that the job wrote of the current records of the topics."""
-        return asyncio.run(read_dead_letters(self._settings.kafka_bootstrap_servers))
+        return asyncio.run(read_to_end(self._settings.kafka_bootstrap_servers, LETTERS))
 
     def epoch(self, column: str) -> Any:
         row = self._reader.execute(f"SELECT {column} FROM epochs").fetchone()
@@ -157,17 +158,6 @@ async def publish_all(servers: str, events: Sequence[Event]) -> dict[TopicPartit
             )
             sent[TopicPartition(record.topic, record.partition)] = record.offset
     return sent
-
-
-async def read_dead_letters(servers: str) -> list[ConsumerRecord]:
-    async with AIOKafkaConsumer(bootstrap_servers=servers, auto_offset_reset="earliest") as letters:
-        letters.assign(LETTERS)
-        ends = await letters.end_offsets(LETTERS)
-        found: list[ConsumerRecord] = []
-        for partition, end in ends.items():
-            while await letters.position(partition) < end:
-                found.append(await asyncio.wait_for(letters.getone(partition), HANGS_AFTER_SECONDS))
-        return found
 
 
 async def empty_topics(servers: str) -> None:

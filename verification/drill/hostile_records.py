@@ -19,7 +19,7 @@ from aiokafka import AIOKafkaProducer, TopicPartition
 from analytics_spark.job import topics as counted
 from analytics_spark.job.dead_letters import READER as JOB
 from shared.inbox import dead_letters
-from shared.messaging import kafka, messages, reading
+from shared.messaging import kafka, messages
 from shared.messaging.topics import TOPICS
 from shared.messaging.wire import OutgoingRecord
 from shared.runtime import telemetry
@@ -27,6 +27,7 @@ from shared.runtime.brokers import Brokers
 from shared.runtime.declarations import load_declarations
 from shared.runtime.identifiers import new_id
 from test_support.raw_records import NOT_UTF_8, RawHeader, many_headers, pack
+from test_support.topic_records import read_to_end
 
 GROUP_RECORDS_MAX = 4
 """Written together."""
@@ -35,7 +36,6 @@ LARGE_BYTES = 3 * 1024 * 1024
 CODECS = ("gzip", "snappy", "lz4", "zstd")
 ABORTED_SHARE = 0.5
 """Of the transactions."""
-READ_MILLISECONDS = 200
 DEAD_LETTER_HEADERS_MAX = 5
 
 PARKED = "SELECT topic, partition, record_offset FROM parked_messages WHERE consumer = $1"
@@ -334,24 +334,20 @@ async def read_ends(servers: str, databases: Mapping[str, str]) -> Ends:
 
 
 async def read_letters(servers: str) -> Ends:
-    found: Ends = Counter()
     places = {
         TopicPartition(topic.dead_letters_of(reader), number): reader
         for topic in TOPICS.values()
         for reader in topic.readers
         for number in range(topic.partitions)
     }
-    async with reading.create_client(Brokers(servers), auto_offset_reset="earliest") as client:
-        client.assign(list(places))
-        ends = await client.end_offsets(list(places))
-        while any([await client.position(place) < end for place, end in ends.items()]):
-            batches = await client.getmany(timeout_ms=READ_MILLISECONDS)
-            found.update(
-                (places[place], get_origin(letter.headers), End.LETTER)
-                for place, letters in batches.items()
-                for letter in letters
-            )
-    return found
+    return Counter(
+        (
+            places[TopicPartition(letter.topic, letter.partition)],
+            get_origin(letter.headers),
+            End.LETTER,
+        )
+        for letter in await read_to_end(servers, places)
+    )
 
 
 def get_origin(headers: Sequence[messages.ReadHeader]) -> Place:

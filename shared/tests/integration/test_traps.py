@@ -38,6 +38,7 @@ from shared.runtime.declarations import load_declarations
 from shared.runtime.identifiers import new_id
 from test_support.counter.counter import CODEC, TOPIC, Counted, counted, some_metadata, store_of
 from test_support.kafka_admin import admin_client, configure_topic
+from test_support.topic_records import read_to_end
 from test_support.waits import HANGS_AFTER_SECONDS
 from verification.stress import adversaries, ledger, topic
 from verification.stress.ledger import Linked, Memory, chain, digest
@@ -60,19 +61,7 @@ async def topic_with(servers: str, **configuration: str) -> AsyncIterator[str]:
 
 async def values_of(servers: str, name: str) -> list[bytes]:
     """All that a topic of one partition holds."""
-    consumer = AIOKafkaConsumer(bootstrap_servers=servers, auto_offset_reset="earliest")
-    await consumer.start()
-    try:
-        partition = TopicPartition(name, 0)
-        consumer.assign([partition])
-        end = (await consumer.end_offsets([partition]))[partition]
-        values: list[bytes] = []
-        while len(values) < end:
-            batches = await consumer.getmany(timeout_ms=200)
-            values += [record.value for records in batches.values() for record in records]
-        return values
-    finally:
-        await consumer.stop()
+    return [record.value for record in await read_to_end(servers, [TopicPartition(name, 0)])]
 
 
 INSERT_OUTBOX = """
