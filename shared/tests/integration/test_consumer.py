@@ -11,7 +11,6 @@ import pytest
 from shared.eventsourcing.errors import VersionConflict
 from shared.inbox import parked
 from shared.inbox.consumer import (
-    LETTERS_PER_WRITE_MAX,
     REASON_CHARACTERS_MAX,
     Consumer,
     Delivery,
@@ -215,7 +214,7 @@ async def test_malformed_records_of_a_batch_have_their_letters_written_together(
 ) -> None:
     """A write has a producer of its own: one for each letter would hold up what comes after."""
     counter, pages = new_id(), []
-    malformed = [replace(record(counter, 1), key=None)] * (2 * LETTERS_PER_WRITE_MAX + 1)
+    malformed = [replace(record(counter, 1), key=None)] * 101
 
     async def write_dead_letters(letters: Sequence[OutgoingRecord]) -> None:
         pages.append(len(letters))
@@ -224,7 +223,7 @@ async def test_malformed_records_of_a_batch_have_their_letters_written_together(
     consumer = Consumer(NAME, desk.pool, reactions, write_dead_letters, desk.notifier)
     await consumer.take([*malformed, record(counter, 1)])
 
-    assert pages == [LETTERS_PER_WRITE_MAX, LETTERS_PER_WRITE_MAX, 1]
+    assert pages == [50, 50, 1]
     assert await desk.effects(counter) == [1]
 
 

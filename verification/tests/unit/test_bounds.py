@@ -29,7 +29,14 @@ from orders_svc.item.schemas import (
 )
 from orders_svc.order.schemas import CancelOrderRequest, OrderLineRequest, PlaceOrderRequest
 from shared.eventsourcing.codec import FIRST_VERSION, Codec
-from shared.messaging.bounds import INSTANT_MAX, INSTANT_MIN, MONEY_MAX, QUANTITY_MAX
+from shared.messaging.bounds import (
+    INSTANT_MAX,
+    INSTANT_MIN,
+    MONEY_MAX,
+    QUANTITY_MAX,
+    VERSION_MAX,
+)
+from shared.messaging.records import IncomingRecord, Malformed, parse_message
 from shared.web.field_types import Instant, Money
 from test_support.analytics.histories import (
     Event,
@@ -296,6 +303,38 @@ def test_an_amount_is_of_one_form_for_all(amount: str) -> None:
 
     assert job_accepts(written) == is_accepted
     assert definition_takes(written) == is_accepted
+
+
+AT_NOON = b"2026-01-01T12:00:00Z"
+
+
+@pytest.mark.parametrize("version", [0, 1, VERSION_MAX, VERSION_MAX + 1])
+def test_a_version_is_in_bounds_for_all_or_for_none(version: int) -> None:
+    for event in (USER, ITEM):
+        written = replace(event, version=version)
+        is_accepted = 1 <= version <= VERSION_MAX
+        assert has_message(written) == is_accepted
+        assert job_accepts(written) == is_accepted
+        assert definition_takes(written) == is_accepted
+
+
+def has_message(event: Event) -> bool:
+    """Whether a worker can read its headers, with those that only workers need."""
+    some_id = id_of("anything").encode()
+    more = [("ce_streamid", some_id), ("ce_correlationid", some_id), ("ce_time", AT_NOON)]
+    record = IncomingRecord(
+        topic=event.topic,
+        partition=0,
+        offset=0,
+        key=event.key.encode(),
+        value=event.value,
+        headers=[*event.headers, *more],
+    )
+    try:
+        parse_message(record)
+    except Malformed:
+        return False
+    return True
 
 
 FIELDS = [
