@@ -32,7 +32,7 @@ TEST_WORKERS ?= 4
 CHECK_WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fetch up compare down status logs token rotate clean footprint demo load \
+.PHONY: help setup fetch up compare down status logs token rotate clean footprint demo load lesson lessons \
 	rebuild-check rebuild replace replay republish backup restore reprocess rescale reconcile export audit check-cells \
 	stress saga fuzz differential crashes bench bench-analytics \
 	generate new-service contracts contracts-check contracts-release \
@@ -83,6 +83,12 @@ demo: setup ## start everything, load the sample, show the answer
 load: setup ## realistic load with verified totals: rate=50 seconds=60 users=200 items=40 seed=1
 	@$(VENV_PYTHON) -m verification.load $(foreach option,seed rate seconds users items late gap, \
 		$(if $($(option)),--$(option) $($(option)))) $(args)
+
+lesson: setup ## a lesson in streams, in Spark and in Faust; without a name, list them: name=windows on=spark grace=0
+	@$(VENV_PYTHON) -m lessons $(foreach word,$(MAKEOVERRIDES),'$(word)')
+
+lessons: setup ## run all lessons, and compare each answer with what must come out; on=spark, on=faust
+	@$(VENV_PYTHON) -m lessons --all $(if $(on),'on=$(on)')
 
 rebuild-check: setup ## compare the read models with the events
 	@failed=0; for service in $$($(VENV_PYTHON) -m shared.runtime.declarations); do \

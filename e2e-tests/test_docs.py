@@ -29,6 +29,8 @@ DOCUMENTS = [
 
 RUN_BY_TESTS = {"demo", "up", "down", "status", "logs", "clean", "footprint", "help"} | {
     "load",
+    "lesson",
+    "lessons",
     "rebuild-check",
     "rebuild",
     "replace",
@@ -50,7 +52,7 @@ RUN_BY_TESTS = {"demo", "up", "down", "status", "logs", "clean", "footprint", "h
     "republish",
     "rotate",
 }
-"""Verbs that tests call: test_demo.py, test_load.py, test_backup.py and below."""
+"""Verbs that tests call: test_demo.py, test_load.py, test_lessons.py and others."""
 RUN_BY_CI = {
     "generate",
     "check",

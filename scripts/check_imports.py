@@ -17,6 +17,9 @@ from shared.runtime.declarations import load_declarations
 
 CHECKOUT = pathlib.Path(__file__).resolve().parents[1]
 
+LEFT_OUT = ["lessons"]
+"""Folders that can be left out of a copy."""
+
 
 def main() -> int:
     """0 if every import is allowed, 1 if not; import-linter prints which one is forbidden."""
@@ -45,7 +48,7 @@ def rules_between(services: Sequence[str], stack: Sequence[str]) -> str:
     """The configuration of import-linter for the rules between packages."""
     return f"""
 [tool.importlinter]
-root_packages = {json.dumps(["shared", *services, *stack])}
+root_packages = {json.dumps(["shared", *services, *stack, *LEFT_OUT])}
 
 [[tool.importlinter.contracts]]
 name = "No service knows another one"
@@ -63,6 +66,12 @@ name = "The stack runs services, it does not import them"
 type = "forbidden"
 source_modules = {json.dumps(stack)}
 forbidden_modules = {json.dumps(services)}
+
+[[tool.importlinter.contracts]]
+name = "Nothing needs a lesson"
+type = "forbidden"
+source_modules = {json.dumps(["shared", *services, *stack])}
+forbidden_modules = {json.dumps(LEFT_OUT)}
 """
 
 

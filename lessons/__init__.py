@@ -1,0 +1,1 @@
+"""Lessons in streams: small programs in Spark and in Faust, run on a real broker."""

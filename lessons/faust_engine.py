@@ -1,0 +1,143 @@
+"""Faust as an engine of lessons: an application for each case, all cases of a lesson at a time."""
+
+import asyncio
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from importlib import import_module
+from typing import Any
+
+import faust
+from aiokafka import TopicPartition
+
+from lessons.broker import PREFIX, Topics
+from lessons.lesson import Case, Rows
+
+COMMIT_SECONDS = 0.1
+"""By the committed offsets, the end of a step is noticed."""
+POLL_SECONDS = 0.05
+SETTLED_POLLS = 3
+"""So often in a row everything must have been read: a record can lead to another one."""
+STEP_SECONDS_MAX = 180.0
+
+Answer = Callable[..., None]
+"""Adds agents to an application; they read `records[topic]`, raw, and send rows to `out`."""
+
+
+def find_answer(lesson: str, function: str) -> Answer:
+    found: Answer = getattr(import_module(f"lessons.{lesson}.faust"), function)
+    return found
+
+
+async def run_cases(
+    topics: Topics,
+    lesson: str,
+    cases: Sequence[tuple[Case, str]],
+    options: Mapping[str, Any],
+) -> list[list[Rows]]:
+    """Publish each case step by step, for a function each.
+
+    Returns:
+        For each case the rows of each step, as the function sent them.
+
+    Raises:
+        TimeoutError: a function does not read to the end.
+    """
+    async with topics.remove_around(f"{PREFIX}{lesson}.faust.") as prefix:
+        return await asyncio.gather(
+            *(
+                run_case(topics, f"{prefix}{number}.", case, find_answer(lesson, function), options)
+                for number, (case, function) in enumerate(cases)
+            )
+        )
+
+
+async def run_case(
+    topics: Topics, prefix: str, case: Case, answer: Answer, options: Mapping[str, Any]
+) -> list[Rows]:
+    out = f"{prefix}out"
+    given = {f"{prefix}{topic}" for topic in case.topics}
+    await topics.create({*given, out})
+    with tempfile.TemporaryDirectory(prefix="hometown-lesson-") as folder:
+        app = make_app(f"{prefix}{time.time_ns()}", topics.servers, folder)
+        records = {
+            topic: app.topic(f"{prefix}{topic}", key_serializer="raw", value_serializer="raw")
+            for topic in case.topics
+        }
+        answer(app, records, app.topic(out, value_serializer="json"), **options)
+        answers: list[Rows] = []
+        async with topics.open_reader(out) as reader, running(app, topics, given):
+            for step in case.steps:
+                await topics.publish(prefix, step.records)
+                await wait_until_read(topics, app)
+                answers.append(await reader.read_to_end())
+    return answers
+
+
+@asynccontextmanager
+async def running(app: faust.App, topics: Topics, given: set[str]) -> AsyncIterator[None]:
+    """Run an application; inside, its agents read what comes. `given` are topics that exist."""
+    app.finalize()
+    # Faust creates them as well, but sometimes too late to be given their partitions.
+    await topics.create(get_read_topics(app) - given)
+    await app.start()
+    try:
+        # Faust drops what it fetches before its streams have resumed.
+        recovery = app.tables.recovery  # type: ignore[attr-defined]
+        await asyncio.wait_for(recovery.completed.wait(), STEP_SECONDS_MAX)
+        await wait_until_read(topics, app)
+        yield
+    finally:
+        await app.stop()
+
+
+def make_app(name: str, servers: str, folder: str) -> faust.App:
+    return faust.App(
+        name,
+        broker=f"kafka://{servers}",
+        store="memory://",
+        datadir=folder,
+        web_enabled=False,
+        topic_disable_leader=True,
+        topic_partitions=1,
+        topic_replication_factor=1,
+        consumer_auto_offset_reset="earliest",
+        broker_commit_interval=COMMIT_SECONDS,
+        stream_wait_empty=False,
+        autodiscover=False,
+    )
+
+
+def get_read_topics(app: faust.App) -> set[str]:
+    return {name for agent in app.agents.values() for name in agent.channel.topics}
+
+
+async def wait_until_read(topics: Topics, app: faust.App) -> None:
+    """Until the agents have committed all that their topics have, and sent all rows.
+
+    Raises:
+        TimeoutError: they have not, within STEP_SECONDS_MAX.
+    """
+    deadline = time.monotonic() + STEP_SECONDS_MAX
+    settled = 0
+    while settled < SETTLED_POLLS:
+        # What an agent sends is on its way when its record is committed.
+        await app.producer.flush()
+        unread = await find_unread(topics, app)
+        settled = 0 if unread else settled + 1
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"the agents of {app.conf.id} do not read {', '.join(unread)}")
+        await asyncio.sleep(POLL_SECONDS)
+
+
+async def find_unread(topics: Topics, app: faust.App) -> list[str]:
+    """The topics of the agents that have more than was committed, or are not assigned yet."""
+    read = get_read_topics(app)
+    assigned = [TopicPartition(*place) for place in app.assignor.assigned_actives()]
+    places = [place for place in assigned if place.topic in read]
+    committed = await topics.admin.list_consumer_group_offsets(app.conf.id)
+    done = {place: offset.offset for place, offset in committed.items()}
+    ends = await topics.get_ends(places)
+    behind = {place.topic for place, end in ends.items() if done.get(place, 0) < end}
+    return sorted(behind | read - {place.topic for place in places})

@@ -1,0 +1,1 @@
+"""Two streams, a stream and a table, two tables."""

@@ -1,0 +1,18 @@
+"""The servers that lessons need; each is started when it is first asked for."""
+
+from contextlib import ExitStack
+from functools import cached_property
+
+from pyspark.sql import SparkSession
+
+from lessons import spark_engine
+
+
+class Lab:
+    def __init__(self, servers: str, stack: ExitStack) -> None:
+        self.servers = servers
+        self._stack = stack
+
+    @cached_property
+    def session(self) -> SparkSession:
+        return self._stack.enter_context(spark_engine.open_session())

@@ -1,0 +1,226 @@
+"""Spark as an engine of lessons: one plain session, and a streaming query for each case."""
+
+import asyncio
+import inspect
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from analytics_spark.job.gateway import JavaEnded
+from analytics_spark.job.session import JAVA_OPTIONS, get_aot_options, start_session
+from fetching import aot_cache
+from fetching.errors import Failure
+from fetching.jars import SPARK_JARS, fetch
+from lessons.broker import FETCH_WAIT_MILLISECONDS_MAX, PREFIX, Topics
+from lessons.lesson import Case, Row, Rows, to_clock
+from local_stack.progress import tell
+from local_stack.settings import Settings
+
+HEAP = "-Xmx1g"
+LINES_SHOWN = 5
+"""Of the output of a Java that could not be started."""
+
+QUERIES_MAX = 4
+"""At a time: most of a small batch is planning and files, for which one query leaves cores idle."""
+
+CLIENT: Mapping[str, str] = {"kafka.fetch.max.wait.ms": str(FETCH_WAIT_MILLISECONDS_MAX)}
+"""A task asks for the end of the topic as well: with the default, each batch takes half a second
+longer."""
+
+Answer = Callable[..., DataStreamWriter]
+"""Makes a query of a stream of records, with the columns topic, key, value (texts) and time."""
+
+CONFIGURATION: Mapping[str, str] = {
+    "spark.app.name": "lessons",
+    "spark.master": "local[2]",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.python.daemon.module": "analytics_spark.job.workers",
+    "spark.sql.session.timeZone": "UTC",
+    # Two cores, and a lesson has few keys: with the default of 200, each batch takes seconds.
+    "spark.sql.shuffle.partitions": "2",
+    # Timers and states of several kinds need it.
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    # A batch writes what it has changed, not all files of its state.
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # Its default looks at a rename with two programs of the system, a dozen times for each batch.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing."
+        "FileSystemBasedCheckpointFileManager"
+    ),
+}
+
+
+@contextmanager
+def open_session() -> Iterator[SparkSession]:
+    """Start Spark with its source of Kafka topics, and stop it at the end.
+
+    Raises:
+        Failure: the jars of the source could not be fetched, or Java could not be started.
+    """
+    settings = Settings()
+    jars = sorted(fetch(SPARK_JARS, settings, tell).glob("*.jar"))
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    cache = get_aot_options(aot_cache.file_of(settings), writes=False)
+    # Java and Spark's Python workers write lines that are no answer to a lesson.
+    with TemporaryFile() as output:
+        try:
+            session = start_session([HEAP, *JAVA_OPTIONS, *cache], jars, CONFIGURATION, output)
+        except JavaEnded as error:
+            output.seek(0)
+            details = output.read().decode(errors="replace").splitlines()[-LINES_SHOWN:]
+            raise Failure(str(error), details=details) from error
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def find_answer(lesson: str, function: str) -> Answer:
+    found: Answer = getattr(import_module(f"lessons.{lesson}.spark"), function)
+    return found
+
+
+def read_records(session: SparkSession, servers: str, prefix: str, case: Case) -> DataFrame:
+    """The records of a case's topics as a stream: topic, key and value as texts, and their time."""
+    topics = ",".join(f"{prefix}{topic}" for topic in case.topics)
+    return (
+        session.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", servers)
+        .option("subscribe", topics)
+        .options(**CLIENT)
+        .option("startingOffsets", "earliest")
+        .load()
+        .select(
+            F.regexp_extract("topic", r"([^.]+)$", 1).alias("topic"),
+            F.col("key").cast("string"),
+            F.col("value").cast("string"),
+            F.col("timestamp").alias("time"),
+        )
+    )
+
+
+def read_table(session: SparkSession, servers: str, prefix: str, topic: str) -> DataFrame:
+    """The records that a topic has now: key and value as texts, and their offset. In a streaming
+    query, each batch reads them again."""
+    return (
+        session.read.format("kafka")
+        .options(**CLIENT)
+        .option("kafka.bootstrap.servers", servers)
+        .option("subscribe", f"{prefix}{topic}")
+        .load()
+        .select(F.col("key").cast("string"), F.col("value").cast("string"), "offset")
+    )
+
+
+async def run_cases(
+    session: SparkSession,
+    topics: Topics,
+    lesson: str,
+    cases: Sequence[tuple[Case, str]],
+    options: Mapping[str, Any],
+) -> list[list[Rows]]:
+    """Publish each case step by step, for a function each; several queries run at a time.
+
+    Returns:
+        For each case the rows of each step, as the query emitted them.
+
+    Raises:
+        StreamingQueryException: a query failed.
+    """
+    running = asyncio.Semaphore(QUERIES_MAX)
+
+    async def run(prefix: str, case: Case, function: str) -> list[Rows]:
+        async with running:
+            answer = find_answer(lesson, function)
+            return await run_case(session, topics, prefix, case, answer, options)
+
+    async with topics.remove_around(f"{PREFIX}{lesson}.spark.") as prefix:
+        return await asyncio.gather(
+            *(run(f"{prefix}{number}.", *each) for number, each in enumerate(cases))
+        )
+
+
+async def run_case(
+    session: SparkSession,
+    topics: Topics,
+    prefix: str,
+    case: Case,
+    answer: Answer,
+    options: Mapping[str, Any],
+) -> list[Rows]:
+    await topics.create(f"{prefix}{topic}" for topic in case.topics)
+    if "table" in inspect.signature(answer).parameters:
+        options = {**options, "table": partial(read_table, session, topics.servers, prefix)}
+    writer = answer(read_records(session, topics.servers, prefix, case), **options)
+    emitted: Rows = []
+
+    def collect(batch: DataFrame, _: int) -> None:
+        emitted.extend(row.asDict() for row in batch.collect())
+
+    with TemporaryDirectory(prefix="hometown-lesson-") as folder:
+        checkpoint = Path(folder).as_uri()
+        started = writer.foreachBatch(collect).option("checkpointLocation", checkpoint)
+        # Before the query starts: otherwise its first batch has either them or nothing.
+        await topics.publish(prefix, case.steps[0].records)
+        query = await asyncio.to_thread(started.start)
+        try:
+            answers: list[Rows] = []
+            batches = 0
+            for number, step in enumerate(case.steps):
+                if number:
+                    await topics.publish(prefix, step.records)
+                await asyncio.to_thread(query.processAllAvailable)
+                progress = query.recentProgress
+                rows = [*emitted, *to_dropped(progress[batches:])]
+                if case.watermarks:
+                    rows += to_watermarks(progress)[batches:]
+                answers.append(rows)
+                emitted.clear()
+                batches = len(progress)
+        finally:
+            await asyncio.to_thread(query.stop)
+    return answers
+
+
+def to_dropped(batches: Iterable[Mapping[str, Any]]) -> list[Row]:
+    """How many records the watermark has dropped, in the progress of batches; no row for none."""
+    number = sum(
+        operator["numRowsDroppedByWatermark"]
+        for batch in batches
+        for operator in batch["stateOperators"]
+    )
+    return [{"dropped": number}] if number else []
+
+
+def to_watermarks(batches: Iterable[Mapping[str, Any]]) -> list[Row]:
+    """The two watermarks of each batch. Its own closes windows; that of the batch before decides
+    which records are late, as what one operator emits when it closes a window must not be late for
+    the next one (https://issues.apache.org/jira/browse/SPARK-40925)."""
+    rows: list[Row] = []
+    late = None
+    for batch in batches:
+        closed = to_watermark(batch["eventTime"]["watermark"])
+        rows.append({"batch": batch["batchId"], "late_before": late, "closed_before": closed})
+        late = closed
+    return rows
+
+
+def to_watermark(text: str) -> str | None:
+    """None at first, when it is 1970."""
+    instant = datetime.fromisoformat(text)
+    return to_clock(instant) if instant.timestamp() else None

@@ -1,0 +1,1 @@
+"""How many, in which stretch of time."""
