@@ -46,10 +46,13 @@ def main() -> int:
             return 0
         lessons = choose_lessons(words, is_all=arguments.all)
         return run(lessons, read_engines(words), read_options(words), is_short=arguments.all)
-    except (Failure, TimeoutError) as failure:
-        for line in getattr(failure, "details", ()):
-            tell(f"  {line}")
+    except Failure as failure:
         complain(str(failure))
+        for line in failure.details:
+            complain(f"  {line}")
+        return 1
+    except TimeoutError as error:
+        complain(str(error))
         return 1
     except KeyboardInterrupt:
         complain("stopped")

@@ -1,17 +1,15 @@
-"""Faust as an engine of lessons: an application for each case, all cases of a lesson at a time."""
+"""Faust as an engine of lessons: an application for each case."""
 
 import asyncio
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from importlib import import_module
-from typing import Any
 
 import faust
 from aiokafka import TopicPartition
 
-from lessons.broker import PREFIX, Topics
+from lessons.broker import Topics
 from lessons.lesson import Case, Rows
 
 COMMIT_SECONDS = 0.1
@@ -25,37 +23,17 @@ Answer = Callable[..., None]
 """Adds agents to an application; they read `records[topic]`, raw, and send rows to `out`."""
 
 
-def find_answer(lesson: str, function: str) -> Answer:
-    found: Answer = getattr(import_module(f"lessons.{lesson}.faust"), function)
-    return found
-
-
-async def run_cases(
-    topics: Topics,
-    lesson: str,
-    cases: Sequence[tuple[Case, str]],
-    options: Mapping[str, Any],
-) -> list[list[Rows]]:
-    """Publish each case step by step, for a function each.
+async def run_case(
+    topics: Topics, prefix: str, case: Case, answer: Answer, options: Mapping[str, int]
+) -> list[Rows]:
+    """Publish a case step by step, to topics that begin with the prefix.
 
     Returns:
-        For each case the rows of each step, as the function sent them.
+        The rows of each step, as the function sent them.
 
     Raises:
-        TimeoutError: a function does not read to the end.
+        TimeoutError: the function does not read to the end.
     """
-    async with topics.remove_around(f"{PREFIX}{lesson}.faust.") as prefix:
-        return await asyncio.gather(
-            *(
-                run_case(topics, f"{prefix}{number}.", case, find_answer(lesson, function), options)
-                for number, (case, function) in enumerate(cases)
-            )
-        )
-
-
-async def run_case(
-    topics: Topics, prefix: str, case: Case, answer: Answer, options: Mapping[str, Any]
-) -> list[Rows]:
     out = f"{prefix}out"
     given = {f"{prefix}{topic}" for topic in case.topics}
     await topics.create({*given, out})

@@ -2,16 +2,23 @@
 
 import asyncio
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from typing import Any
 
 from lessons import faust_engine, spark_engine
-from lessons.broker import open_topics
+from lessons.broker import PREFIX, open_topics
 from lessons.lab import Lab
-from lessons.lesson import Case, Engine, Lesson, Rows, find_differences
+from lessons.lesson import ENGINES, Case, Engine, Lesson, Rows, find_differences
 
 Functions = Sequence[tuple[Case, str]]
 """Cases, each with the function that answers it."""
+
+CASES_MAX = 4
+"""At a time: most of a small batch of Spark is planning and files, for which one query leaves cores
+idle; more than four hinder each other on two cores."""
 
 FROM_RUNNER = {"records", "table", "app", "out"}
 """What the runner passes to a function; its other parameters are those of the lesson."""
@@ -38,6 +45,11 @@ def get_controls(lesson: Lesson) -> Functions:
     return [(case, control.function) for case in lesson.cases for control in case.controls]
 
 
+def find_answer(lesson: str, engine: Engine, function: str) -> Callable[..., Any]:
+    found: Callable[..., Any] = getattr(import_module(f"lessons.{lesson}.{engine}"), function)
+    return found
+
+
 def answer(
     lab: Lab, engine: Engine, lesson: str, functions: Functions, options: Mapping[str, int]
 ) -> list[Outcome]:
@@ -45,25 +57,40 @@ def answer(
 
     Args:
         options: Values of the lesson's parameters.
+
+    Raises:
+        TimeoutError: a function in Faust does not read to the end.
+        StreamingQueryException: a query of Spark failed.
     """
+    run_case = (
+        faust_engine.run_case if engine == "faust" else partial(spark_engine.run_case, lab.session)
+    )
 
-    async def run() -> list[list[Rows]]:
-        async with open_topics(lab.servers) as topics:
-            if engine == "faust":
-                return await faust_engine.run_cases(topics, lesson, functions, options)
-            return await spark_engine.run_cases(lab.session, topics, lesson, functions, options)
+    async def run() -> list[Outcome]:
+        free = asyncio.Semaphore(CASES_MAX)
+        async with (
+            open_topics(lab.servers) as topics,
+            topics.remove_around(f"{PREFIX}{lesson}.{engine}.") as prefix,
+        ):
 
-    return [
-        Outcome(case=case, engine=engine, answers=answers)
-        for (case, _), answers in zip(functions, asyncio.run(run()), strict=True)
-    ]
+            async def run_one(number: int, case: Case, function: str) -> Outcome:
+                found = find_answer(lesson, engine, function)
+                async with free:
+                    answers = await run_case(topics, f"{prefix}{number}.", case, found, options)
+                return Outcome(case=case, engine=engine, answers=answers)
+
+            return await asyncio.gather(
+                *(run_one(number, *each) for number, each in enumerate(functions))
+            )
+
+    return asyncio.run(run())
 
 
 def get_parameters(lesson: Lesson) -> set[str]:
     """What can be given to every function of a lesson, in both engines."""
     taken = [
-        set(inspect.signature(find_answer(lesson.name, case.function)).parameters)
-        for find_answer in (spark_engine.find_answer, faust_engine.find_answer)
+        set(inspect.signature(find_answer(lesson.name, engine, case.function)).parameters)
+        for engine in ENGINES
         for case in lesson.cases
     ]
     return set.intersection(*taken) - FROM_RUNNER

@@ -3,11 +3,10 @@
 import asyncio
 import inspect
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any
@@ -21,7 +20,7 @@ from analytics_spark.job.session import JAVA_OPTIONS, get_aot_options, start_ses
 from fetching import aot_cache
 from fetching.errors import Failure
 from fetching.jars import SPARK_JARS, fetch
-from lessons.broker import FETCH_WAIT_MILLISECONDS_MAX, PREFIX, Topics
+from lessons.broker import FETCH_WAIT_MILLISECONDS_MAX, Topics
 from lessons.lesson import Case, Row, Rows, to_clock
 from local_stack.progress import tell
 from local_stack.settings import Settings
@@ -29,9 +28,6 @@ from local_stack.settings import Settings
 HEAP = "-Xmx1g"
 LINES_SHOWN = 5
 """Of the output of a Java that could not be started."""
-
-QUERIES_MAX = 4
-"""At a time: most of a small batch is planning and files, for which one query leaves cores idle."""
 
 CLIENT: Mapping[str, str] = {"kafka.fetch.max.wait.ms": str(FETCH_WAIT_MILLISECONDS_MAX)}
 """A task asks for the end of the topic as well: with the default, each batch takes half a second
@@ -90,11 +86,6 @@ def open_session() -> Iterator[SparkSession]:
         session.stop()
 
 
-def find_answer(lesson: str, function: str) -> Answer:
-    found: Answer = getattr(import_module(f"lessons.{lesson}.spark"), function)
-    return found
-
-
 def read_records(session: SparkSession, servers: str, prefix: str, case: Case) -> DataFrame:
     """The records of a case's topics as a stream: topic, key and value as texts, and their time."""
     topics = ",".join(f"{prefix}{topic}" for topic in case.topics)
@@ -127,46 +118,27 @@ def read_table(session: SparkSession, servers: str, prefix: str, topic: str) -> 
     )
 
 
-async def run_cases(
-    session: SparkSession,
-    topics: Topics,
-    lesson: str,
-    cases: Sequence[tuple[Case, str]],
-    options: Mapping[str, Any],
-) -> list[list[Rows]]:
-    """Publish each case step by step, for a function each; several queries run at a time.
-
-    Returns:
-        For each case the rows of each step, as the query emitted them.
-
-    Raises:
-        StreamingQueryException: a query failed.
-    """
-    running = asyncio.Semaphore(QUERIES_MAX)
-
-    async def run(prefix: str, case: Case, function: str) -> list[Rows]:
-        async with running:
-            answer = find_answer(lesson, function)
-            return await run_case(session, topics, prefix, case, answer, options)
-
-    async with topics.remove_around(f"{PREFIX}{lesson}.spark.") as prefix:
-        return await asyncio.gather(
-            *(run(f"{prefix}{number}.", *each) for number, each in enumerate(cases))
-        )
-
-
 async def run_case(
     session: SparkSession,
     topics: Topics,
     prefix: str,
     case: Case,
     answer: Answer,
-    options: Mapping[str, Any],
+    options: Mapping[str, int],
 ) -> list[Rows]:
+    """Publish a case step by step, to topics that begin with the prefix.
+
+    Returns:
+        The rows of each step, as the query emitted them.
+
+    Raises:
+        StreamingQueryException: the query failed.
+    """
     await topics.create(f"{prefix}{topic}" for topic in case.topics)
+    records = read_records(session, topics.servers, prefix, case)
     if "table" in inspect.signature(answer).parameters:
-        options = {**options, "table": partial(read_table, session, topics.servers, prefix)}
-    writer = answer(read_records(session, topics.servers, prefix, case), **options)
+        answer = partial(answer, table=partial(read_table, session, topics.servers, prefix))
+    writer = answer(records, **options)
     emitted: Rows = []
 
     def collect(batch: DataFrame, _: int) -> None:
