@@ -55,21 +55,8 @@ def count_tumbling(app: faust.App, records: Topics, out: Topic, grace: int = 60)
 
 def count_final(app: faust.App, records: Topics, out: Topic, grace: int = 60) -> None:
     """The same, with one row of each window, when no record can change it any more."""
-    find, clock = windows(5 * SECOND, 5 * SECOND), Clock(grace)
-    counts = app.Table("final", default=int)
-
-    @app.agent(records["records"])
-    async def count(stream: Any) -> None:
-        async for event in stream.events():
-            time = to_milliseconds(event)
-            for begin, end in find(time):
-                if end <= clock.watermark:
-                    await out.send(value={"dropped": 1})
-                else:
-                    counts[to_key(event, begin, end)] += 1
-            clock.advance(time)
-            for key in [key for key in counts if int(key.split()[2]) <= clock.watermark]:
-                await out.send(value=to_row(key, counts.pop(key)))
+    find = windows(5 * SECOND, 5 * SECOND)
+    count_in(find, app, records["records"], out, grace, is_final=True)
 
 
 def count_hopping(app: faust.App, records: Topics, out: Topic, grace: int = 4 * 3600) -> None:
@@ -88,8 +75,11 @@ def count_in(
     topic: Topic,
     out: Topic,
     grace: int,
+    *,
+    is_final: bool = False,
     get_time: Callable[[Any], int] | None = None,
 ) -> None:
+    """Count the records of each key and window; a row on each change, or a final one."""
     clock = Clock(grace)
     counts = app.Table("counts", default=int)
 
@@ -103,8 +93,12 @@ def count_in(
                     continue
                 key = to_key(event, begin, end)
                 counts[key] += 1
-                await out.send(value=to_row(key, counts[key]))
+                if not is_final:
+                    await out.send(value=to_row(key, counts[key]))
             clock.advance(time)
+            if is_final:
+                for key in [key for key in counts if int(key.split()[2]) <= clock.watermark]:
+                    await out.send(value=to_row(key, counts.pop(key)))
 
 
 def count_sessions(app: faust.App, records: Topics, out: Topic, grace: int = 1800) -> None:
@@ -117,6 +111,9 @@ def count_sessions(app: faust.App, records: Topics, out: Topic, grace: int = 180
         async for event in stream.events():
             time, key = to_milliseconds(event), event.key.decode()
             begin, end, clicks = time, time + gap, 1
+            if end <= clock.watermark:
+                await out.send(value={"dropped": 1})
+                continue
             apart = []
             for other in sessions[key]:
                 if other[0] <= end and begin <= other[1]:
@@ -135,20 +132,24 @@ def count_sessions(app: faust.App, records: Topics, out: Topic, grace: int = 180
 
 def summarize_trades(app: faust.App, records: Topics, out: Topic, grace: int = 60) -> None:
     """Of each ticker, every second, the last 5: number of trades, lowest and average ask."""
-    find = windows(5 * SECOND, SECOND)
+    find, clock = windows(5 * SECOND, SECOND), Clock(grace)
     trades = app.Table("trades")
 
     @app.agent(records["records"])
     async def summarize(stream: Any) -> None:
         async for event in stream.events():
-            ask = float(event.value)
-            for begin, end in find(to_milliseconds(event)):
+            ask, time = float(event.value), to_milliseconds(event)
+            for begin, end in find(time):
+                if end <= clock.watermark:
+                    await out.send(value={"dropped": 1})
+                    continue
                 key = to_key(event, begin, end)
                 number, lowest, total = trades.get(key, (0, ask, 0.0))
                 number, lowest, total = number + 1, min(lowest, ask), total + ask
                 trades[key] = (number, lowest, total)
                 row = {"trades": number, "lowest": lowest, "average": total / number}
                 await out.send(value={"key": event.key.decode(), "start": to_text(begin)} | row)
+            clock.advance(time)
 
 
 def report_silence(app: faust.App, records: Topics, out: Topic, grace: int = 1) -> None:
@@ -160,6 +161,9 @@ def report_silence(app: faust.App, records: Topics, out: Topic, grace: int = 1) 
     async def report(stream: Any) -> None:
         async for event in stream.events():
             key, time = event.key.decode(), to_milliseconds(event)
+            if time <= clock.watermark:
+                await out.send(value={"dropped": 1})
+                continue
             last[key] = max(last[key], time)
             clock.advance(time)
             for each in [key for key in last if last[key] + silence <= clock.watermark]:
@@ -172,7 +176,7 @@ def count_by_arrival(app: faust.App, records: Topics, out: Topic, grace: int = 6
     def now(event: object) -> int:
         return int(datetime.now(UTC).timestamp() * SECOND)
 
-    count_in(windows(5 * SECOND, 5 * SECOND), app, records["records"], out, grace, now)
+    count_in(windows(5 * SECOND, 5 * SECOND), app, records["records"], out, grace, get_time=now)
 
 
 def count_without_grace(app: faust.App, records: Topics, out: Topic, grace: int = 0) -> None:
