@@ -17,8 +17,8 @@ from shared.runtime.declarations import load_declarations
 
 CHECKOUT = pathlib.Path(__file__).resolve().parents[1]
 
-LEFT_OUT = ["lessons"]
-"""Folders that can be left out of a copy."""
+LESSONS = "lessons"
+"""The folder that can be left out."""
 
 
 def main() -> int:
@@ -26,7 +26,8 @@ def main() -> int:
     services = [service.package for service in load_declarations().services]
     with tempfile.TemporaryDirectory() as folder:
         rules = pathlib.Path(folder, "importlinter.toml")
-        rules.write_text(rules_between(services, stack_packages()))
+        stack, others = read_packages("infra"), read_packages(".")
+        rules.write_text(rules_between(services, stack, others))
         configs = [rules, *sorted(filter(has_rules, CHECKOUT.glob("*/pyproject.toml")))]
         # A cached graph knows a file by its time of change, and can be that of before an edit.
         failed = [
@@ -35,20 +36,25 @@ def main() -> int:
     return 1 if failed else 0
 
 
-def stack_packages() -> list[str]:
-    infra = tomllib.loads((CHECKOUT / "infra/pyproject.toml").read_text())
-    return list(infra["tool"]["uv"]["build-backend"]["module-name"])
+def read_packages(folder: str) -> list[str]:
+    """The packages that a folder's pyproject.toml names."""
+    project = tomllib.loads((CHECKOUT / folder / "pyproject.toml").read_text())
+    return list(project["tool"]["uv"]["build-backend"]["module-name"])
 
 
 def has_rules(path: pathlib.Path) -> bool:
     return "importlinter" in tomllib.loads(path.read_text()).get("tool", {})
 
 
-def rules_between(services: Sequence[str], stack: Sequence[str]) -> str:
-    """The configuration of import-linter for the rules between packages."""
+def rules_between(services: Sequence[str], stack: Sequence[str], others: Sequence[str]) -> str:
+    """The configuration of import-linter for the rules between packages.
+
+    `others` are those at the top of the checkout, with the lessons.
+    """
+    packages = ["shared", *services, *stack, *others]
     return f"""
 [tool.importlinter]
-root_packages = {json.dumps(["shared", *services, *stack, *LEFT_OUT])}
+root_packages = {json.dumps(packages)}
 
 [[tool.importlinter.contracts]]
 name = "No service knows another one"
@@ -70,8 +76,8 @@ forbidden_modules = {json.dumps(services)}
 [[tool.importlinter.contracts]]
 name = "Nothing needs a lesson"
 type = "forbidden"
-source_modules = {json.dumps(["shared", *services, *stack])}
-forbidden_modules = {json.dumps(LEFT_OUT)}
+source_modules = {json.dumps([package for package in packages if package != LESSONS])}
+forbidden_modules = {json.dumps([LESSONS])}
 """
 
 

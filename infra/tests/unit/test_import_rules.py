@@ -35,8 +35,12 @@ def test_every_import_is_allowed() -> None:
 
 @pytest.mark.parametrize(
     ("offence", "broken"),
-    [("import users_svc", "No service knows another one"), ("", None)],
-    ids=["another service", "nothing"],
+    [
+        ("import users_svc", "No service knows another one"),
+        ("import lessons", "Nothing needs a lesson"),
+        ("", None),
+    ],
+    ids=["another service", "a lesson", "nothing"],
 )
 def test_a_new_service_is_under_the_rules(tmp_path: Path, offence: str, broken: str | None) -> None:
     """The negative control: a folder with a declaration is all that the rules need."""
