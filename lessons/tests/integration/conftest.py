@@ -1,4 +1,4 @@
-"""One session of Spark, one broker and one PostgreSQL for all lessons."""
+"""One session of Spark and one broker for all lessons."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
