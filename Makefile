@@ -32,7 +32,7 @@ TEST_WORKERS ?= 4
 CHECK_WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fetch up compare down status logs token rotate clean footprint demo load lesson lessons \
+.PHONY: help setup fetch up compare down status logs token rotate clean footprint demo load lesson lessons learn \
 	rebuild-check rebuild replace replay republish backup restore reprocess rescale reconcile export audit check-cells \
 	stress saga fuzz differential crashes bench bench-analytics \
 	generate new-service contracts contracts-check contracts-release \
@@ -89,6 +89,9 @@ lesson: setup ## a lesson in streams, in Spark and in Faust; without a name, lis
 
 lessons: setup ## run all lessons, and compare each answer with what must come out; on=spark, on=faust
 	@$(VENV_PYTHON) -m lessons --all $(if $(on),'on=$(on)')
+
+learn: setup ## exercises of the lessons in a folder of one's own, each save of which is checked: name=windows folder=learn
+	@$(VENV_PYTHON) -m lessons --learn $(if $(name),'name=$(name)') $(if $(folder),'folder=$(folder)')
 
 rebuild-check: setup ## compare the read models with the events
 	@failed=0; for service in $$($(VENV_PYTHON) -m shared.runtime.declarations); do \

@@ -31,6 +31,7 @@ RUN_BY_TESTS = {"demo", "up", "down", "status", "logs", "clean", "footprint", "h
     "load",
     "lesson",
     "lessons",
+    "learn",
     "rebuild-check",
     "rebuild",
     "replace",
@@ -109,7 +110,7 @@ def names_in(document: Path, pattern: str) -> set[str]:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(CHECKOUT)))
 def test_every_path_exists(document: Path) -> None:
     links = names_in(document, r"\]\((?!http)([^)#]+)")
-    code = names_in(document, r"`(?!\.run/)((?:[\w.-]+/)+[\w.-]*)`")
+    code = names_in(document, r"`(?!\.run/|learn/)((?:[\w.-]+/)+[\w.-]*)`")
 
     missing = [path for path in links if not (document.parent / path).exists()]
     missing += [path for path in code if not (CHECKOUT / path).exists()]

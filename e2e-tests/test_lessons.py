@@ -1,10 +1,11 @@
 """The verbs of the lessons run on the broker of the stack, and leave nothing there."""
 
 import asyncio
+from pathlib import Path
 
 from aiokafka.admin import AIOKafkaAdminClient
 
-from lessons.lesson import find_lessons
+from lessons.lesson import FOLDER, find_lessons
 from test_support.system.stack import Stack
 
 
@@ -13,7 +14,7 @@ def test_lessons_use_the_broker_of_the_stack(stack: Stack) -> None:
 
     for name in find_lessons():
         assert any(
-            line.startswith(f"{name}: ") and "in Faust, as expected" in line
+            line.startswith(f"{name}: Faust ") and "as expected" in line
             for line in printed.splitlines()
         )
     assert not [topic for topic in asyncio.run(list_topics(stack)) if topic.startswith("lesson.")]
@@ -23,6 +24,17 @@ def test_the_list_names_each_lesson(stack: Stack) -> None:
     printed = stack.make_output("lesson")
 
     assert {line.split()[0] for line in printed.splitlines() if line} >= set(find_lessons())
+
+
+def test_an_exercise_is_checked_in_a_folder(stack: Stack, tmp_path: Path) -> None:
+    name = find_lessons()[-1]
+    program, solution = (FOLDER / name / file for file in ("exercise.py", "spark.py"))
+    (tmp_path / f"{name}.py").write_text(program.read_text() + solution.read_text())
+
+    printed = stack.make_output("learn", f"name={name}", f"folder={tmp_path}")
+
+    assert f"{name} is solved" in printed
+    assert "all exercises are solved" in printed
 
 
 async def list_topics(stack: Stack) -> list[str]:

@@ -4,7 +4,8 @@ make lesson                              the list
 make lesson name=windows                 both engines next to what must come out
 make lesson name=windows on=spark        one of them
 make lesson name=windows grace=0         with another value of a parameter, without a comparison
-make lessons [on=spark]                  all of them, a line for each
+make lessons [on=spark]                  all of them with their controls, a line for each
+make learn [name=windows] [folder=...]   their exercises, each save of which is checked
 """
 
 import argparse
@@ -13,13 +14,17 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 
 from fetching.errors import Failure
 from lessons.broker import find_broker
+from lessons.exercises import COPIES, Exercise
+from lessons.grid import write_grid
 from lessons.lab import Lab
+from lessons.learning import learn
 from lessons.lesson import ENGINES, Engine, Lesson, find_lessons, read_title
 from lessons.report import TITLES, print_case, print_verdict
-from lessons.running import Outcome, answer, get_functions, get_parameters
+from lessons.running import Result, answer, answer_all, get_functions, get_parameters
 from local_stack.progress import complain, tell
 
 NOT_PARAMETERS = ("name", "on")
@@ -32,20 +37,27 @@ def main() -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--all", action="store_true", help="run all lessons, without their tables")
+    parser.add_argument("--all", action="store_true", help="run all lessons, and their controls")
+    parser.add_argument("--learn", action="store_true", help="check exercises when they are saved")
     parser.add_argument(
-        "words", nargs="*", metavar="name=...", help="name=LESSON, on=spark, PARAMETER=NUMBER"
+        "words",
+        nargs="*",
+        metavar="name=...",
+        help="name=LESSON, on=spark, PARAMETER=NUMBER, folder=FOLDER (of exercises)",
     )
     arguments = parser.parse_args()
     # A new broker has no coordinator of groups at first, and topics of a lesson do not stay.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     try:
         words = read_words(arguments.words)
-        if not arguments.all and not words:
+        if arguments.learn:
+            return run_exercises(words)
+        if arguments.all:
+            return run_all(read_engines(words))
+        if not words:
             print_list()
             return 0
-        lessons = choose_lessons(words, is_all=arguments.all)
-        return run(lessons, read_engines(words), read_options(words), is_short=arguments.all)
+        return run(choose_lesson(words), read_engines(words), read_options(words))
     except Failure as failure:
         complain(str(failure))
         for line in failure.details:
@@ -76,21 +88,36 @@ def print_list() -> None:
     tell("\nmake lesson name=... runs one of them, make lessons all")
 
 
-def choose_lessons(words: Mapping[str, str], *, is_all: bool) -> Sequence[Lesson]:
-    """The lessons to run, whose functions take the parameters. Raises Failure."""
-    known = find_lessons()
-    if is_all:
-        return [Lesson(name) for name in known]
-    name = words.get("name", "")
-    if name not in known:
-        missing = f"there is no lesson {name}" if name else "name=... is missing"
-        raise Failure(f"{missing}: the lessons are {', '.join(known)}")
-    lesson = Lesson(name)
+def choose_lesson(words: Mapping[str, str]) -> Lesson:
+    """The one to run, whose functions take the parameters. Raises Failure."""
+    lesson = find_lesson(words.get("name", ""))
     taken = get_parameters(lesson)
     if wrong := sorted(words.keys() - {*NOT_PARAMETERS} - taken):
         takes = ", ".join(sorted(taken)) or "none"
-        raise Failure(f"{name} has no parameter {wrong[0]}; its parameters: {takes}")
-    return [lesson]
+        raise Failure(f"{lesson.name} has no parameter {wrong[0]}; its parameters: {takes}")
+    return lesson
+
+
+def find_lesson(name: str) -> Lesson:
+    """Raises Failure."""
+    known = find_lessons()
+    if name not in known:
+        missing = f"there is no lesson {name}" if name else "name=... is missing"
+        raise Failure(f"{missing}: the lessons are {', '.join(known)}")
+    return Lesson(name)
+
+
+def run_exercises(words: Mapping[str, str]) -> int:
+    """Those of all lessons, from one that is named. Raises Failure."""
+    if wrong := sorted(words.keys() - {"name", "folder"}):
+        raise Failure(f"exercises have no parameter {wrong[0]}: write name=... or folder=...")
+    known = find_lessons()
+    first = known.index(find_lesson(words["name"]).name) if "name" in words else 0
+    folder = Path(words.get("folder", COPIES)).absolute()
+    with find_broker() as servers, ExitStack() as stack:
+        lab = Lab(servers, stack)
+        learn(lab, [Exercise(Lesson(name), folder) for name in known[first:]])
+    return 0
 
 
 def read_engines(words: Mapping[str, str]) -> Sequence[Engine]:
@@ -110,43 +137,41 @@ def read_options(words: Mapping[str, str]) -> Mapping[str, int]:
     return {name: int(value) for name, value in given.items()}
 
 
-def run(
-    lessons: Sequence[Lesson],
-    engines: Sequence[Engine],
-    options: Mapping[str, int],
-    *,
-    is_short: bool,
-) -> int:
-    """1 if a row is not as expected, else 0."""
+def run(lesson: Lesson, engines: Sequence[Engine], options: Mapping[str, int]) -> int:
+    """1 if a row is not as expected, else 0. With options, which change them, none is compared."""
+    began_at = time.monotonic()
+    results: dict[Engine, Result] = {}
     with find_broker() as servers, ExitStack() as stack:
         lab = Lab(servers, stack)
-        found = [run_lesson(each, lab, engines, options, is_short=is_short) for each in lessons]
-    return 0 if all(found) else 1
-
-
-def run_lesson(
-    lesson: Lesson,
-    lab: Lab,
-    engines: Sequence[Engine],
-    options: Mapping[str, int],
-    *,
-    is_short: bool,
-) -> bool:
-    """Whether all rows are as expected. With options, which change them, none is compared."""
-    began_at = time.monotonic()
-    outcomes: list[Outcome] = []
-    for engine in engines:
-        tell(f"{lesson.name}: {TITLES[engine]} answers")
-        outcomes += answer(lab, engine, lesson.name, get_functions(lesson), options)
-    if not is_short:
-        tell(f"\n{lesson.title}")
-        for case in lesson.cases:
-            print_case(case, [each for each in outcomes if each.case is case])
+        for engine in engines:
+            tell(f"{lesson.name}: {TITLES[engine]} answers")
+            functions = get_functions(lesson, engine)
+            results[engine] = Result(cases=answer(lab, engine, lesson, functions, options))
+    tell(f"\n{lesson.title}")
+    for number, case in enumerate(lesson.cases):
         tell("")
-    if options:
-        return True
-    print_verdict(lesson.name, outcomes, time.monotonic() - began_at)
-    return not any(outcome.differences for outcome in outcomes)
+        print_case(case, [result.cases[number] for result in results.values()])
+    tell("")
+    return 0 if options or print_verdict(lesson.name, results, time.monotonic() - began_at) else 1
+
+
+def run_all(engines: Sequence[Engine]) -> int:
+    """1 if a row is not as expected, or a control is, else 0. Writes the grid."""
+    found: dict[tuple[str, Engine], str] = {}
+    is_right = True
+    with find_broker() as servers, ExitStack() as stack:
+        lab = Lab(servers, stack)
+        for name in find_lessons():
+            began_at = time.monotonic()
+            results: dict[Engine, Result] = {}
+            for engine in engines:
+                tell(f"{name}: {TITLES[engine]} answers")
+                results[engine] = answer_all(lab, engine, Lesson(name))
+                found[name, engine] = str(results[engine])
+            is_right &= print_verdict(name, results, time.monotonic() - began_at)
+    if write_grid(found):
+        tell("lessons/README.md has the new results")
+    return 0 if is_right else 1
 
 
 if __name__ == "__main__":

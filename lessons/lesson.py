@@ -1,7 +1,7 @@
 """A lesson of two engines: its cases, each with records in steps and the rows that must come out.
 
-A lesson is a folder with a README.md, a vector.json, and a module for each engine; the cases of the
-vector name the functions of the modules that answer them. A new lesson is a new folder.
+A lesson is a folder with a README.md, a vector.json, a module for each engine and an exercise. The
+cases of the vector name the functions that answer them. A new lesson is a new folder.
 """
 
 from collections.abc import Mapping, Sequence
@@ -99,6 +99,9 @@ class Case(Part):
 
 
 class Vector(Part):
+    """A whole vector.json. `position` is the place of the lesson in the order of learning."""
+
+    position: int
     cases: Sequence[Case]
 
 
@@ -108,8 +111,9 @@ class Lesson:
     def __init__(self, name: str) -> None:
         self.name = name
         self.title = read_title(name)
-        text = (FOLDER / name / "vector.json").read_text()
-        self.cases: Sequence[Case] = Vector.model_validate_json(text).cases
+        vector = Vector.model_validate_json((FOLDER / name / "vector.json").read_text())
+        self.position = vector.position
+        self.cases = vector.cases
 
 
 def read_title(name: str) -> str:
@@ -119,8 +123,9 @@ def read_title(name: str) -> str:
 
 
 def find_lessons() -> list[str]:
-    """The names of all lessons."""
-    return sorted(path.parent.name for path in FOLDER.glob("*/vector.json"))
+    """The names of all lessons, in the order of learning."""
+    names = [path.parent.name for path in FOLDER.glob("*/vector.json")]
+    return sorted(names, key=lambda name: (Lesson(name).position, name))
 
 
 def normalize(value: object) -> object:
@@ -142,8 +147,16 @@ def collapse(rows: Sequence[Row], key: Sequence[str]) -> Rows:
         if "dropped" not in row
     ]
     if key:
-        kept = list({tuple(row[name] for name in key): row for row in kept}.values())
+        kept = list({repr([row.get(name) for name in key]): row for row in kept}.values())
     return sorted([*kept, *([{"dropped": dropped}] if dropped else [])], key=repr)
+
+
+def find_columns(rows: Sequence[Row]) -> list[str]:
+    """The names in the first row that is an answer, not a figure of the engine."""
+    for row in rows:
+        if "dropped" not in row and "late_before" not in row:
+            return list(row)
+    return []
 
 
 def find_differences(case: Case, engine: Engine, answers: Sequence[Rows]) -> list[str]:

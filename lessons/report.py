@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 
 from lessons.lesson import Case, Engine, Record, Row, collapse, to_clock
-from lessons.running import Outcome
-from local_stack.progress import Tone, add_colour, table, tell
+from lessons.running import Outcome, Result
+from local_stack.progress import Tone, table, tell
 
 TITLES: Mapping[Engine, str] = {"spark": "Spark", "faust": "Faust"}
 VALUE_CHARACTERS_MAX = 34
@@ -37,10 +37,12 @@ def show_row(row: Row) -> str:
     return show(row)
 
 
-def print_case(case: Case, outcomes: Sequence[Outcome]) -> None:
+def print_case(
+    case: Case, outcomes: Sequence[Outcome], titles: Mapping[Engine, str] = TITLES
+) -> None:
     """A table of the steps; where an engine's rows are right, it has them next to its name."""
-    tell(f"\n{case.name} ({case.function}): {case.shows}")
-    header = ("in", *(TITLES[outcome.engine] for outcome in outcomes), "expected")
+    tell(f"{case.name} ({case.function}): {case.shows}")
+    header = ("in", *(titles[outcome.engine] for outcome in outcomes), "expected")
     lines: list[tuple[str, ...]] = []
     for number, step in enumerate(case.steps):
         columns = [[describe(record) for record in step.records]]
@@ -74,21 +76,19 @@ def show_expected(case: Case, number: int, outcomes: Sequence[Outcome]) -> list[
     ]
 
 
-def print_verdict(lesson: str, outcomes: Sequence[Outcome], seconds: float) -> None:
-    """One line: what was compared, and the first differences."""
-    differences = [
-        f"{TITLES[outcome.engine]}, {outcome.case.name}, {difference}"
-        for outcome in outcomes
-        for difference in outcome.differences
+def print_verdict(lesson: str, results: Mapping[Engine, Result], seconds: float) -> bool:
+    """One line for all engines, and one for each problem. Whether there is none."""
+    problems = [
+        f"{TITLES[engine]}, {problem}"
+        for engine, result in results.items()
+        for problem in result.problems
     ]
-    engines = " and ".join(dict.fromkeys(TITLES[outcome.engine] for outcome in outcomes))
-    cases = len({outcome.case.name for outcome in outcomes})
-    verdict = f"{len(differences)} differences" if differences else "as expected"
+    verdict = f"{len(problems)} problems" if problems else "as expected"
+    answered = ", ".join(f"{TITLES[engine]} {result}" for engine, result in results.items())
     tell(
-        add_colour(
-            f"{lesson}: {cases} cases in {engines}, {verdict}, {seconds:.0f} s",
-            Tone.BAD if differences else Tone.GOOD,
-        )
+        f"{lesson}: {answered}, {verdict}, {seconds:.0f} s",
+        Tone.BAD if problems else Tone.GOOD,
     )
-    for difference in differences:
-        tell(f"  {difference}")
+    for problem in problems:
+        tell(f"  {problem}")
+    return not problems

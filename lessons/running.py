@@ -13,7 +13,8 @@ from lessons.broker import PREFIX, open_topics
 from lessons.lab import Lab
 from lessons.lesson import ENGINES, Case, Engine, Lesson, Rows, find_differences
 
-Functions = Sequence[tuple[Case, str]]
+Answer = Callable[..., Any]
+Functions = Sequence[tuple[Case, Answer]]
 """Cases, each with the function that answers it."""
 
 CASES_MAX = 4
@@ -26,10 +27,11 @@ FROM_RUNNER = {"records", "table", "app", "out"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What an engine answered to a case: the rows of each step."""
+    """What a function of an engine answered to a case: the rows of each step."""
 
     case: Case
     engine: Engine
+    function: str
     answers: Sequence[Rows]
 
     @property
@@ -37,21 +39,49 @@ class Outcome:
         return find_differences(self.case, self.engine, self.answers)
 
 
-def get_functions(lesson: Lesson) -> Functions:
-    return [(case, case.function) for case in lesson.cases]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What an engine answered to all cases of a lesson, and what to its controls."""
+
+    cases: Sequence[Outcome]
+    controls: Sequence[Outcome] = ()
+
+    @property
+    def problems(self) -> list[str]:
+        """Rows of cases that are not as expected, and controls whose rows are."""
+        differences = [
+            f"{outcome.case.name}, {difference}"
+            for outcome in self.cases
+            for difference in outcome.differences
+        ]
+        equal = [outcome.function for outcome in self.controls if not outcome.differences]
+        return differences + [f"{each} must be wrong, and is as expected" for each in equal]
+
+    def __str__(self) -> str:
+        right = sum(not outcome.differences for outcome in self.cases)
+        wrong = sum(bool(outcome.differences) for outcome in self.controls)
+        return f"{right} of {len(self.cases)} cases, {wrong} of {len(self.controls)} controls"
 
 
-def get_controls(lesson: Lesson) -> Functions:
-    return [(case, control.function) for case in lesson.cases for control in case.controls]
+def get_functions(lesson: Lesson, engine: Engine) -> Functions:
+    return [(case, find_answer(lesson, engine, case.function)) for case in lesson.cases]
 
 
-def find_answer(lesson: str, engine: Engine, function: str) -> Callable[..., Any]:
-    found: Callable[..., Any] = getattr(import_module(f"lessons.{lesson}.{engine}"), function)
+def get_controls(lesson: Lesson, engine: Engine) -> Functions:
+    return [
+        (case, find_answer(lesson, engine, control.function))
+        for case in lesson.cases
+        for control in case.controls
+    ]
+
+
+def find_answer(lesson: Lesson, engine: Engine, function: str) -> Answer:
+    found: Answer = getattr(import_module(f"lessons.{lesson.name}.{engine}"), function)
     return found
 
 
 def answer(
-    lab: Lab, engine: Engine, lesson: str, functions: Functions, options: Mapping[str, int]
+    lab: Lab, engine: Engine, lesson: Lesson, functions: Functions, options: Mapping[str, int]
 ) -> list[Outcome]:
     """Publish cases of a lesson, and collect what an engine answers.
 
@@ -70,14 +100,15 @@ def answer(
         free = asyncio.Semaphore(CASES_MAX)
         async with (
             open_topics(lab.servers) as topics,
-            topics.remove_around(f"{PREFIX}{lesson}.{engine}.") as prefix,
+            topics.remove_around(f"{PREFIX}{lesson.name}.{engine}.") as prefix,
         ):
 
-            async def run_one(number: int, case: Case, function: str) -> Outcome:
-                found = find_answer(lesson, engine, function)
+            async def run_one(number: int, case: Case, function: Answer) -> Outcome:
                 async with free:
-                    answers = await run_case(topics, f"{prefix}{number}.", case, found, options)
-                return Outcome(case=case, engine=engine, answers=answers)
+                    answers = await run_case(topics, f"{prefix}{number}.", case, function, options)
+                return Outcome(
+                    case=case, engine=engine, function=function.__name__, answers=answers
+                )
 
             return await asyncio.gather(
                 *(run_one(number, *each) for number, each in enumerate(functions))
@@ -86,11 +117,18 @@ def answer(
     return asyncio.run(run())
 
 
+def answer_all(lab: Lab, engine: Engine, lesson: Lesson) -> Result:
+    """Run all cases and controls of a lesson. Raises the errors of `answer`."""
+    cases, controls = get_functions(lesson, engine), get_controls(lesson, engine)
+    outcomes = answer(lab, engine, lesson, [*cases, *controls], {})
+    return Result(cases=outcomes[: len(cases)], controls=outcomes[len(cases) :])
+
+
 def get_parameters(lesson: Lesson) -> set[str]:
     """What can be given to every function of a lesson, in both engines."""
     taken = [
-        set(inspect.signature(find_answer(lesson.name, engine, case.function)).parameters)
+        set(inspect.signature(function).parameters)
         for engine in ENGINES
-        for case in lesson.cases
+        for _, function in get_functions(lesson, engine)
     ]
     return set.intersection(*taken) - FROM_RUNNER

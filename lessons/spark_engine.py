@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any
 
+from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -28,6 +30,9 @@ from local_stack.settings import Settings
 HEAP = "-Xmx1g"
 LINES_SHOWN = 5
 """Of the output of a Java that could not be started."""
+
+EXCEPTION_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+"""They print each exception that PySpark raises, in a page of JSON."""
 
 CLIENT: Mapping[str, str] = {"kafka.fetch.max.wait.ms": str(FETCH_WAIT_MILLISECONDS_MAX)}
 """A task asks for the end of the topic as well: with the default, each batch takes half a second
@@ -47,6 +52,8 @@ CONFIGURATION: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
     # Two cores, and a lesson has few keys: with the default of 200, each batch takes seconds.
     "spark.sql.shuffle.partitions": "2",
+    # One state store for both sides of a join instead of four.
+    "spark.sql.streaming.join.stateFormatVersion": "3",
     # Timers and states of several kinds need it.
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -72,6 +79,8 @@ def open_session() -> Iterator[SparkSession]:
     jars = sorted(fetch(SPARK_JARS, settings, tell).glob("*.jar"))
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     cache = get_aot_options(aot_cache.file_of(settings), writes=False)
+    for name in EXCEPTION_LOGGERS:
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
     # Java and Spark's Python workers write lines that are no answer to a lesson.
     with TemporaryFile() as output:
         try:

@@ -15,12 +15,9 @@ def sum_changes(records: DataFrame) -> DataStreamWriter:
 
 
 def keep_last(records: DataFrame) -> DataStreamWriter:
-    """As a table: each record replaces the one before of its key; one without a value deletes it.
-
-    The value is in a struct, as the last value that is not NULL is not the last one.
-    """
-    last = F.max_by(F.struct("value"), "time")["value"]
-    return records.groupBy("key").agg(last.alias("last")).writeStream.outputMode("update")
+    """As a table: each record replaces the one before of its key; without a value it deletes it."""
+    last = F.max_by("value", "time").alias("last")
+    return records.groupBy("key").agg(last).writeStream.outputMode("update")
 
 
 def keep_last_number(records: DataFrame) -> DataStreamWriter:

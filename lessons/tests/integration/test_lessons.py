@@ -2,25 +2,20 @@
 
 import pytest
 
+from lessons.grid import read_grid
 from lessons.lab import Lab
 from lessons.lesson import ENGINES, Engine, Lesson, find_lessons
-from lessons.running import answer, get_controls, get_functions
+from lessons.running import answer_all
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", find_lessons())
-def test_an_engine_answers_as_the_vector_says(lab: Lab, name: str, engine: Engine) -> None:
-    outcomes = answer(lab, engine, name, get_functions(Lesson(name)), {})
+def test_an_engine_answers_as_the_vector_and_the_grid_say(
+    lab: Lab, name: str, engine: Engine
+) -> None:
+    result = answer_all(lab, engine, Lesson(name))
 
-    assert {each.case.name: each.differences for each in outcomes if each.differences} == {}
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("name", find_lessons())
-def test_what_a_lesson_warns_of_leads_to_differences(lab: Lab, name: str, engine: Engine) -> None:
-    controls = get_controls(Lesson(name))
-    assert controls
-
-    outcomes = answer(lab, engine, name, controls, {})
-
-    assert all(each.differences for each in outcomes)
+    assert result.problems == []
+    assert result.cases
+    assert result.controls
+    assert read_grid()[name, engine] == str(result)

@@ -9,8 +9,9 @@ import pytest
 from analytics_spark.job.gateway import JavaEnded
 from fetching.errors import Failure
 from lessons import spark_engine
-from lessons.__main__ import choose_lessons, main, read_engines, read_options, read_words
+from lessons.__main__ import choose_lesson, main, read_engines, read_options, read_words
 from lessons.lesson import Case, Record, Row, Step, collapse, find_differences, to_clock, to_instant
+from lessons.running import Outcome, Result
 
 ROW = {"key": "Jack", "count": 2}
 DROPPED = {"dropped": 1}
@@ -19,6 +20,11 @@ DROPPED = {"dropped": 1}
 def make_case(*out: Sequence[Row], key: Sequence[str] = ("key",)) -> Case:
     steps = [Step(records=[Record(value="a")], out=rows) for rows in out]
     return Case(name="a case", function="count", shows="a count", key=key, steps=steps)
+
+
+def make_outcome(rows: Sequence[Row]) -> Outcome:
+    case = make_case([ROW])
+    return Outcome(case=case, engine="spark", function="count", answers=[list(rows)])
 
 
 def test_equal_rows_do_not_differ() -> None:
@@ -62,6 +68,24 @@ def test_an_engine_has_rows_of_its_own() -> None:
     assert step.get_expected("faust") == []
 
 
+def test_a_control_whose_rows_are_as_expected_is_a_problem() -> None:
+    right, wrong = make_outcome([ROW]), make_outcome([])
+
+    assert Result(cases=[right], controls=[wrong]).problems == []
+    assert str(Result(cases=[right], controls=[wrong])) == "1 of 1 cases, 1 of 1 controls"
+    assert Result(cases=[right], controls=[right]).problems == [
+        "count must be wrong, and is as expected"
+    ]
+    assert Result(cases=[wrong]).problems == [f"a case, step 1: missing {ROW}"]
+    assert str(Result(cases=[wrong], controls=[right])) == "0 of 1 cases, 0 of 1 controls"
+
+
+def test_a_row_without_the_columns_of_the_key_differs() -> None:
+    answered: Row = {"name": ["Jack"], "count": 2}
+
+    assert find_differences(make_case([ROW]), "spark", [[answered]])
+
+
 @pytest.mark.parametrize("text", ["08:15:30", "08:15:30.5", "2016-11-12T00:00:00"])
 def test_a_time_is_written_as_it_is_read(text: str) -> None:
     assert to_clock(to_instant(text)) == text
@@ -82,6 +106,8 @@ def test_a_time_of_another_zone_is_that_of_utc() -> None:
         (["name=clouds"], "there is no lesson clouds: the lessons are"),
         (["name=windows", "late=1"], "windows has no parameter late; its parameters: grace"),
         (["name=windows", "on=flink"], "there is no engine flink"),
+        (["--learn", "name=clouds"], "there is no lesson clouds: the lessons are"),
+        (["--learn", "on=faust"], "exercises have no parameter on"),
         (["name=windows", "grace=-1"], "grace=-1: a parameter of a lesson is a whole number"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -114,6 +140,6 @@ def test_a_spark_that_does_not_start_is_explained(monkeypatch: pytest.MonkeyPatc
 def test_words_choose_a_lesson_an_engine_and_parameters() -> None:
     words = read_words(["name=windows", "on=spark", "grace=0", "PYTHON=python3"])
 
-    assert [lesson.name for lesson in choose_lessons(words, is_all=False)] == ["windows"]
+    assert choose_lesson(words).name == "windows"
     assert read_engines(words) == ["spark"]
     assert read_options(words) == {"grace": 0}

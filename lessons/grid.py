@@ -1,0 +1,52 @@
+"""The grid of lessons and engines on the front page, with what each engine answered."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from lessons.exercises import FILE, Exercise
+from lessons.lesson import ENGINES, FOLDER, Engine, Lesson, find_lessons
+
+PAGE = FOLDER / "README.md"
+HEADER = "| lesson | Spark | Faust | exercise |\n| --- | --- | --- | --- |\n"
+
+Grid = Mapping[tuple[str, Engine], str]
+"""What a result says, of a lesson in an engine."""
+
+
+def read_grid(page: Path = PAGE) -> Grid:
+    """What the page says. Raises ValueError if it has no grid."""
+    cells = [row.strip("|").split("|") for row in find_rows(page.read_text()).splitlines()]
+    return {
+        (lesson.partition("[")[2].partition("]")[0], engine): cell.strip()
+        for lesson, *results in cells
+        for engine, cell in zip(ENGINES, results, strict=False)
+    }
+
+
+def write_grid(found: Grid, page: Path = PAGE) -> bool:
+    """Put what was found into the page, and keep the rest of it. Whether this changed it."""
+    text = page.read_text()
+    known = {**read_grid(page), **found}
+    rows = "".join(write_row(Lesson(name), known) for name in find_lessons())
+    changed = text.replace(HEADER + find_rows(text), HEADER + rows)
+    page.write_text(changed)
+    return changed != text
+
+
+def write_row(lesson: Lesson, known: Grid) -> str:
+    cells = [
+        f"[{lesson.name}]({lesson.name}/README.md): {lesson.title}",
+        *(known.get((lesson.name, engine), "-") for engine in ENGINES),
+        f"[{', '.join(Exercise(lesson).functions)}]({lesson.name}/{FILE})",
+    ]
+    return f"| {' | '.join(cells)} |\n"
+
+
+def find_rows(text: str) -> str:
+    """The rows below the header, up to the first line that is none."""
+    _, header, below = text.partition(HEADER)
+    if not header:
+        raise ValueError(f"there is no table that begins with {HEADER.splitlines()[0]}")
+    lines = below.splitlines(keepends=True)
+    end = next((n for n, line in enumerate(lines) if not line.startswith("|")), len(lines))
+    return "".join(lines[:end])
