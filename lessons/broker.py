@@ -11,6 +11,7 @@ from contextlib import (
     asynccontextmanager,
     contextmanager,
     redirect_stdout,
+    suppress,
 )
 from typing import Any, TypeVar
 
@@ -35,6 +36,7 @@ FETCH_WAIT_MILLISECONDS_MAX = 10
 """How long the broker holds a fetch back until there is a record. It answers nothing else on the
 connection meanwhile: not what the end of a topic is, which the runner asks for after each step."""
 CONNECT_SECONDS_MAX = 1.0
+REMOVE_SECONDS_MAX = 10.0
 
 
 @contextmanager
@@ -122,7 +124,9 @@ class Topics:
         try:
             yield prefix
         finally:
-            await self.remove(prefix)
+            # Not answered when all tasks of the loop are cancelled. The next run removes them.
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.remove(prefix), REMOVE_SECONDS_MAX)
 
     async def remove(self, prefix: str) -> None:
         names = [name for name in await self.admin.list_topics() if name.startswith(prefix)]

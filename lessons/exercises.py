@@ -3,9 +3,11 @@
 It is solved in a copy, so that the lesson keeps its holes.
 """
 
+import re
 import shutil
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -23,14 +25,22 @@ COPIES = FOLDER.parent / "learn"
 """Where they are, unless another folder is given."""
 
 
+EXPECTED = 'a query that has not been started, such as rows.writeStream.outputMode("…")'
+TRACEBACK = "Traceback (most recent call last):\n"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What came of a case: an outcome, or the problem that prevented one."""
+    """What came of a case: an outcome, or the problem that prevented one.
+
+    A hint helps with what the program answers, not with a program that is none.
+    """
 
     case: Case
     outcome: Outcome | None = None
     problem: str | None = None
     is_unwritten: bool = False
+    needs_hint: bool = True
 
     @property
     def is_right(self) -> bool:
@@ -78,13 +88,16 @@ class Exercise:
                 return
 
     def _check_case(self, lab: Lab, case: Case) -> Verdict:
+        # The program of a learner may raise anything.
         try:
             function = find_function(execute(self.path), case.function)
-            (outcome,) = answer(lab, ENGINE, self.lesson, [(case, function)], {})
-        # The program of a learner may raise anything.
         except Exception as error:
-            problem = describe_problem(error, self.path)
+            return Verdict(case=case, problem=describe(error, self.path), needs_hint=False)
+        try:
+            (outcome,) = answer(lab, ENGINE, self.lesson, [(case, function)], {})
+        except Exception as error:
             is_unwritten = isinstance(error, NotImplementedError)
+            problem = describe(error, self.path)
             return Verdict(case=case, problem=problem, is_unwritten=is_unwritten)
         return Verdict(case=case, outcome=outcome, problem=compare_columns(case, outcome.answers))
 
@@ -96,8 +109,18 @@ def execute(path: Path) -> Mapping[str, Any]:
     value.
     """
     names: dict[str, Any] = {"__name__": f"exercise_{path.stem}", "__file__": str(path)}
-    exec(compile(path.read_text(), path, "exec"), names)
+    with surviving():
+        exec(compile(path.read_text(), path, "exec"), names)
     return names
+
+
+@contextmanager
+def surviving() -> Iterator[None]:
+    """Raises RuntimeError if what runs inside would end Python."""
+    try:
+        yield
+    except SystemExit as error:
+        raise RuntimeError("it ends Python") from error
 
 
 def find_function(names: Mapping[str, Any], function: str) -> Answer:
@@ -108,27 +131,36 @@ def find_function(names: Mapping[str, Any], function: str) -> Answer:
 
     @wraps(found)
     def call(*arguments: Any, **options: Any) -> DataStreamWriter:
-        writer = found(*arguments, **options)
+        with surviving():
+            writer = found(*arguments, **options)
         if not isinstance(writer, DataStreamWriter):
-            kind = type(writer).__name__
-            raise TypeError(f'{function} returned {kind}: end it with .writeStream.outputMode("…")')
+            kind = "nothing" if writer is None else type(writer).__name__
+            raise TypeError(f"{function} returned {kind}, not {EXPECTED}")
         return writer
 
     return call
 
 
-def describe_problem(error: Exception, path: Path) -> str:
+def describe(error: Exception, path: Path) -> str:
     """One line: where in the program, and what."""
     if isinstance(error, SyntaxError):
         return f"{path.name}:{error.lineno}: {error.msg}"
+    text = str(error).strip()
     lines = [
         frame.lineno
-        for frame in traceback.extract_tb(error.__traceback__)
+        for raised in (error, error.__cause__)
+        for frame in traceback.extract_tb(raised.__traceback__ if raised else None)
         if frame.filename == str(path)
     ]
+    # Of a Python worker of Spark there is the text only; the innermost traceback comes last.
+    _, is_of_worker, below = text.rpartition(TRACEBACK)
+    if is_of_worker:
+        lines += map(int, re.findall(rf'File "{re.escape(str(path))}", line (\d+)', below))
+        what = next((line for line in below.splitlines() if line and line[0] != " "), "")
+    else:
+        what = f"{type(error).__name__}: {text.partition(chr(10))[0].rstrip(';')}"
     place = f"{path.name}:{lines[-1]}" if lines else path.name
-    first, *_ = str(error).strip().splitlines() or [""]
-    return f"{place}: {type(error).__name__}: {first.rstrip(';')}"
+    return f"{place}: {what}"
 
 
 def compare_columns(case: Case, answers: Sequence[Rows]) -> str | None:

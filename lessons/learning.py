@@ -64,6 +64,8 @@ def print_wrong(verdict: Verdict, exercise: Exercise) -> None:
         print_case(case, [verdict.outcome], {ENGINE: "yours"})
         tell("")
     tell(f"{name}: {case.name}, {verdict.problem or 'rows differ'}", Tone.BAD)
+    if not verdict.needs_hint:
+        return
     for line in textwrap.wrap(f"hint: {exercise.get_hint(case)}", LINE_CHARACTERS_MAX):
         tell(f"  {line}")
 
@@ -73,7 +75,7 @@ def warm_up(lab: Lab, exercise: Exercise) -> None:
     lesson = exercise.lesson
     names = {case.name for case in exercise.cases}
     functions = [each for each in get_functions(lesson, ENGINE) if each[0].name in names]
-    tell(f"{lesson.name}: Spark warms up with the solution")
+    tell(f"{lesson.name}: Spark warms up, so that each save is soon checked")
     answer(lab, ENGINE, lesson, functions, {})
 
 

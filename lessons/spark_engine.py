@@ -4,12 +4,14 @@ import asyncio
 import inspect
 import logging
 import os
+import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
+from threading import current_thread, main_thread
 from typing import Any
 
 from pyspark.logger import PySparkLogger
@@ -82,7 +84,7 @@ def open_session() -> Iterator[SparkSession]:
     for name in EXCEPTION_LOGGERS:
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
     # Java and Spark's Python workers write lines that are no answer to a lesson.
-    with TemporaryFile() as output:
+    with TemporaryFile() as output, keeping_interrupts():
         try:
             session = start_session([HEAP, *JAVA_OPTIONS, *cache], jars, CONFIGURATION, output)
         except JavaEnded as error:
@@ -93,6 +95,18 @@ def open_session() -> Iterator[SparkSession]:
         yield session
     finally:
         session.stop()
+
+
+@contextmanager
+def keeping_interrupts() -> Iterator[None]:
+    """Put back the handler of Ctrl-C. That of PySpark raises KeyboardInterrupt wherever it finds
+    the thread; asyncio's cancels the task, which then stops its query and removes its topics."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if current_thread() is main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 def read_records(session: SparkSession, servers: str, prefix: str, case: Case) -> DataFrame:

@@ -47,8 +47,24 @@ def test_each_function_has_a_case_and_a_hint(exercise: Exercise) -> None:
     assert "raise NotImplementedError" in exercise.path.read_text()
 
 
+WORKER = """\
+from pyspark.sql import functions as F
+def count_words(records):
+    return records.select(raise_text("value").alias("word")).writeStream
+@F.udf
+def raise_text(text):
+    return text.uper()
+"""
 PROGRAMS = {
-    "def count_words(records):\n    return records\n": "tables.py: TypeError: count_words returned",
+    "def count_words(records):\n    return records\n": (
+        "tables.py: TypeError: count_words returned DataFrame, not a query"
+    ),
+    "def count_words(records):\n    records.groupBy('value')\n": (
+        "tables.py: TypeError: count_words returned nothing, not a query"
+    ),
+    "import sys\nsys.exit(1)\n": "tables.py:2: RuntimeError: it ends Python",
+    "def count_words(records):\n    exit(1)\n": "tables.py:2: RuntimeError: it ends Python",
+    WORKER: "tables.py:6: AttributeError: 'str' object has no attribute 'uper'",
     "def count_words(records:\n": "tables.py:1: '(' was never closed",
     "import nowhere\n": "tables.py:1: ModuleNotFoundError: No module named 'nowhere'",
     "count_words = None\n": "tables.py: LookupError: there is no function count_words",
