@@ -81,23 +81,29 @@ class Exercise:
 
     def check(self, lab: Lab) -> Iterator[Verdict]:
         """Run the copy, case by case, up to the first that is not as expected."""
+        # The program of a learner may raise anything.
+        try:
+            names = execute(self.path)
+        except Exception as error:
+            problem = describe(error, self.path)
+            yield Verdict(case=self.cases[0], problem=problem, needs_hint=False)
+            return
         for case in self.cases:
-            verdict = self._check_case(lab, case)
+            verdict = self._check_case(lab, case, names)
             yield verdict
             if not verdict.is_right:
                 return
 
-    def _check_case(self, lab: Lab, case: Case) -> Verdict:
-        # The program of a learner may raise anything.
+    def _check_case(self, lab: Lab, case: Case, names: Mapping[str, Any]) -> Verdict:
         try:
-            function = find_function(execute(self.path), case.function)
-        except Exception as error:
+            function = find_function(names, case.function)
+        except LookupError as error:
             return Verdict(case=case, problem=describe(error, self.path), needs_hint=False)
         try:
             (outcome,) = answer(lab, ENGINE, self.lesson, [(case, function)], {})
         except Exception as error:
-            is_unwritten = isinstance(error, NotImplementedError)
             problem = describe(error, self.path)
+            is_unwritten = isinstance(error, NotImplementedError)
             return Verdict(case=case, problem=problem, is_unwritten=is_unwritten)
         return Verdict(case=case, outcome=outcome, problem=compare_columns(case, outcome.answers))
 

@@ -29,8 +29,10 @@ def write_grid(found: Grid, page: Path = PAGE) -> bool:
     known = {**read_grid(page), **found}
     rows = "".join(write_row(Lesson(name), known) for name in find_lessons())
     changed = text.replace(HEADER + find_rows(text), HEADER + rows)
+    if changed == text:
+        return False
     page.write_text(changed)
-    return changed != text
+    return True
 
 
 def write_row(lesson: Lesson, known: Grid) -> str:

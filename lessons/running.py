@@ -59,8 +59,11 @@ class Result:
 
     def __str__(self) -> str:
         right = sum(not outcome.differences for outcome in self.cases)
+        cases = f"{right} of {len(self.cases)} cases"
+        if not self.controls:
+            return cases
         wrong = sum(bool(outcome.differences) for outcome in self.controls)
-        return f"{right} of {len(self.cases)} cases, {wrong} of {len(self.controls)} controls"
+        return f"{cases}, {wrong} of {len(self.controls)} controls"
 
 
 def get_functions(lesson: Lesson, engine: Engine) -> Functions:

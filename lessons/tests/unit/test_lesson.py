@@ -76,6 +76,7 @@ def test_a_control_whose_rows_are_as_expected_is_a_problem() -> None:
     assert Result(cases=[right], controls=[right]).problems == [
         "count must be wrong, and is as expected"
     ]
+    assert str(Result(cases=[wrong])) == "0 of 1 cases"
     assert Result(cases=[wrong]).problems == [f"a case, step 1: missing {ROW}"]
     assert str(Result(cases=[wrong], controls=[right])) == "0 of 1 cases, 0 of 1 controls"
 
