@@ -3,6 +3,7 @@
 make lesson                              the list
 make lesson name=windows                 both engines next to what must come out
 make lesson name=windows on=spark        one of them
+make lesson name=question on=experiment  what it costs, in each of them
 make lesson name=windows grace=0         with another value of a parameter, without a comparison
 make lessons [on=spark]                  all of them with their controls, a line for each
 make learn [name=windows] [folder=...]   their exercises, each save of which is checked
@@ -19,12 +20,20 @@ from pathlib import Path
 from fetching.errors import Failure
 from lessons.broker import find_broker
 from lessons.exercises import COPIES, Exercise
+from lessons.experiment import Experiment, Findings
 from lessons.grid import write_grid
 from lessons.lab import Lab
 from lessons.learning import learn
-from lessons.lesson import ENGINES, Engine, Lesson, find_lessons, read_title
-from lessons.report import TITLES, print_case, print_verdict
-from lessons.running import Result, answer, answer_all, get_functions, get_parameters
+from lessons.lesson import COLUMNS, ENGINES, Column, Engine, Lesson, find_lessons, read_title
+from lessons.report import TITLES, print_case, print_findings, print_verdict
+from lessons.running import (
+    Result,
+    answer,
+    get_columns,
+    get_functions,
+    get_parameters,
+    run_with_controls,
+)
 from local_stack.progress import complain, tell
 
 NOT_PARAMETERS = ("name", "on")
@@ -53,11 +62,12 @@ def main() -> int:
         if arguments.learn:
             return run_exercises(words)
         if arguments.all:
-            return run_all(read_engines(words))
+            return run_all(read_columns(words))
         if not words:
             print_list()
             return 0
-        return run(choose_lesson(words), read_engines(words), read_options(words))
+        lesson, options = find_lesson(words.get("name", "")), read_options(words)
+        return run(lesson, choose_columns(lesson, read_columns(words), options), options)
     except Failure as failure:
         complain(str(failure))
         for line in failure.details:
@@ -88,16 +98,6 @@ def print_list() -> None:
     tell("\nmake lesson name=... runs one of them, make lessons all")
 
 
-def choose_lesson(words: Mapping[str, str]) -> Lesson:
-    """The one to run, whose functions take the parameters. Raises Failure."""
-    lesson = find_lesson(words.get("name", ""))
-    taken = get_parameters(lesson)
-    if wrong := sorted(words.keys() - {*NOT_PARAMETERS} - taken):
-        takes = ", ".join(sorted(taken)) or "none"
-        raise Failure(f"{lesson.name} has no parameter {wrong[0]}; its parameters: {takes}")
-    return lesson
-
-
 def find_lesson(name: str) -> Lesson:
     """Raises Failure."""
     known = find_lessons()
@@ -120,12 +120,12 @@ def run_exercises(words: Mapping[str, str]) -> int:
     return 0
 
 
-def read_engines(words: Mapping[str, str]) -> Sequence[Engine]:
-    """Those to run. Raises Failure."""
-    engine = words.get("on")
-    chosen = [each for each in ENGINES if engine in (None, each)]
+def read_columns(words: Mapping[str, str]) -> Sequence[Column]:
+    """Those of the grid to run. Raises Failure."""
+    on = words.get("on")
+    chosen = [each for each in COLUMNS if on in (None, each)]
     if not chosen:
-        raise Failure(f"there is no engine {engine}: the engines are {' and '.join(ENGINES)}")
+        raise Failure(f"there is no {on}: write on={', on='.join(COLUMNS)}, or nothing for all")
     return chosen
 
 
@@ -137,38 +137,87 @@ def read_options(words: Mapping[str, str]) -> Mapping[str, int]:
     return {name: int(value) for name, value in given.items()}
 
 
-def run(lesson: Lesson, engines: Sequence[Engine], options: Mapping[str, int]) -> int:
-    """1 if a row is not as expected, else 0. With options, which change them, none is compared."""
+def choose_columns(
+    lesson: Lesson, columns: Sequence[Column], options: Mapping[str, int]
+) -> Sequence[Column]:
+    """Those of a lesson that take all of the options. Raises Failure if there is none."""
+    taken = {
+        column: get_parameters(lesson, column)
+        for column in get_columns(lesson)
+        if column in columns
+    }
+    if not taken:
+        raise Failure(f"{lesson.name} has no {' and no '.join(columns)}")
+    chosen = [column for column in taken if options.keys() <= taken[column]]
+    if not chosen:
+        known = sorted(set().union(*taken.values()))
+        wrong = sorted(options.keys() - {*known}) or sorted(options)
+        raise Failure(
+            f"{lesson.name} has no parameter {' with '.join(wrong)};"
+            f" its parameters: {', '.join(known) or 'none'}"
+        )
+    return chosen
+
+
+def run(lesson: Lesson, columns: Sequence[Column], options: Mapping[str, int]) -> int:
+    """1 if anything is not as expected, else 0. With options, which change them, no rows are
+    compared; what an experiment claims holds with any."""
     began_at = time.monotonic()
-    results: dict[Engine, Result] = {}
+    results: dict[Column, Result | Findings] = {}
+    engines = [engine for engine in ENGINES if engine in columns]
     with find_broker() as servers, ExitStack() as stack:
         lab = Lab(servers, stack)
-        for engine in engines:
-            tell(f"{lesson.name}: {TITLES[engine]} answers")
-            functions = get_functions(lesson, engine)
-            results[engine] = Result(cases=answer(lab, engine, lesson, functions, options))
+        if engines:
+            cases = run_cases(lab, lesson, engines, options)
+            results |= {} if options else cases
+        if "experiment" in columns:
+            results["experiment"] = run_experiment(lab, lesson, options)
+    tell("")
+    seconds = time.monotonic() - began_at
+    return 0 if not results or print_verdict(lesson.name, results, seconds) else 1
+
+
+def run_cases(
+    lab: Lab, lesson: Lesson, engines: Sequence[Engine], options: Mapping[str, int]
+) -> Mapping[Column, Result]:
+    """Prints a table of each case."""
+    results: dict[Column, Result] = {}
+    for engine in engines:
+        tell(f"{lesson.name}: {TITLES[engine]} answers")
+        functions = get_functions(lesson, engine)
+        results[engine] = Result(cases=answer(lab, engine, lesson, functions, options))
     tell(f"\n{lesson.title}")
     for number, case in enumerate(lesson.cases):
         tell("")
         print_case(case, [result.cases[number] for result in results.values()])
+    return results
+
+
+def run_experiment(lab: Lab, lesson: Lesson, options: Mapping[str, int]) -> Findings:
+    """Prints a table of what was found. Raises Failure if an option has no such value."""
     tell("")
-    return 0 if options or print_verdict(lesson.name, results, time.monotonic() - began_at) else 1
+    findings = Experiment(lesson).run(lab, options)
+    tell("")
+    print_findings(findings.claims)
+    return findings
 
 
-def run_all(engines: Sequence[Engine]) -> int:
+def run_all(columns: Sequence[Column]) -> int:
     """1 if a row is not as expected, or a control is, else 0. Writes the grid."""
-    found: dict[tuple[str, Engine], str] = {}
+    found: dict[tuple[str, Column], str] = {}
     is_right = True
     with find_broker() as servers, ExitStack() as stack:
         lab = Lab(servers, stack)
         for name in find_lessons():
             began_at = time.monotonic()
-            results: dict[Engine, Result] = {}
-            for engine in engines:
-                tell(f"{name}: {TITLES[engine]} answers")
-                results[engine] = answer_all(lab, engine, Lesson(name))
-                found[name, engine] = str(results[engine])
-            is_right &= print_verdict(name, results, time.monotonic() - began_at)
+            results: dict[Column, Result | Findings] = {}
+            for column in get_columns(Lesson(name)):
+                if column in columns:
+                    tell(f"{name}: {TITLES[column]}")
+                    results[column] = run_with_controls(lab, Lesson(name), column)
+                    found[name, column] = str(results[column])
+            if results:
+                is_right &= print_verdict(name, results, time.monotonic() - began_at)
     if write_grid(found):
         tell("lessons/README.md has the new results")
     return 0 if is_right else 1

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from aiokafka.errors import for_code
+from aiokafka.errors import NoError, TopicAlreadyExistsError, for_code
 
 from lessons.lesson import Record
 from local_stack.settings import Settings
@@ -112,7 +112,7 @@ class Topics:
         self._consumer = consumer
 
     async def create(self, names: Iterable[str]) -> None:
-        """Create topics of one partition each. Raises KafkaError."""
+        """Create those topics that do not exist, of one partition each. Raises KafkaError."""
         topics = [NewTopic(name, PARTITIONS, REPLICAS, topic_configs=KEPT) for name in names]
         response = await self.admin.create_topics(topics)
         check_errors(response.topic_errors)
@@ -142,6 +142,7 @@ class Topics:
                 to_bytes(record.value),
                 key=None if record.key is None else record.key.encode(),
                 timestamp_ms=int(record.time.timestamp() * 1000),
+                headers=[(name, text.encode()) for name, text in record.headers.items()],
             )
             for record in records
         ]
@@ -188,7 +189,7 @@ def to_bytes(value: object) -> bytes | None:
 
 
 def check_errors(errors: Iterable[tuple[Any, ...]]) -> None:
-    """Raises the KafkaError of the first topic that was refused."""
+    """Raises the KafkaError of the first topic that was refused, other than because it exists."""
     for topic, code, *_ in errors:
-        if code:
+        if code not in (NoError.errno, TopicAlreadyExistsError.errno):
             raise for_code(code)(topic)

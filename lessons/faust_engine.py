@@ -3,14 +3,14 @@
 import asyncio
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 
 import faust
 from aiokafka import TopicPartition
 
 from lessons.broker import Topics
-from lessons.lesson import Case, Rows
+from lessons.lesson import Case, Rows, Topic
 
 COMMIT_SECONDS = 0.1
 """By the committed offsets, the end of a step is noticed."""
@@ -35,17 +35,13 @@ async def run_case(
         TimeoutError: the function does not read to the end.
     """
     out = f"{prefix}out"
-    given = {f"{prefix}{topic}" for topic in case.topics}
-    await topics.create({*given, out})
+    await topics.create([out, *(f"{prefix}{topic}" for topic in case.topics)])
     with tempfile.TemporaryDirectory(prefix="hometown-lesson-") as folder:
         app = make_app(f"{prefix}{time.time_ns()}", topics.servers, folder)
-        records = {
-            topic: app.topic(f"{prefix}{topic}", key_serializer="raw", value_serializer="raw")
-            for topic in case.topics
-        }
+        records = read_records(app, prefix, case.topics)
         answer(app, records, app.topic(out, value_serializer="json"), **options)
         answers: list[Rows] = []
-        async with topics.open_reader(out) as reader, running(app, topics, given):
+        async with topics.open_reader(out) as reader, running(app, topics):
             for step in case.steps:
                 await topics.publish(prefix, step.records)
                 await wait_until_read(topics, app)
@@ -53,28 +49,39 @@ async def run_case(
     return answers
 
 
+def read_records(app: faust.App, prefix: str, topics: Iterable[str]) -> Mapping[str, Topic]:
+    """Topics of an application by their names, with keys and values as bytes."""
+    return {
+        topic: app.topic(f"{prefix}{topic}", key_serializer="raw", value_serializer="raw")
+        for topic in topics
+    }
+
+
 @asynccontextmanager
-async def running(app: faust.App, topics: Topics, given: set[str]) -> AsyncIterator[None]:
-    """Run an application; inside, its agents read what comes. `given` are topics that exist."""
+async def running(
+    app: faust.App, topics: Topics, seconds_max: float = STEP_SECONDS_MAX
+) -> AsyncIterator[None]:
+    """Run an application; inside, its agents have read what is there, and read what comes."""
     app.finalize()
     # Faust creates them as well, but sometimes too late to be given their partitions.
-    await topics.create(get_read_topics(app) - given)
-    await app.start()
+    await topics.create(get_read_topics(app))
     try:
+        # A start that is interrupted leaves threads behind, for which the process would wait.
+        await app.start()
         # Faust drops what it fetches before its streams have resumed.
         recovery = app.tables.recovery  # type: ignore[attr-defined]
         await asyncio.wait_for(recovery.completed.wait(), STEP_SECONDS_MAX)
-        await wait_until_read(topics, app)
+        await wait_until_read(topics, app, seconds_max)
         yield
     finally:
         await app.stop()
 
 
-def make_app(name: str, servers: str, folder: str) -> faust.App:
+def make_app(name: str, servers: str, folder: str, store: str = "memory://") -> faust.App:
     return faust.App(
         name,
         broker=f"kafka://{servers}",
-        store="memory://",
+        store=store,
         datadir=folder,
         web_enabled=False,
         topic_disable_leader=True,
@@ -91,13 +98,15 @@ def get_read_topics(app: faust.App) -> set[str]:
     return {name for agent in app.agents.values() for name in agent.channel.topics}
 
 
-async def wait_until_read(topics: Topics, app: faust.App) -> None:
+async def wait_until_read(
+    topics: Topics, app: faust.App, seconds_max: float = STEP_SECONDS_MAX
+) -> None:
     """Until the agents have committed all that their topics have, and sent all rows.
 
     Raises:
-        TimeoutError: they have not, within STEP_SECONDS_MAX.
+        TimeoutError: they have not, within so many seconds.
     """
-    deadline = time.monotonic() + STEP_SECONDS_MAX
+    deadline = time.monotonic() + seconds_max
     settled = 0
     while settled < SETTLED_POLLS:
         # What an agent sends is on its way when its record is committed.

@@ -4,22 +4,22 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lessons.exercises import FILE, Exercise
-from lessons.lesson import ENGINES, FOLDER, Engine, Lesson, find_lessons
+from lessons.lesson import COLUMNS, FOLDER, Column, Lesson, find_lessons
 
 PAGE = FOLDER / "README.md"
-HEADER = "| lesson | Spark | Faust | exercise |\n| --- | --- | --- | --- |\n"
+HEADER = "| lesson | Spark | Faust | experiment | exercise |\n| --- | --- | --- | --- | --- |\n"
 
-Grid = Mapping[tuple[str, Engine], str]
-"""What a result says, of a lesson in an engine."""
+Grid = Mapping[tuple[str, Column], str]
+"""What a result says, of a lesson in an engine or by its experiment."""
 
 
 def read_grid(page: Path = PAGE) -> Grid:
     """What the page says. Raises ValueError if it has no grid."""
     cells = [row.strip("|").split("|") for row in find_rows(page.read_text()).splitlines()]
     return {
-        (lesson.partition("[")[2].partition("]")[0], engine): cell.strip()
+        (lesson.partition("[")[2].partition("]")[0], column): cell.strip()
         for lesson, *results in cells
-        for engine, cell in zip(ENGINES, results, strict=False)
+        for column, cell in zip(COLUMNS, results, strict=False)
     }
 
 
@@ -38,7 +38,7 @@ def write_grid(found: Grid, page: Path = PAGE) -> bool:
 def write_row(lesson: Lesson, known: Grid) -> str:
     cells = [
         f"[{lesson.name}]({lesson.name}/README.md): {lesson.title}",
-        *(known.get((lesson.name, engine), "-") for engine in ENGINES),
+        *(known.get((lesson.name, column), "-") for column in COLUMNS),
         f"[{', '.join(Exercise(lesson).functions)}]({lesson.name}/{FILE})",
     ]
     return f"| {' | '.join(cells)} |\n"

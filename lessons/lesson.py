@@ -17,6 +17,9 @@ DAY = "2016-11-11"
 
 Engine = Literal["spark", "faust"]
 ENGINES: tuple[Engine, ...] = ("spark", "faust")
+Column = Literal["spark", "faust", "experiment"]
+COLUMNS: tuple[Column, ...] = (*ENGINES, "experiment")
+"""Of the grid: where a lesson has results."""
 
 Topic = Any
 """A topic of Faust, which is not typed: agents read it, and it is sent to."""
@@ -51,6 +54,7 @@ class Record(Part):
     topic: str = "records"
     key: str | None = None
     value: Any
+    headers: Mapping[str, str] = {}
     time: Annotated[datetime, BeforeValidator(to_instant)] = Field(
         default_factory=lambda: to_instant("00:00:00")
     )

@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 
-from lessons.lesson import Case, Engine, Record, Row, collapse, to_clock
+from lessons.experiment import Finding, Findings
+from lessons.lesson import Case, Column, Record, Row, collapse, to_clock
 from lessons.running import Outcome, Result
 from local_stack.progress import Tone, table, tell
 
-TITLES: Mapping[Engine, str] = {"spark": "Spark", "faust": "Faust"}
+TITLES: Mapping[Column, str] = {"spark": "Spark", "faust": "Faust", "experiment": "experiment"}
 VALUE_CHARACTERS_MAX = 34
 
 
@@ -38,7 +39,7 @@ def show_row(row: Row) -> str:
 
 
 def print_case(
-    case: Case, outcomes: Sequence[Outcome], titles: Mapping[Engine, str] = TITLES
+    case: Case, outcomes: Sequence[Outcome], titles: Mapping[Column, str] = TITLES
 ) -> None:
     """A table of the steps; where an engine's rows are right, it has them next to its name."""
     tell(f"{case.name} ({case.function}): {case.shows}")
@@ -76,15 +77,33 @@ def show_expected(case: Case, number: int, outcomes: Sequence[Outcome]) -> list[
     ]
 
 
-def print_verdict(lesson: str, results: Mapping[Engine, Result], seconds: float) -> bool:
-    """One line for all engines, and one for each problem. Whether there is none."""
+def print_findings(findings: Sequence[Finding]) -> None:
+    """A table of the rows with the claim of each, and their notes."""
+    header = (*findings[0].row, "claim")
+    lines = [
+        (*map(show_number, each.row.values()), each.claim if each.holds else f"≠ {each.claim}")
+        for each in findings
+    ]
+    tell(table(header, lines))
+    for each in findings:
+        if each.note:
+            tell(f"  {each.subject}: {each.note}")
+
+
+def show_number(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int | float) else str(value)
+
+
+def print_verdict(lesson: str, results: Mapping[Column, Result | Findings], seconds: float) -> bool:
+    """One line for all engines and the experiment, and one for each problem. Whether there is
+    none."""
     problems = [
-        f"{TITLES[engine]}, {problem}"
-        for engine, result in results.items()
+        f"{TITLES[column]}, {problem}"
+        for column, result in results.items()
         for problem in result.problems
     ]
     verdict = f"{len(problems)} problems" if problems else "as expected"
-    answered = ", ".join(f"{TITLES[engine]} {result}" for engine, result in results.items())
+    answered = ", ".join(f"{TITLES[column]} {result}" for column, result in results.items())
     tell(
         f"{lesson}: {answered}, {verdict}, {seconds:.0f} s",
         Tone.BAD if problems else Tone.GOOD,

@@ -10,8 +10,9 @@ from typing import Any
 
 from lessons import faust_engine, spark_engine
 from lessons.broker import PREFIX, open_topics
+from lessons.experiment import Experiment, Findings, has_experiment
 from lessons.lab import Lab
-from lessons.lesson import ENGINES, Case, Engine, Lesson, Rows, find_differences
+from lessons.lesson import COLUMNS, Case, Column, Engine, Lesson, Rows, find_differences
 
 Answer = Callable[..., Any]
 Functions = Sequence[tuple[Case, Answer]]
@@ -113,25 +114,43 @@ def answer(
                     case=case, engine=engine, function=function.__name__, answers=answers
                 )
 
-            return await asyncio.gather(
-                *(run_one(number, *each) for number, each in enumerate(functions))
+            # With `return_exceptions`, an interrupt is over when all cases have stopped; without,
+            # when the first one has.
+            outcomes = await asyncio.gather(
+                *(run_one(number, *each) for number, each in enumerate(functions)),
+                return_exceptions=True,
             )
+            return [get_outcome(each) for each in outcomes]
 
     return asyncio.run(run())
 
 
-def answer_all(lab: Lab, engine: Engine, lesson: Lesson) -> Result:
-    """Run all cases and controls of a lesson. Raises the errors of `answer`."""
-    cases, controls = get_functions(lesson, engine), get_controls(lesson, engine)
-    outcomes = answer(lab, engine, lesson, [*cases, *controls], {})
+def get_outcome(outcome: Outcome | BaseException) -> Outcome:
+    """Raises the error that prevented it."""
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return outcome
+
+
+def run_with_controls(lab: Lab, lesson: Lesson, column: Column) -> Result | Findings:
+    """Run all cases of a lesson in an engine, or its experiment. Raises the errors of `answer`."""
+    if column == "experiment":
+        return Experiment(lesson).run_with_controls(lab)
+    cases, controls = get_functions(lesson, column), get_controls(lesson, column)
+    outcomes = answer(lab, column, lesson, [*cases, *controls], {})
     return Result(cases=outcomes[: len(cases)], controls=outcomes[len(cases) :])
 
 
-def get_parameters(lesson: Lesson) -> set[str]:
-    """What can be given to every function of a lesson, in both engines."""
+def get_columns(lesson: Lesson) -> Sequence[Column]:
+    """Where the lesson has results."""
+    return [each for each in COLUMNS if each != "experiment" or has_experiment(lesson)]
+
+
+def get_parameters(lesson: Lesson, column: Column) -> set[str]:
+    """What can be given to every function of a lesson in an engine, or to its experiment."""
+    if column == "experiment":
+        return Experiment(lesson).parameters
     taken = [
-        set(inspect.signature(function).parameters)
-        for engine in ENGINES
-        for _, function in get_functions(lesson, engine)
+        set(inspect.signature(function).parameters) for _, function in get_functions(lesson, column)
     ]
     return set.intersection(*taken) - FROM_RUNNER

@@ -109,13 +109,14 @@ def keeping_interrupts() -> Iterator[None]:
             signal.signal(signal.SIGINT, before)
 
 
-def read_records(session: SparkSession, servers: str, prefix: str, case: Case) -> DataFrame:
-    """The records of a case's topics as a stream: topic, key and value as texts, and their time."""
-    topics = ",".join(f"{prefix}{topic}" for topic in case.topics)
+def read_records(
+    session: SparkSession, servers: str, prefix: str, topics: Iterable[str]
+) -> DataFrame:
+    """The records of topics as a stream: topic, key and value as texts, and their time."""
     return (
         session.readStream.format("kafka")
         .option("kafka.bootstrap.servers", servers)
-        .option("subscribe", topics)
+        .option("subscribe", ",".join(f"{prefix}{topic}" for topic in topics))
         .options(**CLIENT)
         .option("startingOffsets", "earliest")
         .load()
@@ -158,7 +159,7 @@ async def run_case(
         StreamingQueryException: the query failed.
     """
     await topics.create(f"{prefix}{topic}" for topic in case.topics)
-    records = read_records(session, topics.servers, prefix, case)
+    records = read_records(session, topics.servers, prefix, case.topics)
     if "table" in inspect.signature(answer).parameters:
         answer = partial(answer, table=partial(read_table, session, topics.servers, prefix))
     writer = answer(records, **options)

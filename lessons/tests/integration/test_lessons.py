@@ -4,18 +4,18 @@ import pytest
 
 from lessons.grid import read_grid
 from lessons.lab import Lab
-from lessons.lesson import ENGINES, Engine, Lesson, find_lessons
-from lessons.running import answer_all
+from lessons.lesson import Column, Lesson, find_lessons
+from lessons.running import get_columns, run_with_controls
+
+RESULTS = [(name, column) for name in find_lessons() for column in get_columns(Lesson(name))]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("name", find_lessons())
-def test_an_engine_answers_as_the_vector_and_the_grid_say(
-    lab: Lab, name: str, engine: Engine
+@pytest.mark.parametrize(("name", "column"), RESULTS)
+def test_a_lesson_leads_to_what_it_claims_and_the_grid_says(
+    lab: Lab, name: str, column: Column
 ) -> None:
-    result = answer_all(lab, engine, Lesson(name))
+    result = run_with_controls(lab, Lesson(name), column)
 
     assert result.problems == []
-    assert result.cases
     assert result.controls
-    assert read_grid()[name, engine] == str(result)
+    assert read_grid()[name, column] == str(result)

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from lessons.grid import PAGE, find_rows, read_grid, write_grid
-from lessons.lesson import ENGINES, find_lessons
+from lessons.lesson import COLUMNS, Lesson, find_lessons
+from lessons.running import get_columns
 
 
 @pytest.fixture
@@ -15,8 +16,13 @@ def page(tmp_path: Path) -> Path:
     return page
 
 
-def test_the_page_has_each_lesson_in_each_engine() -> None:
-    assert list(read_grid()) == [(name, engine) for name in find_lessons() for engine in ENGINES]
+def test_the_page_has_each_lesson_with_all_its_results() -> None:
+    grid = read_grid()
+
+    assert list(grid) == [(name, column) for name in find_lessons() for column in COLUMNS]
+    assert [place for place, cell in grid.items() if cell != "-"] == [
+        (name, column) for name in find_lessons() for column in get_columns(Lesson(name))
+    ]
 
 
 def test_what_was_found_before_is_written_again_without_a_change(page: Path) -> None:

@@ -9,8 +9,18 @@ import pytest
 from analytics_spark.job.gateway import JavaEnded
 from fetching.errors import Failure
 from lessons import spark_engine
-from lessons.__main__ import choose_lesson, main, read_engines, read_options, read_words
-from lessons.lesson import Case, Record, Row, Step, collapse, find_differences, to_clock, to_instant
+from lessons.__main__ import choose_columns, main, read_columns, read_options, read_words
+from lessons.lesson import (
+    Case,
+    Lesson,
+    Record,
+    Row,
+    Step,
+    collapse,
+    find_differences,
+    to_clock,
+    to_instant,
+)
 from lessons.running import Outcome, Result
 
 ROW = {"key": "Jack", "count": 2}
@@ -106,7 +116,14 @@ def test_a_time_of_another_zone_is_that_of_utc() -> None:
         (["on=spark"], "name=... is missing: the lessons are"),
         (["name=clouds"], "there is no lesson clouds: the lessons are"),
         (["name=windows", "late=1"], "windows has no parameter late; its parameters: grace"),
-        (["name=windows", "on=flink"], "there is no engine flink"),
+        (
+            ["name=windows", "on=flink"],
+            "there is no flink: write on=spark, on=faust, on=experiment",
+        ),
+        (["name=windows", "on=experiment"], "windows has no experiment"),
+        (["name=question", "on=faust", "orders=5"], "question has no parameter orders"),
+        (["name=question", "orders=5", "grace=0"], "question has no parameter grace with orders"),
+        (["name=question", "orders=0"], "orders=0: at least one order is counted"),
         (["--learn", "name=clouds"], "there is no lesson clouds: the lessons are"),
         (["--learn", "on=faust"], "exercises have no parameter on"),
         (["name=windows", "grace=-1"], "grace=-1: a parameter of a lesson is a whole number"),
@@ -138,9 +155,20 @@ def test_a_spark_that_does_not_start_is_explained(monkeypatch: pytest.MonkeyPatc
     assert raised.value.details[-1] == "not enough memory"
 
 
-def test_words_choose_a_lesson_an_engine_and_parameters() -> None:
-    words = read_words(["name=windows", "on=spark", "grace=0", "PYTHON=python3"])
+@pytest.mark.parametrize(
+    ("words", "chosen"),
+    [
+        (["name=windows"], ["spark", "faust"]),
+        (["name=windows", "on=spark", "grace=0"], ["spark"]),
+        (["name=question"], ["spark", "faust", "experiment"]),
+        (["name=question", "orders=5"], ["experiment"]),
+        (["name=question", "grace=0"], ["spark"]),
+    ],
+    ids=lambda value: " ".join(value),
+)
+def test_words_choose_what_runs(words: list[str], chosen: list[str]) -> None:
+    read = read_words([*words, "PYTHON=python3"])
+    options = read_options(read)
 
-    assert choose_lesson(words).name == "windows"
-    assert read_engines(words) == ["spark"]
-    assert read_options(words) == {"grace": 0}
+    assert choose_columns(Lesson(read["name"]), read_columns(read), options) == chosen
+    assert all(value in (0, 5) for value in options.values())
