@@ -140,7 +140,7 @@ def read_options(words: Mapping[str, str]) -> Mapping[str, int]:
 def choose_columns(
     lesson: Lesson, columns: Sequence[Column], options: Mapping[str, int]
 ) -> Sequence[Column]:
-    """Those of a lesson that take all of the options. Raises Failure if there is none."""
+    """Those of a lesson that take every option. Raises Failure if there is none."""
     taken = {
         column: get_parameters(lesson, column)
         for column in get_columns(lesson)
@@ -150,12 +150,11 @@ def choose_columns(
         raise Failure(f"{lesson.name} has no {' and no '.join(columns)}")
     chosen = [column for column in taken if options.keys() <= taken[column]]
     if not chosen:
-        known = sorted(set().union(*taken.values()))
-        wrong = sorted(options.keys() - {*known}) or sorted(options)
-        raise Failure(
-            f"{lesson.name} has no parameter {' with '.join(wrong)};"
-            f" its parameters: {', '.join(known) or 'none'}"
+        known = ", ".join(
+            f"on={column} takes {' and '.join(sorted(names)) or 'nothing'}"
+            for column, names in taken.items()
         )
+        raise Failure(f"{lesson.name}: nothing takes {' and '.join(sorted(options))}; {known}")
     return chosen
 
 

@@ -111,11 +111,13 @@ class Topics:
         self.producer = producer
         self._consumer = consumer
 
-    async def create(self, names: Iterable[str]) -> None:
-        """Create those topics that do not exist, of one partition each. Raises KafkaError."""
+    async def create(self, names: Iterable[str], *, may_exist: bool = False) -> None:
+        """Create topics of one partition each. Raises KafkaError."""
         topics = [NewTopic(name, PARTITIONS, REPLICAS, topic_configs=KEPT) for name in names]
         response = await self.admin.create_topics(topics)
-        check_errors(response.topic_errors)
+        check_errors(
+            response.topic_errors, TopicAlreadyExistsError.errno if may_exist else NoError.errno
+        )
 
     @asynccontextmanager
     async def remove_around(self, prefix: str) -> AsyncIterator[str]:
@@ -188,8 +190,8 @@ def to_bytes(value: object) -> bytes | None:
     return (value if isinstance(value, str) else json.dumps(value)).encode()
 
 
-def check_errors(errors: Iterable[tuple[Any, ...]]) -> None:
-    """Raises the KafkaError of the first topic that was refused, other than because it exists."""
+def check_errors(errors: Iterable[tuple[Any, ...]], expected: int) -> None:
+    """Raises the KafkaError of the first topic that was refused for another reason."""
     for topic, code, *_ in errors:
-        if code not in (NoError.errno, TopicAlreadyExistsError.errno):
+        if code not in (NoError.errno, expected):
             raise for_code(code)(topic)

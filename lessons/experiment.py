@@ -19,13 +19,17 @@ FILE = "experiment.py"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A row of the table that an experiment prints: what was found, what is claimed of it, and
-    whether that holds. The note is printed below the table."""
+    """A row of the table that an experiment prints: what was found, what is claimed of it, and what
+    differs from the claim. The note is printed below the table."""
 
     row: Row
     claim: str
-    holds: bool
+    difference: str = ""
     note: str = ""
+
+    @property
+    def holds(self) -> bool:
+        return not self.difference
 
     @property
     def subject(self) -> str:
@@ -43,7 +47,11 @@ class Findings:
     @property
     def problems(self) -> list[str]:
         """Claims that do not hold, and controls whose claims do."""
-        wrong = [f"{each.subject}: not so: {each.claim}" for each in self.claims if not each.holds]
+        wrong = [
+            f"{each.subject}: {each.claim}: {each.difference}"
+            for each in self.claims
+            if not each.holds
+        ]
         equal = [
             f"{each.subject} must be wrong: {each.claim}" for each in self.controls if each.holds
         ]

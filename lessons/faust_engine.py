@@ -64,9 +64,9 @@ async def running(
     """Run an application; inside, its agents have read what is there, and read what comes."""
     app.finalize()
     # Faust creates them as well, but sometimes too late to be given their partitions.
-    await topics.create(get_read_topics(app))
+    await topics.create(get_read_topics(app), may_exist=True)
     try:
-        # A start that is interrupted leaves threads behind, for which the process would wait.
+        # Inside: a start that is interrupted has started threads, which keep the process alive.
         await app.start()
         # Faust drops what it fetches before its streams have resumed.
         recovery = app.tables.recovery  # type: ignore[attr-defined]
@@ -113,7 +113,7 @@ async def wait_until_read(
         await app.producer.flush()
         unread = await find_unread(topics, app)
         settled = 0 if unread else settled + 1
-        if time.monotonic() > deadline:
+        if unread and time.monotonic() > deadline:
             raise TimeoutError(f"the agents of {app.conf.id} do not read {', '.join(unread)}")
         await asyncio.sleep(POLL_SECONDS)
 

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from lessons.question.spark import ITEM, USER, read, read_lines
+from lessons.question.records import ITEM, USER, read, read_lines
 
 CASES = ("sample",)
 HINTS = {
@@ -18,9 +18,8 @@ HINTS = {
     " (lives_since <= ordered_at), and so with its item; rename the columns of users and items"
     ' before. Then group by F.window("ordered_at", "1 hour"), order_id, line and what the rest'
     ' needs, and take the last version: F.max_by("address", "lives_since"). An order that comes'
-    " twice is in one group. Count these groups in a second groupBy, of"
-    ' F.window(F.window_time("window"), "1 hour"). A stream has no distinct count: take F.size of'
-    ' F.collect_set. The output mode is "append".',
+    ' twice is in one group. Count these groups in a second groupBy, of "window". A stream has no'
+    ' distinct count: take F.size of F.collect_set. The output mode is "append".',
 }
 
 

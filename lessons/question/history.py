@@ -21,18 +21,17 @@ from test_support.analytics.histories import (
 
 USERS = 1_000
 HOURS = 12
-ORDERS_OF_A_MOVE = 50
-"""One user moves for so many orders."""
+ORDERS_PER_MOVE = 50
 QUANTITY_MAX = 4
 SEED = 5
 
-LATE_SINCE = HOUR + timedelta(hours=HOURS - 2, minutes=30)
+LATE_SINCE = HOUR + timedelta(hours=HOURS - 2, minutes=30, milliseconds=1)
 LATE_MOVERS = 200
-"""Users who have moved at LATE_SINCE, which is known after all orders."""
+"""Users who moved at LATE_SINCE, which becomes known after all orders."""
 GRACE = timedelta(hours=2)
 """After the end of an hour, until it is closed."""
 LAST = HOUR + timedelta(hours=HOURS + 24)
-"""When the last order is placed. It closes all hours; its own is not compared."""
+"""When the last order is placed, by a user who is not known. It closes all hours."""
 
 Totals = tuple[int, int, int, int]
 """Local buyers, purchases, quantity and cents."""
@@ -54,15 +53,15 @@ class Purchase(NamedTuple):
 class History:
     """Events in the order in which they become known: facts, orders, late moves with a last order.
 
-    `answer` is what is right before the late moves are known, `corrected` afterwards, and `closed`
-    the hours that no late order can change when all orders are read.
+    `before` is what is right before the late moves are known, `after` what is right afterwards, and
+    `closed` are the hours of `before` that no late order can change.
     """
 
     facts: Sequence[Event]
     orders: Sequence[Event]
     late: Sequence[Event]
-    answer: Hours
-    corrected: Hours
+    before: Hours
+    after: Hours
     closed: Hours
 
 
@@ -75,7 +74,7 @@ def make_history(orders: int) -> History:
     purchases = []
     for number in range(orders):
         ordered_at = HOUR + timedelta(hours=HOURS) * number / orders
-        if number % ORDERS_OF_A_MOVE == 0:
+        if number % ORDERS_PER_MOVE == 0:
             homes[chance.choice(users)].append((ordered_at, chance.choice(places)))
         purchases.append(
             Purchase(
@@ -87,8 +86,8 @@ def make_history(orders: int) -> History:
             )
         )
     late = {user: (LATE_SINCE, chance.choice(places)) for user in users[:LATE_MOVERS]}
-    last = Purchase(order="the last", user=users[0], item=items[0], quantity=1, ordered_at=LAST)
-    answer = count_hours(purchases, homes)
+    last = Purchase(order="the last", user="unknown", item=items[0], quantity=1, ordered_at=LAST)
+    before = count_hours(purchases, homes)
     open_since = to_hour(purchases[-1].ordered_at - GRACE)
     return History(
         facts=[*map(listed, items), *(fact for user in users for fact in to_facts(user, homes))],
@@ -100,9 +99,9 @@ def make_history(orders: int) -> History:
             ),
             to_event(last),
         ],
-        answer=answer,
-        closed={hour: totals for hour, totals in answer.items() if hour < open_since},
-        corrected=count_hours(
+        before=before,
+        closed={hour: totals for hour, totals in before.items() if hour < open_since},
+        after=count_hours(
             purchases,
             homes | {user: sorted([*homes[user], version]) for user, version in late.items()},
         ),

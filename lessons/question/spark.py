@@ -1,4 +1,4 @@
-"""The question in plain Structured Streaming: two joins as of the time of the order, two counts.
+"""The question in plain Structured Streaming: two joins as of the time of an order, two aggregates.
 
 An hour is answered once, when the watermark has passed it: a row cannot be corrected afterwards.
 """
@@ -9,15 +9,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from lessons.question.records import ITEM, USER, read, read_lines
+
 Choice = Callable[[str, str], Column]
 """Of the versions that had begun, the value of one, by the time since when it is valid."""
-
-USER = "user_id string, address string, effective_at timestamp"
-ITEM = "item_id string, origin string, effective_at timestamp"
-ORDER = (
-    "order_id string, user_id string, ordered_at timestamp,"
-    " lines array<struct<item_id: string, quantity: int, unit_price: decimal(12, 2)>>"
-)
 
 
 def count_local_buyers(records: DataFrame, grace: int = 7200) -> DataStreamWriter:
@@ -39,8 +34,8 @@ def count(records: DataFrame, grace: int, choose: Choice) -> DataStreamWriter:
         users.withColumnsRenamed({"user_id": "buyer", "effective_at": "lives_since"}),
         F.expr("user_id = buyer AND lives_since <= ordered_at"),
     ).join(
-        items.withColumnsRenamed({"item_id": "bought", "effective_at": "made_since"}),
-        F.expr("item_id = bought AND made_since <= ordered_at"),
+        items.withColumnsRenamed({"item_id": "item", "effective_at": "made_since"}),
+        F.expr("item_id = item AND made_since <= ordered_at"),
     )
     purchases = known.groupBy(
         F.window("ordered_at", "1 hour"), "order_id", "line", "user_id", "quantity", "unit_price"
@@ -51,7 +46,7 @@ def count(records: DataFrame, grace: int, choose: Choice) -> DataStreamWriter:
     # The same order twice is in one group, so that it counts once.
     return (
         purchases.where("address = origin")
-        .groupBy(F.window(F.window_time("window"), "1 hour"))
+        .groupBy("window")
         .agg(
             F.size(F.collect_set("user_id")).alias("local_buyers"),
             F.count("*").alias("purchases"),
@@ -71,18 +66,3 @@ def last_known(value: str, since: str) -> Column:
 
 def first_known(value: str, since: str) -> Column:
     return F.min_by(value, since)
-
-
-def read_lines(records: DataFrame, grace: int) -> DataFrame:
-    """One row for each line of an order, with a watermark by the time of the order."""
-    return (
-        read("orders", ORDER, records)
-        .withWatermark("ordered_at", f"{grace} seconds")
-        .select("*", F.posexplode("lines").alias("line", "bought"))
-        .select("order_id", "user_id", "ordered_at", "line", "bought.*")
-    )
-
-
-def read(topic: str, schema: str, records: DataFrame) -> DataFrame:
-    fields = F.from_json("value", schema).alias("fields")
-    return records.where(F.col("topic") == topic).select(fields).select("fields.*")

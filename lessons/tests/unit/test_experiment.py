@@ -7,14 +7,18 @@ from lessons.report import print_findings, print_verdict
 
 
 def make_finding(name: str, *, holds: bool) -> Finding:
-    row = {"program": name, "orders/s": 1234}
-    return Finding(row=row, claim="a claim", holds=holds, note="state: 2 rows in users")
+    return Finding(
+        row={"program": name, "orders/s": 1234},
+        claim="a claim",
+        difference="" if holds else "1 instead of 2",
+        note="state: 2 rows in users",
+    )
 
 
 def test_a_claim_that_does_not_hold_is_a_problem() -> None:
     findings = Findings(claims=[make_finding("plain", holds=False)])
 
-    assert findings.problems == ["plain: not so: a claim"]
+    assert findings.problems == ["plain: a claim: 1 instead of 2"]
     assert str(findings) == "0 of 1 claims"
 
 
@@ -50,5 +54,5 @@ def test_what_was_found_is_a_table(capsys: pytest.CaptureFixture[str]) -> None:
         "  plain: state: 2 rows in users",
         "  packed: state: 2 rows in users",
         "question: experiment 1 of 2 claims, 1 problems, 3 s",
-        "  experiment, packed: not so: a claim",
+        "  experiment, packed: a claim: 1 instead of 2",
     ]

@@ -1,11 +1,19 @@
 """The plain loop that the programs of *question* are compared with."""
 
+import json
+from contextlib import ExitStack
 from datetime import timedelta
 
+import pytest
+
+from fetching.errors import Failure
+from lessons.experiment import Experiment
+from lessons.lab import Lab
+from lessons.lesson import Lesson
 from lessons.question.history import (
     HOURS,
     LATE_SINCE,
-    ORDERS_OF_A_MOVE,
+    ORDERS_PER_MOVE,
     Purchase,
     count_hours,
     make_history,
@@ -35,7 +43,7 @@ def test_the_home_at_the_time_of_the_order_counts() -> None:
 def test_late_moves_change_open_hours_only() -> None:
     history = make_history(ORDERS)
 
-    changed = {hour for hour, totals in history.answer.items() if history.corrected[hour] != totals}
+    changed = {hour for hour, totals in history.before.items() if history.after[hour] != totals}
 
     assert changed == {to_hour(LATE_SINCE), to_hour(LATE_SINCE + timedelta(hours=1))}
     assert list(history.closed) == [to_hour(HOUR + timedelta(hours=n)) for n in range(HOURS - 3)]
@@ -45,5 +53,20 @@ def test_a_history_is_the_same_each_time() -> None:
     first, second = make_history(ORDERS), make_history(ORDERS)
 
     assert [event.value for event in first.orders] == [event.value for event in second.orders]
-    assert first.corrected == second.corrected
-    assert sum(event.type == "user-moved" for event in first.facts) == ORDERS // ORDERS_OF_A_MOVE
+    assert first.after == second.after
+    assert sum(event.type == "user-moved" for event in first.facts) == ORDERS // ORDERS_PER_MOVE
+
+
+@pytest.mark.parametrize("orders", [400, 7_000, 80_000])
+def test_no_user_has_two_addresses_from_the_same_time(orders: int) -> None:
+    history = make_history(orders)
+    events = [*history.facts, *history.late]
+    facts = [json.loads(event.value) for event in events if event.topic == "users.v1"]
+    versions = [(fact["user_id"], fact["effective_at"]) for fact in facts]
+
+    assert len(set(versions)) == len(versions)
+
+
+def test_no_orders_are_refused_before_anything_is_started() -> None:
+    with ExitStack() as stack, pytest.raises(Failure, match="orders=0: at least one order"):
+        Experiment(Lesson("question")).run(Lab("", stack), {"orders": 0})
