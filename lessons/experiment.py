@@ -12,7 +12,7 @@ from importlib import import_module
 from types import ModuleType
 
 from lessons.lab import Lab
-from lessons.lesson import FOLDER, Lesson, Row
+from lessons.lesson import FOLDER, Lesson, Row, count_right
 
 FILE = "experiment.py"
 
@@ -58,12 +58,10 @@ class Findings:
         return wrong + equal
 
     def __str__(self) -> str:
-        right = sum(each.holds for each in self.claims)
-        claims = f"{right} of {len(self.claims)} claims"
-        if not self.controls:
-            return claims
-        wrong = sum(not each.holds for each in self.controls)
-        return f"{claims}, {wrong} of {len(self.controls)} controls"
+        claims, controls = (
+            [each.holds for each in findings] for findings in (self.claims, self.controls)
+        )
+        return count_right("claims", claims, controls)
 
 
 class Experiment:

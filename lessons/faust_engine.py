@@ -57,6 +57,17 @@ def read_records(app: faust.App, prefix: str, topics: Iterable[str]) -> Mapping[
     }
 
 
+def make_topic(app: faust.App, name: str) -> Topic:
+    """A topic of an application alone, by another key."""
+    return app.topic(
+        f"{app.conf.id}-{name}",
+        partitions=1,
+        internal=True,
+        key_serializer="raw",
+        value_serializer="raw",
+    )
+
+
 @asynccontextmanager
 async def running(
     app: faust.App, topics: Topics, seconds_max: float = STEP_SECONDS_MAX

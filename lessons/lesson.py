@@ -132,6 +132,14 @@ def find_lessons() -> list[str]:
     return sorted(names, key=lambda name: (Lesson(name).position, name))
 
 
+def count_right(unit: str, rights: Sequence[bool], controls: Sequence[bool]) -> str:
+    """`4 of 4 cases, 3 of 3 controls`: the cases that are right, and the controls that are not."""
+    counted = f"{sum(rights)} of {len(rights)} {unit}"
+    if not controls:
+        return counted
+    return f"{counted}, {len(controls) - sum(controls)} of {len(controls)} controls"
+
+
 def normalize(value: object) -> object:
     """As in a vector.json: times as on a clock, floats rounded to four digits."""
     if isinstance(value, datetime):

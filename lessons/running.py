@@ -12,7 +12,16 @@ from lessons import faust_engine, spark_engine
 from lessons.broker import PREFIX, open_topics
 from lessons.experiment import Experiment, Findings, has_experiment
 from lessons.lab import Lab
-from lessons.lesson import COLUMNS, Case, Column, Engine, Lesson, Rows, find_differences
+from lessons.lesson import (
+    COLUMNS,
+    Case,
+    Column,
+    Engine,
+    Lesson,
+    Rows,
+    count_right,
+    find_differences,
+)
 
 Answer = Callable[..., Any]
 Functions = Sequence[tuple[Case, Answer]]
@@ -59,12 +68,11 @@ class Result:
         return differences + [f"{each} must be wrong, and is as expected" for each in equal]
 
     def __str__(self) -> str:
-        right = sum(not outcome.differences for outcome in self.cases)
-        cases = f"{right} of {len(self.cases)} cases"
-        if not self.controls:
-            return cases
-        wrong = sum(bool(outcome.differences) for outcome in self.controls)
-        return f"{cases}, {wrong} of {len(self.controls)} controls"
+        cases, controls = (
+            [not outcome.differences for outcome in outcomes]
+            for outcomes in (self.cases, self.controls)
+        )
+        return count_right("cases", cases, controls)
 
 
 def get_functions(lesson: Lesson, engine: Engine) -> Functions:

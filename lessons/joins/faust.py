@@ -5,6 +5,7 @@ from typing import Any
 
 import faust
 
+from lessons.faust_engine import make_topic
 from lessons.lesson import Topic, Topics
 
 GRACE_SECONDS = 1
@@ -216,14 +217,3 @@ def keep_last(app: faust.App, topic: Topic) -> Any:
             values[event.key.decode()] = event.value.decode()
 
     return values
-
-
-def make_topic(app: faust.App, name: str) -> Topic:
-    """A topic of this program alone, by another key."""
-    return app.topic(
-        f"{app.conf.id}-{name}",
-        partitions=1,
-        internal=True,
-        key_serializer="raw",
-        value_serializer="raw",
-    )

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,7 +32,7 @@ from lessons.lab import Lab
 from lessons.lesson import Record, Row, to_clock
 from lessons.question import faust as in_faust
 from lessons.question import spark as in_spark
-from lessons.question.history import LAST, History, Hours, Totals, make_history, to_hour
+from lessons.question.history import GRACE, LAST, History, Hours, Totals, make_history, to_hour
 from local_stack.progress import tell
 from test_support.analytics.histories import Event
 
@@ -148,7 +148,7 @@ async def count_plainly(
     topics: Topics,
     prefix: str,
     history: History,
-    query_of: Callable[[DataFrame], DataStreamWriter] = in_spark.count_local_buyers,
+    query_of: Callable[[DataFrame, int], DataStreamWriter] = in_spark.count_local_buyers,
 ) -> Counted:
     """Run the query of this lesson, the state of which is rows."""
     found: dict[str, Totals] = {}
@@ -157,12 +157,12 @@ async def count_plainly(
         found.update(to_totals(row.asDict()) for row in batch.collect())
 
     records = spark_engine.read_records(lab.session, topics.servers, prefix, TOPICS)
-    writer = query_of(records).foreachBatch(collect)
+    writer = query_of(records, to_seconds(GRACE)).foreachBatch(collect)
     return await run_query(topics, prefix, history, writer, lambda: dict(found))
 
 
 async def count_in_operator(
-    lab: Lab, topics: Topics, prefix: str, history: History, lateness_seconds: int = 7_200
+    lab: Lab, topics: Topics, prefix: str, history: History, lateness: timedelta = GRACE
 ) -> Counted:
     """Run the operator of the shop, which keeps tables in packed form, and emits differences."""
     cells: defaultdict[tuple[int, str, str], Counter[str]] = defaultdict(Counter)
@@ -186,11 +186,15 @@ async def count_in_operator(
         checkpoint_dir=Path("unused"),
         spark_jars_dir=Path("unused"),
         kafka_bootstrap_servers=topics.servers,
-        lateness_seconds=lateness_seconds,
+        lateness_seconds=to_seconds(lateness),
     )
     rows = query.outcomes(lab.session, settings, read_topic)
     writer = rows.writeStream.outputMode("update").foreachBatch(collect)
     return await run_query(topics, prefix, history, writer, lambda: sum_hours(cells))
+
+
+def to_seconds(duration: timedelta) -> int:
+    return int(duration.total_seconds())
 
 
 def sum_hours(cells: Mapping[tuple[int, str, str], Counter[str]]) -> Hours:
@@ -346,7 +350,7 @@ CONTROLS = (
     ),
     Program(
         name="the operator with a second of lateness",
-        count=partial(count_in_operator, lateness_seconds=1),
+        count=partial(count_in_operator, lateness=timedelta(seconds=1)),
         claim=CORRECTED,
     ),
 )

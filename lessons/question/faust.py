@@ -12,6 +12,7 @@ from typing import Any
 
 import faust
 
+from lessons.faust_engine import make_topic
 from lessons.lesson import Topic, Topics
 
 HOUR_CHARACTERS = len("2016-11-11T00")
@@ -104,14 +105,3 @@ def first_known(versions: Versions, time: float) -> str | None:
 def to_row(hour: str, totals: list[int]) -> dict[str, object]:
     columns = ("local_buyers", "purchases", "quantity", "cents")
     return {"hour": f"{hour}:00:00", **dict(zip(columns, totals, strict=True))}
-
-
-def make_topic(app: faust.App, name: str) -> Topic:
-    """A topic of this program alone, by another key."""
-    return app.topic(
-        f"{app.conf.id}-{name}",
-        partitions=1,
-        internal=True,
-        key_serializer="raw",
-        value_serializer="raw",
-    )
