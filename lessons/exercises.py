@@ -7,7 +7,6 @@ import re
 import shutil
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -17,6 +16,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from lessons.lab import Lab
 from lessons.lesson import FOLDER, Case, Engine, Lesson, Rows, find_columns
+from lessons.programs import execute, surviving
 from lessons.running import Answer, Outcome, answer
 
 ENGINE: Engine = "spark"
@@ -106,27 +106,6 @@ class Exercise:
             is_unwritten = isinstance(error, NotImplementedError)
             return Verdict(case=case, problem=problem, is_unwritten=is_unwritten)
         return Verdict(case=case, outcome=outcome, problem=compare_columns(case, outcome.answers))
-
-
-def execute(path: Path) -> Mapping[str, Any]:
-    """The names that a program defines, read from its file each time.
-
-    The program is no module that can be imported, so that Spark's workers get its functions by
-    value.
-    """
-    names: dict[str, Any] = {"__name__": f"exercise_{path.stem}", "__file__": str(path)}
-    with surviving():
-        exec(compile(path.read_text(), path, "exec"), names)
-    return names
-
-
-@contextmanager
-def surviving() -> Iterator[None]:
-    """Raises RuntimeError if what runs inside would end Python."""
-    try:
-        yield
-    except SystemExit as error:
-        raise RuntimeError("it ends Python") from error
 
 
 def find_function(names: Mapping[str, Any], function: str) -> Answer:
