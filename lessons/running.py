@@ -10,10 +10,11 @@ from typing import Any
 
 from lessons import faust_engine, spark_engine
 from lessons.broker import PREFIX, open_topics
+from lessons.concurrency import run_at_a_time
 from lessons.experiment import Experiment, Findings, has_experiment
 from lessons.lab import Lab
 from lessons.lesson import (
-    COLUMNS,
+    ENGINES,
     Case,
     Column,
     Engine,
@@ -109,35 +110,21 @@ def answer(
     )
 
     async def run() -> list[Outcome]:
-        free = asyncio.Semaphore(CASES_MAX)
         async with (
             open_topics(lab.servers) as topics,
             topics.remove_around(f"{PREFIX}{lesson.name}.{engine}.") as prefix,
         ):
 
             async def run_one(number: int, case: Case, function: Answer) -> Outcome:
-                async with free:
-                    answers = await run_case(topics, f"{prefix}{number}.", case, function, options)
+                answers = await run_case(topics, f"{prefix}{number}.", case, function, options)
                 return Outcome(
                     case=case, engine=engine, function=function.__name__, answers=answers
                 )
 
-            # With `return_exceptions`, an interrupt is over when all cases have stopped; without,
-            # when the first one has.
-            outcomes = await asyncio.gather(
-                *(run_one(number, *each) for number, each in enumerate(functions)),
-                return_exceptions=True,
-            )
-            return [get_outcome(each) for each in outcomes]
+            runs = (partial(run_one, number, *each) for number, each in enumerate(functions))
+            return await run_at_a_time(CASES_MAX, runs)
 
     return asyncio.run(run())
-
-
-def get_outcome(outcome: Outcome | BaseException) -> Outcome:
-    """Raises the error that prevented it."""
-    if isinstance(outcome, BaseException):
-        raise outcome
-    return outcome
 
 
 def run_with_controls(lab: Lab, lesson: Lesson, column: Column) -> Result | Findings:
@@ -151,7 +138,8 @@ def run_with_controls(lab: Lab, lesson: Lesson, column: Column) -> Result | Find
 
 def get_columns(lesson: Lesson) -> Sequence[Column]:
     """Where the lesson has results."""
-    return [each for each in COLUMNS if each != "experiment" or has_experiment(lesson)]
+    engines = ENGINES if lesson.cases else ()
+    return [*engines, "experiment"] if has_experiment(lesson) else engines
 
 
 def get_parameters(lesson: Lesson, column: Column) -> set[str]:
