@@ -51,7 +51,7 @@ class Purchase(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """Events in the order in which they become known: facts, orders, late moves with a last order.
+    """Events in the order in which they become known: facts, orders, late moves, a last order.
 
     `before` is what is right before the late moves are known, `after` what is right afterwards, and
     `closed` are the hours of `before` that no late order can change.
@@ -60,6 +60,7 @@ class History:
     facts: Sequence[Event]
     orders: Sequence[Event]
     late: Sequence[Event]
+    last: Event
     before: Hours
     after: Hours
     closed: Hours
@@ -93,12 +94,10 @@ def make_history(orders: int) -> History:
         facts=[*map(listed, items), *(fact for user in users for fact in to_facts(user, homes))],
         orders=list(map(to_event, purchases)),
         late=[
-            *(
-                moved(user, place, since=since, version=len(homes[user]) + 1)
-                for user, (since, place) in late.items()
-            ),
-            to_event(last),
+            moved(user, place, since=since, version=len(homes[user]) + 1)
+            for user, (since, place) in late.items()
         ],
+        last=to_event(last),
         before=before,
         closed={hour: totals for hour, totals in before.items() if hour < open_since},
         after=count_hours(
