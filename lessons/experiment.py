@@ -2,13 +2,15 @@
 
 It is a module `experiment` in the folder of a lesson: `run` takes a Lab and returns findings that
 must hold, `run_controls` those that must not, as the mechanism behind the claim is left out. The
-other parameters of `run` are those of the lesson; QUICK has values for a run in a test.
+other parameters of `run` are those of the lesson; QUICK has values for a run in a test. If the
+lesson has no cases, `check` puts a function of an exercise to the experiment.
 """
 
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 
 from lessons.lab import Lab
@@ -80,6 +82,11 @@ class Experiment:
         """Run it as in a test."""
         claims = self._module.run(lab, **self._module.QUICK)
         return Findings(claims=claims, controls=self._module.run_controls(lab))
+
+    def check(self, lab: Lab, program: Path, function: str) -> Finding:
+        """Run a function of a learner's program. Raises what it raises."""
+        finding: Finding = self._module.check(lab, program, function)
+        return finding
 
 
 def has_experiment(lesson: Lesson) -> bool:

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from lessons.exercises import ENGINE, Exercise, Verdict
+from lessons.experiment import Finding
 from lessons.lab import Lab
-from lessons.report import print_case
-from lessons.running import answer, get_functions
+from lessons.report import print_case, print_findings
+from lessons.running import Outcome
 from local_stack.progress import Tone, tell
 
 POLL_SECONDS = 0.1
@@ -24,7 +25,8 @@ def learn(lab: Lab, exercises: Sequence[Exercise]) -> None:
         saves = watch(exercise.path)
         if check(lab, exercise):
             continue
-        warm_up(lab, exercise)
+        tell(f"{exercise.lesson.name}: what checks it is started")
+        exercise.warm_up(lab)
         tell(f"{show_path(exercise.path)} is checked when you save it; Ctrl-C ends")
         for _ in saves:
             if check(lab, exercise):
@@ -48,35 +50,30 @@ def check(lab: Lab, exercise: Exercise) -> bool:
         if not verdict.is_right:
             print_wrong(verdict, exercise)
             return False
-        tell(f"{name}: {verdict.case.name} is as expected", Tone.GOOD)
+        tell(f"{name}: {verdict.task.name} is as expected", Tone.GOOD)
     tell(f"{name} is solved, {time.monotonic() - began_at:.1f} s", Tone.GOOD)
-    tell(f"  compare  lessons/{name}/{ENGINE}.py, lessons/{name}/faust.py")
+    files = ", ".join(f"lessons/{name}/{path.name}" for path in exercise.solutions)
+    tell(f"  compare  {files}")
     tell(f"  discuss  lessons/{name}/DISCUSSION.md")
     return True
 
 
 def print_wrong(verdict: Verdict, exercise: Exercise) -> None:
-    case, name = verdict.case, exercise.lesson.name
+    task, name = verdict.task, exercise.lesson.name
     if verdict.is_unwritten:
-        tell(f"{name}: {case.function} is still to write", Tone.POOR)
+        tell(f"{name}: {task.function} is still to write", Tone.POOR)
         return
-    if verdict.problem is None and verdict.outcome is not None:
-        print_case(case, [verdict.outcome], {ENGINE: "yours"})
+    if isinstance(verdict.found, Outcome):
+        print_case(verdict.found.case, [verdict.found], {ENGINE: "yours"})
         tell("")
-    tell(f"{name}: {case.name}, {verdict.problem or 'rows differ'}", Tone.BAD)
+    if isinstance(verdict.found, Finding):
+        print_findings([verdict.found])
+        tell("")
+    tell(f"{name}: {task.name}, {verdict.problem}", Tone.BAD)
     if not verdict.needs_hint:
         return
-    for line in textwrap.wrap(f"hint: {exercise.get_hint(case)}", LINE_CHARACTERS_MAX):
+    for line in textwrap.wrap(f"hint: {exercise.get_hint(task)}", LINE_CHARACTERS_MAX):
         tell(f"  {line}")
-
-
-def warm_up(lab: Lab, exercise: Exercise) -> None:
-    """Run the lesson's own program: Java compiles what every later check runs."""
-    lesson = exercise.lesson
-    names = {case.name for case in exercise.cases}
-    functions = [each for each in get_functions(lesson, ENGINE) if each[0].name in names]
-    tell(f"{lesson.name}: Spark warms up, so that each save is soon checked")
-    answer(lab, ENGINE, lesson, functions, {})
 
 
 def watch(path: Path) -> Iterator[None]:

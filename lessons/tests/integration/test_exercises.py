@@ -7,18 +7,18 @@ from threading import Thread
 
 import pytest
 
-from lessons.exercises import ENGINE, Exercise
+from lessons.exercises import Exercise
 from lessons.lab import Lab
 from lessons.learning import learn
-from lessons.lesson import FOLDER, Lesson, find_lessons
+from lessons.lesson import Lesson, find_lessons
 from test_support.waits import HANGS_AFTER_SECONDS
 
 POLL_SECONDS = 0.05
 SOLVED = "all exercises are solved"
 
 
-def read_solution(name: str) -> str:
-    return (FOLDER / name / f"{ENGINE}.py").read_text()
+def read_solution(exercise: Exercise) -> str:
+    return exercise.solutions[0].read_text()
 
 
 @pytest.fixture
@@ -32,18 +32,18 @@ def exercise(request: pytest.FixtureRequest, tmp_path: Path) -> Exercise:
 def test_an_exercise_is_red_and_its_solution_green(lab: Lab, exercise: Exercise) -> None:
     before = list(exercise.check(lab))
     with exercise.path.open("a") as program:
-        program.write(read_solution(exercise.lesson.name))
+        program.write(read_solution(exercise))
     after = list(exercise.check(lab))
 
     assert [verdict.is_unwritten for verdict in before] == [True]
-    assert [verdict.case.name for verdict in after] == [case.name for case in exercise.cases]
-    assert [verdict.problem for verdict in after] == [None] * len(after)
+    assert [verdict.task for verdict in after] == exercise.tasks
+    assert [verdict.problem for verdict in after] == [""] * len(after)
     assert all(verdict.is_right for verdict in after)
 
 
 @pytest.mark.parametrize("exercise", find_lessons(), indirect=True)
 def test_each_function_has_a_case_and_a_hint(exercise: Exercise) -> None:
-    assert all(exercise.get_hint(case) for case in exercise.cases)
+    assert all(exercise.get_hint(task) for task in exercise.tasks)
     assert "raise NotImplementedError" in exercise.path.read_text()
 
 
@@ -87,7 +87,6 @@ def test_what_is_wrong_is_one_line(
     (verdict,) = exercise.check(lab)
 
     assert not verdict.is_right
-    assert verdict.problem is not None
     assert verdict.problem.startswith(PROGRAMS[program])
     assert "\n" not in verdict.problem
     assert capfd.readouterr() == ("", "")
@@ -98,15 +97,15 @@ def test_each_save_is_checked_and_a_solved_exercise_leads_to_the_next(
 ) -> None:
     tables, windows = (Exercise(Lesson(name), tmp_path) for name in ("tables", "windows"))
     windows.copy()
-    append(windows.path, read_solution("windows"))
+    append(windows.path, read_solution(windows))
     printed = PrintedText(capsys)
     thread = Thread(target=learn, args=(lab, [tables, windows]), daemon=True)
     thread.start()
 
     assert "tables: count_words is still to write" in printed.read_to("is checked when you save it")
-    append(tables.path, read_solution("tables").replace("F.lower", ""))
+    append(tables.path, read_solution(tables).replace("F.lower", ""))
     wrong = printed.read_to("hint: ")
-    append(tables.path, read_solution("tables"))
+    append(tables.path, read_solution(tables))
     right = printed.read_to(SOLVED)
     thread.join()
 
