@@ -5,7 +5,8 @@ from pathlib import Path
 
 from aiokafka.admin import AIOKafkaAdminClient
 
-from lessons.lesson import FOLDER, find_lessons
+from lessons.exercises import Exercise
+from lessons.lesson import Lesson, find_lessons
 from test_support.system.stack import Stack
 
 
@@ -13,10 +14,9 @@ def test_lessons_use_the_broker_of_the_stack(stack: Stack) -> None:
     printed = stack.make_output("lessons", "on=faust")
 
     for name in find_lessons():
-        assert any(
-            line.startswith(f"{name}: Faust ") and "as expected" in line
-            for line in printed.splitlines()
-        )
+        verdicts = [line for line in printed.splitlines() if line.startswith(f"{name}: Faust ")]
+        assert len(verdicts) == bool(Lesson(name).cases)
+        assert all("as expected" in verdict for verdict in verdicts)
     assert not [topic for topic in asyncio.run(list_topics(stack)) if topic.startswith("lesson.")]
 
 
@@ -28,8 +28,10 @@ def test_the_list_names_each_lesson(stack: Stack) -> None:
 
 def test_an_exercise_is_checked_in_a_folder(stack: Stack, tmp_path: Path) -> None:
     name = find_lessons()[-1]
-    program, solution = (FOLDER / name / file for file in ("exercise.py", "spark.py"))
-    (tmp_path / f"{name}.py").write_text(program.read_text() + solution.read_text())
+    exercise = Exercise(Lesson(name), tmp_path)
+    exercise.copy()
+    with exercise.path.open("a") as program:
+        program.write(exercise.solutions[0].read_text())
 
     printed = stack.make_output("learn", f"name={name}", f"folder={tmp_path}")
 

@@ -154,12 +154,15 @@ class Topics:
         return dict(await self._consumer.end_offsets(places))
 
     @asynccontextmanager
-    async def open_reader(self, topic: str) -> AsyncIterator["Reader"]:
+    async def open_reader(
+        self, topic: str, isolation_level: str = "read_uncommitted"
+    ) -> AsyncIterator["Reader"]:
         """A reader of a topic of one partition, from its beginning."""
         place = TopicPartition(topic, 0)
         async with AIOKafkaConsumer(
             bootstrap_servers=self.servers,
             auto_offset_reset="earliest",
+            isolation_level=isolation_level,
             fetch_max_wait_ms=FETCH_WAIT_MILLISECONDS_MAX,
         ) as consumer:
             consumer.assign([place])

@@ -6,12 +6,19 @@ from functools import cached_property
 from pyspark.sql import SparkSession
 
 from lessons import spark_engine
+from lessons.broker import quietly
+from local_stack.testing import throwaway_postgres
 
 
 class Lab:
     def __init__(self, servers: str, stack: ExitStack) -> None:
         self.servers = servers
         self._stack = stack
+
+    @cached_property
+    def postgres_dsn(self) -> str:
+        """That of the superuser of a PostgreSQL of its own."""
+        return self._stack.enter_context(quietly(throwaway_postgres()))["postgres"]
 
     @cached_property
     def session(self) -> SparkSession:

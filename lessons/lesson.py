@@ -1,7 +1,8 @@
-"""A lesson of two engines: its cases, each with records in steps and the rows that must come out.
+"""A lesson: its cases, each with records in steps and the rows that must come out of an engine.
 
-A lesson is a folder with a README.md, a vector.json, a module for each engine and an exercise. The
-cases of the vector name the functions that answer them. A new lesson is a new folder.
+A lesson is a folder with a README.md, a vector.json and an exercise, with a module for each engine
+if it has cases, and perhaps with an experiment. The cases of the vector name the functions that
+answer them. A new lesson is a new folder.
 """
 
 from collections.abc import Mapping, Sequence

@@ -110,14 +110,18 @@ def keeping_interrupts() -> Iterator[None]:
 
 
 def read_records(
-    session: SparkSession, servers: str, prefix: str, topics: Iterable[str]
+    session: SparkSession,
+    servers: str,
+    prefix: str,
+    topics: Iterable[str],
+    options: Mapping[str, str] = CLIENT,
 ) -> DataFrame:
     """The records of topics as a stream: topic, key and value as texts, and their time."""
     return (
         session.readStream.format("kafka")
         .option("kafka.bootstrap.servers", servers)
         .option("subscribe", ",".join(f"{prefix}{topic}" for topic in topics))
-        .options(**CLIENT)
+        .options(**options)
         .option("startingOffsets", "earliest")
         .load()
         .select(

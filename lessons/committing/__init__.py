@@ -1,0 +1,1 @@
+"""What a crash loses, and what it repeats."""

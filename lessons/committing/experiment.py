@@ -1,0 +1,213 @@
+"""Each way reads the same numbers, is killed once, and starts again: what is lost, what is twice?
+
+Where it is killed decides how many, so that each way claims exact figures.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from lessons.broker import PREFIX, open_topics
+from lessons.committing import spark_sink
+from lessons.committing.crash import (
+    AT_LEAST_ONCE,
+    AT_MOST_ONCE,
+    EXACTLY_ONCE,
+    Crash,
+    Fates,
+    Level,
+    count_fates,
+)
+from lessons.committing.killing import (
+    CREATE_TABLES,
+    Kill,
+    Place,
+    kill_program,
+    kill_query,
+    kill_reader,
+    kill_sender,
+    publish_numbers,
+    to_spark,
+)
+from lessons.committing.ways import FAILING_NUMBER
+from lessons.concurrency import run_at_a_time
+from lessons.experiment import Finding
+from lessons.lab import Lab
+from local_stack.testing import execute, new_database
+from shared.runtime import postgres
+
+QUICK: Mapping[str, int] = {"numbers": 1_000}
+NUMBERS = 5_000
+EVERY = 100
+DIES_AFTER = 250
+"""In the middle of a batch."""
+TRIALS_MAX = 2
+"""At a time: each has a process."""
+A_BATCH_AGAIN = replace(AT_LEAST_ONCE, name="at least once, a batch again", twice_max=EVERY)
+
+FIND_PACE = "SELECT numbers_per_second FROM paces WHERE way = $1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """What is claimed of a way: a level and, if given, what exactly a crash leads to.
+
+    `crash` is its own, in place of that of the run.
+    """
+
+    name: str
+    level: Level
+    leads_to: Callable[[Crash], Fates] | None = None
+    kill: Kill = kill_reader
+    crash: Crash | None = None
+
+
+def run(
+    lab: Lab, numbers: int = NUMBERS, every: int = EVERY, dies_after: int = DIES_AFTER
+) -> Sequence[Finding]:
+    """Try all ways on numbers from 1. Raises Failure if there is no such crash."""
+    return try_all(lab, TRIALS, Crash(numbers=numbers, every=every, dies_after=dies_after))
+
+
+def run_controls(lab: Lab) -> Sequence[Finding]:
+    """Claim of ways what only the mechanism that they lack would give."""
+    return try_all(lab, CONTROLS, Crash(**QUICK, every=EVERY, dies_after=DIES_AFTER))
+
+
+def check(lab: Lab, program: Path, function: str) -> Finding:
+    """Kill a function of a learner's program, again and again."""
+    level = {"read_at_least_once": A_BATCH_AGAIN, "read_exactly_once": EXACTLY_ONCE}[function]
+    kill = partial(kill_program, program=program)
+    crash = Crash(numbers=3 * EVERY, every=EVERY, dies_after=3 * EVERY // 2)
+    (finding,) = try_all(lab, [Trial(name=function, level=level, kill=kill)], crash)
+    return finding
+
+
+def try_all(lab: Lab, trials: Sequence[Trial], crash: Crash) -> list[Finding]:
+    async def prepare_and_try(dsn: str) -> list[Finding]:
+        await postgres.migrate(dsn, "shared")
+        await execute(dsn, CREATE_TABLES)
+        async with (
+            open_topics(lab.servers) as topics,
+            topics.remove_around(f"{PREFIX}committing.") as prefix,
+        ):
+            # The broker may still know the offsets that a group of an earlier run has committed.
+            prefix = f"{prefix}{time.time_ns()}."
+            place = Place(lab=lab, topics=topics, dsn=dsn, prefix=prefix, crash=crash)
+            places = [replace(place, crash=trial.crash or crash) for trial in trials]
+            for each in {each.crash.numbers: each for each in places}.values():
+                await publish_numbers(each)
+            pairs = zip(trials, places, strict=True)
+            return await run_at_a_time(TRIALS_MAX, [partial(judge, *pair) for pair in pairs])
+
+    with new_database(lab.postgres_dsn) as dsn:
+        return asyncio.run(prepare_and_try(dsn))
+
+
+async def judge(trial: Trial, place: Place) -> Finding:
+    """Let a way be killed, and compare what came of the numbers with what is claimed."""
+    effects = await trial.kill(place, trial.name)
+    fates = count_fates(effects, place.crash.numbers)
+    paces = await place.find(FIND_PACE, trial.name)
+    return Finding(
+        row={
+            "way": trial.name,
+            "lost": fates.lost,
+            "twice": fates.twice,
+            "exactly once": place.crash.numbers - fates.lost - fates.twice,
+            "numbers/s": paces[0] if paces else "-",
+        },
+        claim=trial.level.name,
+        difference=find_difference(trial, place.crash, fates),
+    )
+
+
+def find_difference(trial: Trial, crash: Crash, fates: Fates) -> str:
+    """Empty if what came of the numbers is what is claimed."""
+    if not trial.level.allows(fates):
+        return str(fates)
+    expected = trial.leads_to(crash) if trial.leads_to else fates
+    return "" if fates == expected else f"{fates}, instead of {expected}"
+
+
+def find_begin_after_failure(crash: Crash) -> int:
+    """As `Crash.begin`, where the record that failed begins a batch."""
+    passed = FAILING_NUMBER - 1 if crash.dies_after >= FAILING_NUMBER else 0
+    return passed + (crash.dies_after - passed - 1) // crash.every * crash.every
+
+
+TRIALS = (
+    Trial(
+        name="commit automatically at once",
+        level=AT_MOST_ONCE,
+        leads_to=lambda crash: Fates(lost=crash.end - crash.dies_after),
+    ),
+    Trial(
+        name="commit automatically and late",
+        level=AT_LEAST_ONCE,
+        leads_to=lambda crash: Fates(twice=crash.dies_after),
+    ),
+    Trial(
+        name="commit before",
+        level=AT_MOST_ONCE,
+        leads_to=lambda crash: Fates(lost=crash.end - crash.dies_after),
+    ),
+    Trial(
+        name="commit after",
+        level=AT_LEAST_ONCE,
+        leads_to=lambda crash: Fates(twice=crash.dies_after - crash.begin),
+    ),
+    Trial(
+        name="commit after, each 1,000",
+        level=AT_LEAST_ONCE,
+        leads_to=lambda crash: Fates(twice=500),
+        kill=partial(kill_reader, way="commit after"),
+        crash=Crash(numbers=10_000, every=1_000, dies_after=9_500),
+    ),
+    Trial(
+        name="commit out of order",
+        level=AT_LEAST_ONCE,
+        leads_to=lambda crash: Fates(twice=crash.dies_after - max(crash.begin - crash.every, 0)),
+    ),
+    Trial(
+        name="commit up to a failure",
+        level=AT_LEAST_ONCE,
+        leads_to=lambda crash: Fates(twice=crash.dies_after - find_begin_after_failure(crash)),
+    ),
+    Trial(name="write by place", level=EXACTLY_ONCE),
+    Trial(name="store offset with effects", level=EXACTLY_ONCE),
+    Trial(name="send in transaction", level=EXACTLY_ONCE, kill=kill_sender),
+    Trial(name="consume as the shop", level=EXACTLY_ONCE),
+    Trial(
+        name="Spark with an epoch",
+        level=EXACTLY_ONCE,
+        kill=partial(kill_query, write=spark_sink.write_with_epoch),
+    ),
+    Trial(
+        name="Spark without an epoch",
+        level=AT_LEAST_ONCE,
+        leads_to=lambda crash: Fates(twice=to_spark(crash).end - to_spark(crash).begin),
+        kill=partial(kill_query, write=spark_sink.write_rows),
+    ),
+)
+CONTROLS = (
+    Trial(name="commit automatically at once", level=AT_LEAST_ONCE),
+    Trial(name="commit automatically and late", level=AT_MOST_ONCE),
+    Trial(name="commit before", level=AT_LEAST_ONCE),
+    Trial(name="commit after", level=EXACTLY_ONCE),
+    Trial(name="commit past a failure", level=AT_LEAST_ONCE),
+    Trial(name="store offset of last", level=EXACTLY_ONCE),
+    Trial(
+        name="send in transaction, read uncommitted",
+        level=EXACTLY_ONCE,
+        kill=partial(kill_sender, isolation_level="read_uncommitted"),
+    ),
+    Trial(
+        name="Spark without an epoch",
+        level=EXACTLY_ONCE,
+        kill=partial(kill_query, write=spark_sink.write_rows),
+    ),
+)
