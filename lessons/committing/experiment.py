@@ -4,7 +4,6 @@ Where it is killed decides how many, so that each way claims exact figures.
 """
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -94,8 +93,6 @@ def try_all(lab: Lab, trials: Sequence[Trial], crash: Crash) -> list[Finding]:
             open_topics(lab.servers) as topics,
             topics.remove_around(f"{PREFIX}committing.") as prefix,
         ):
-            # The broker may still know the offsets that a group of an earlier run has committed.
-            prefix = f"{prefix}{time.time_ns()}."
             place = Place(lab=lab, topics=topics, dsn=dsn, prefix=prefix, crash=crash)
             places = [replace(place, crash=trial.crash or crash) for trial in trials]
             for each in {each.crash.numbers: each for each in places}.values():
