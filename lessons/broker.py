@@ -166,19 +166,22 @@ class Topics:
             fetch_max_wait_ms=FETCH_WAIT_MILLISECONDS_MAX,
         ) as consumer:
             consumer.assign([place])
-            yield Reader(consumer, place)
+            yield Reader(consumer, place, self)
 
 
 class Reader:
     """Reads a topic, each record once."""
 
-    def __init__(self, consumer: AIOKafkaConsumer, place: TopicPartition) -> None:
+    def __init__(self, consumer: AIOKafkaConsumer, place: TopicPartition, topics: Topics) -> None:
         self._consumer = consumer
         self._place = place
+        self._topics = topics
 
     async def read_to_end(self) -> list[Any]:
         """The values of the records that the topic has now, without those that were read before."""
-        end = (await self._consumer.end_offsets([self._place]))[self._place]
+        # Not of this consumer: where it reads committed records only, a transaction whose commit is
+        # under way has no end yet.
+        end = (await self._topics.get_ends([self._place]))[self._place]
         values: list[Any] = []
         while await self._consumer.position(self._place) < end:
             for batch in (await self._consumer.getmany(timeout_ms=READ_MILLISECONDS_MAX)).values():

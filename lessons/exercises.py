@@ -14,7 +14,7 @@ from typing import Any
 
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from lessons.experiment import Experiment, Finding
+from lessons.experiment import Experiment, Findings
 from lessons.lab import Lab
 from lessons.lesson import ENGINES, FOLDER, Case, Engine, Lesson, find_columns
 from lessons.programs import execute, surviving
@@ -49,7 +49,7 @@ class Verdict:
     """
 
     task: Task
-    found: Outcome | Finding | None = None
+    found: Outcome | Findings | None = None
     problem: str = ""
     is_unwritten: bool = False
     needs_hint: bool = True
@@ -127,8 +127,8 @@ class Exercise:
             return Verdict(task=task, problem=describe(error, self.path), needs_hint=False)
         try:
             if task.case is None:
-                finding = Experiment(self.lesson).check(lab, self.path, task.function)
-                return Verdict(task=task, found=finding, problem=finding.difference)
+                findings = Experiment(self.lesson).check(lab, self.path, task.function)
+                return Verdict(task=task, found=findings, problem="".join(findings.problems[:1]))
             functions = [(task.case, making_query(function))]
             (outcome,) = answer(lab, ENGINE, self.lesson, functions, {})
         except Exception as error:
@@ -180,7 +180,8 @@ def describe(error: Exception, path: Path) -> str:
     """One line: where in the program, and what."""
     if isinstance(error, SyntaxError):
         return f"{path.name}:{error.lineno}: {error.msg}"
-    text = str(error).strip()
+    # The lines of an exception group have a margin.
+    text = re.sub(r"(?m)^ *\| ", "", str(error)).strip()
     lines = [
         frame.lineno
         for raised in (error, error.__cause__)

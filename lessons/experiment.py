@@ -83,10 +83,10 @@ class Experiment:
         claims = self._module.run(lab, **self._module.QUICK)
         return Findings(claims=claims, controls=self._module.run_controls(lab))
 
-    def check(self, lab: Lab, program: Path, function: str) -> Finding:
+    def check(self, lab: Lab, program: Path, function: str) -> Findings:
         """Run a function of a learner's program. Raises what it raises."""
-        finding: Finding = self._module.check(lab, program, function)
-        return finding
+        findings: Findings = self._module.check(lab, program, function)
+        return findings
 
 
 def has_experiment(lesson: Lesson) -> bool:

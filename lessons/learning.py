@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from lessons.exercises import ENGINE, Exercise, Verdict
-from lessons.experiment import Finding
+from lessons.experiment import Findings
 from lessons.lab import Lab
 from lessons.report import print_case, print_findings
 from lessons.running import Outcome
@@ -25,7 +25,7 @@ def learn(lab: Lab, exercises: Sequence[Exercise]) -> None:
         saves = watch(exercise.path)
         if check(lab, exercise):
             continue
-        tell(f"{exercise.lesson.name}: what checks it is started")
+        tell(f"{exercise.lesson.name}: what checks it warms up, so that each save is soon checked")
         exercise.warm_up(lab)
         tell(f"{show_path(exercise.path)} is checked when you save it; Ctrl-C ends")
         for _ in saves:
@@ -66,8 +66,8 @@ def print_wrong(verdict: Verdict, exercise: Exercise) -> None:
     if isinstance(verdict.found, Outcome):
         print_case(verdict.found.case, [verdict.found], {ENGINE: "yours"})
         tell("")
-    if isinstance(verdict.found, Finding):
-        print_findings([verdict.found])
+    if isinstance(verdict.found, Findings):
+        print_findings(verdict.found.claims)
         tell("")
     tell(f"{name}: {task.name}, {verdict.problem}", Tone.BAD)
     if not verdict.needs_hint:

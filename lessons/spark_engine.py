@@ -114,14 +114,14 @@ def read_records(
     servers: str,
     prefix: str,
     topics: Iterable[str],
-    options: Mapping[str, str] = CLIENT,
+    options: Mapping[str, str] = {},
 ) -> DataFrame:
     """The records of topics as a stream: topic, key and value as texts, and their time."""
     return (
         session.readStream.format("kafka")
         .option("kafka.bootstrap.servers", servers)
         .option("subscribe", ",".join(f"{prefix}{topic}" for topic in topics))
-        .options(**options)
+        .options(**{**CLIENT, **options})
         .option("startingOffsets", "earliest")
         .load()
         .select(

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -22,6 +23,7 @@ Way = Callable[[Reader], Awaitable[None]]
 
 
 async def live(life: Life) -> None:
+    """Read until the end of the topic, or until the reader is killed."""
     way = find_way(life.program, life.way)
     connection = await asyncpg.connect(life.dsn)
     try:
@@ -37,17 +39,24 @@ async def live(life: Life) -> None:
 
 
 def find_way(program: Path, function: str) -> Way:
-    """Raises TypeError if the function cannot be waited for."""
+    """Find a function of a program. Raises TypeError if it cannot be waited for."""
     found: Way = execute(program)[function]
     if not iscoroutinefunction(found):
         raise TypeError(f"{function} is not defined with async def")
     return found
 
 
-if __name__ == "__main__":
+def main() -> None:
+    life = Life.model_validate_json(sys.stdin.read())
+    # The signal ends a loop of a learner as well, and a process whose parent was killed.
+    signal.alarm(life.seconds_max)
     # A new broker has no coordinator of groups at first.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     try:
-        asyncio.run(live(Life.model_validate_json(sys.stdin.read())))
+        asyncio.run(live(life))
     except NotImplementedError:
         sys.exit(UNWRITTEN)
+
+
+if __name__ == "__main__":
+    main()

@@ -26,6 +26,10 @@ class Crash:
             )
 
     @property
+    def batches(self) -> int:
+        return math.ceil(self.numbers / self.every)
+
+    @property
     def begin(self) -> int:
         """The last number of the batch before the one in which it is killed; 0 without one."""
         return (self.dies_after - 1) // self.every * self.every
@@ -48,7 +52,7 @@ class Fates:
 
 
 def count_fates(effects: Iterable[int], numbers: int) -> Fates:
-    """Count the numbers from 1 up in what had an effect."""
+    """Count which of the numbers from 1 up had no effect, and which had several."""
     counted = Counter(effects)
     return Fates(
         lost=sum(number not in counted for number in range(1, numbers + 1)),

@@ -5,14 +5,15 @@ Replace the holes. What a `reader` has (all of it is in reader.py):
 - `reader.consume()`: a client of Kafka that begins where its group has committed;
 - `reader.batches(consumer)`: lists of the records that are still to read, for `async for`;
 - `await reader.process(record)`: the effect of a record, one row more in PostgreSQL;
-- `await reader.process_by_place(record)`: the same, with the place of the record as a unique key;
+- `await reader.process_by_source(record)`: the same, with topic, partition and offset as its unique
+  key;
 - `reader.connection.transaction()`: a transaction of PostgreSQL, for `async with`;
 - `await reader.store_offset(offset)`, `await reader.find_offset()`: an offset in PostgreSQL, at
   first 0;
-- `reader.place`: topic and partition, for `consumer.seek`.
+- `reader.partition`: topic and partition, for `consumer.seek`.
 
-The process is killed three times: after the effect of number 150, before an offset is committed or
-stored, and after one is.
+The process is killed after the effect of number 150, before and after the first offset that it
+commits or stores, and before and after the second one. Each time another one begins.
 """
 
 from lessons.committing.reader import Reader

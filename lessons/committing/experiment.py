@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from lessons.broker import PREFIX, open_topics
-from lessons.committing import spark_sink
+from lessons.committing import spark_sink, ways
 from lessons.committing.crash import (
     AT_LEAST_ONCE,
     AT_MOST_ONCE,
@@ -23,17 +23,17 @@ from lessons.committing.crash import (
 from lessons.committing.killing import (
     CREATE_TABLES,
     Kill,
-    Place,
+    Setup,
     kill_program,
     kill_query,
     kill_reader,
     kill_sender,
-    publish_numbers,
     to_spark,
 )
+from lessons.committing.reader import Death, Moment
 from lessons.committing.ways import FAILING_NUMBER
 from lessons.concurrency import run_at_a_time
-from lessons.experiment import Finding
+from lessons.experiment import Finding, Findings
 from lessons.lab import Lab
 from local_stack.testing import execute, new_database
 from shared.runtime import postgres
@@ -43,7 +43,7 @@ NUMBERS = 5_000
 EVERY = 100
 DIES_AFTER = 250
 """In the middle of a batch."""
-TRIALS_MAX = 2
+TRIALS_MAX = 3
 """At a time: each has a process."""
 A_BATCH_AGAIN = replace(AT_LEAST_ONCE, name="at least once, a batch again", twice_max=EVERY)
 
@@ -60,7 +60,7 @@ class Trial:
     name: str
     level: Level
     leads_to: Callable[[Crash], Fates] | None = None
-    kill: Kill = kill_reader
+    kill: Kill
     crash: Crash | None = None
 
 
@@ -68,62 +68,83 @@ def run(
     lab: Lab, numbers: int = NUMBERS, every: int = EVERY, dies_after: int = DIES_AFTER
 ) -> Sequence[Finding]:
     """Try all ways on numbers from 1. Raises Failure if there is no such crash."""
-    return try_all(lab, TRIALS, Crash(numbers=numbers, every=every, dies_after=dies_after))
+    return try_all(lab, TRIALS, Crash(numbers=numbers, every=every, dies_after=dies_after), "ways")
 
 
 def run_controls(lab: Lab) -> Sequence[Finding]:
     """Claim of ways what only the mechanism that they lack would give."""
-    return try_all(lab, CONTROLS, Crash(**QUICK, every=EVERY, dies_after=DIES_AFTER))
+    return try_all(lab, CONTROLS, Crash(**QUICK, every=EVERY, dies_after=DIES_AFTER), "ways")
 
 
-def check(lab: Lab, program: Path, function: str) -> Finding:
-    """Kill a function of a learner's program, again and again."""
+def check(lab: Lab, program: Path, function: str) -> Findings:
+    """Kill a function of a learner's program: in an effect, and around its first two offsets.
+
+    A second one finds what is remembered twice for a batch, such as in two systems.
+    """
     level = {"read_at_least_once": A_BATCH_AGAIN, "read_exactly_once": EXACTLY_ONCE}[function]
-    kill = partial(kill_program, program=program)
     crash = Crash(numbers=3 * EVERY, every=EVERY, dies_after=3 * EVERY // 2)
-    (finding,) = try_all(lab, [Trial(name=function, level=level, kill=kill)], crash)
-    return finding
+    deaths = {
+        "killed in a batch": [Death(moment=Moment.AFTER_EFFECT, number=crash.dies_after)],
+        "killed at its first offset": around_offset(1),
+        "killed at its second offset": around_offset(2),
+    }
+    kill = partial(kill_program, program=program, function=function)
+    trials = [
+        Trial(name=name, level=level, kill=partial(kill, deaths=of_name))
+        for name, of_name in deaths.items()
+    ]
+    return Findings(claims=try_all(lab, trials, crash, "exercise"))
 
 
-def try_all(lab: Lab, trials: Sequence[Trial], crash: Crash) -> list[Finding]:
+def around_offset(number: int) -> list[Death]:
+    """Before, and in the next life after, it is committed or stored."""
+    return [
+        Death(moment=moment, number=number)
+        for moment in (Moment.BEFORE_OFFSET, Moment.AFTER_OFFSET)
+    ]
+
+
+def try_all(lab: Lab, trials: Sequence[Trial], crash: Crash, purpose: str) -> list[Finding]:
+    """Let each way be killed, and judge it. Raises the first error of one."""
+
     async def prepare_and_try(dsn: str) -> list[Finding]:
         await postgres.migrate(dsn, "shared")
         await execute(dsn, CREATE_TABLES)
         async with (
             open_topics(lab.servers) as topics,
-            topics.remove_around(f"{PREFIX}committing.") as prefix,
+            topics.remove_around(f"{PREFIX}committing.{purpose}.") as prefix,
         ):
-            place = Place(lab=lab, topics=topics, dsn=dsn, prefix=prefix, crash=crash)
-            places = [replace(place, crash=trial.crash or crash) for trial in trials]
-            for each in {each.crash.numbers: each for each in places}.values():
-                await publish_numbers(each)
-            pairs = zip(trials, places, strict=True)
+            setup = Setup(lab=lab, topics=topics, dsn=dsn, prefix=prefix, crash=crash)
+            setups = [replace(setup, crash=trial.crash or crash) for trial in trials]
+            for each in {each.numbers: each for each in setups}.values():
+                await each.publish_numbers()
+            pairs = zip(trials, setups, strict=True)
             return await run_at_a_time(TRIALS_MAX, [partial(judge, *pair) for pair in pairs])
 
     with new_database(lab.postgres_dsn) as dsn:
         return asyncio.run(prepare_and_try(dsn))
 
 
-async def judge(trial: Trial, place: Place) -> Finding:
+async def judge(trial: Trial, setup: Setup) -> Finding:
     """Let a way be killed, and compare what came of the numbers with what is claimed."""
-    effects = await trial.kill(place, trial.name)
-    fates = count_fates(effects, place.crash.numbers)
-    paces = await place.find(FIND_PACE, trial.name)
+    effects = await trial.kill(setup, trial.name)
+    fates = count_fates(effects, setup.crash.numbers)
+    paces = await setup.find(FIND_PACE, trial.name)
     return Finding(
         row={
             "way": trial.name,
             "lost": fates.lost,
             "twice": fates.twice,
-            "exactly once": place.crash.numbers - fates.lost - fates.twice,
-            "numbers/s": paces[0] if paces else "-",
+            "exactly once": setup.crash.numbers - fates.lost - fates.twice,
+            "numbers/s": max(paces, default="-"),
         },
         claim=trial.level.name,
-        difference=find_difference(trial, place.crash, fates),
+        difference=find_difference(trial, setup.crash, fates),
     )
 
 
 def find_difference(trial: Trial, crash: Crash, fates: Fates) -> str:
-    """Empty if what came of the numbers is what is claimed."""
+    """Compare what came of the numbers with what is claimed; empty if that holds."""
     if not trial.level.allows(fates):
         return str(fates)
     expected = trial.leads_to(crash) if trial.leads_to else fates
@@ -131,7 +152,7 @@ def find_difference(trial: Trial, crash: Crash, fates: Fates) -> str:
 
 
 def find_begin_after_failure(crash: Crash) -> int:
-    """As `Crash.begin`, where the record that failed begins a batch."""
+    """Find `Crash.begin`, where the record that failed begins a batch."""
     passed = FAILING_NUMBER - 1 if crash.dies_after >= FAILING_NUMBER else 0
     return passed + (crash.dies_after - passed - 1) // crash.every * crash.every
 
@@ -141,43 +162,61 @@ TRIALS = (
         name="commit automatically at once",
         level=AT_MOST_ONCE,
         leads_to=lambda crash: Fates(lost=crash.end - crash.dies_after),
+        kill=partial(kill_reader, way=ways.commit_automatically_at_once),
     ),
     Trial(
         name="commit automatically and late",
         level=AT_LEAST_ONCE,
         leads_to=lambda crash: Fates(twice=crash.dies_after),
+        kill=partial(kill_reader, way=ways.commit_automatically_and_late),
     ),
     Trial(
         name="commit before",
         level=AT_MOST_ONCE,
         leads_to=lambda crash: Fates(lost=crash.end - crash.dies_after),
+        kill=partial(kill_reader, way=ways.commit_before),
     ),
     Trial(
         name="commit after",
         level=AT_LEAST_ONCE,
         leads_to=lambda crash: Fates(twice=crash.dies_after - crash.begin),
+        kill=partial(kill_reader, way=ways.commit_after),
     ),
     Trial(
         name="commit after, each 1,000",
         level=AT_LEAST_ONCE,
         leads_to=lambda crash: Fates(twice=500),
-        kill=partial(kill_reader, way="commit after"),
+        kill=partial(kill_reader, way=ways.commit_after),
         crash=Crash(numbers=10_000, every=1_000, dies_after=9_500),
     ),
     Trial(
         name="commit out of order",
         level=AT_LEAST_ONCE,
         leads_to=lambda crash: Fates(twice=crash.dies_after - max(crash.begin - crash.every, 0)),
+        kill=partial(kill_reader, way=ways.commit_out_of_order),
     ),
     Trial(
         name="commit up to a failure",
         level=AT_LEAST_ONCE,
         leads_to=lambda crash: Fates(twice=crash.dies_after - find_begin_after_failure(crash)),
+        kill=partial(kill_reader, way=ways.commit_up_to_a_failure),
     ),
-    Trial(name="write by place", level=EXACTLY_ONCE),
-    Trial(name="store offset with effects", level=EXACTLY_ONCE),
+    Trial(
+        name="write by source",
+        level=EXACTLY_ONCE,
+        kill=partial(kill_reader, way=ways.write_by_source),
+    ),
+    Trial(
+        name="store offset with effects",
+        level=EXACTLY_ONCE,
+        kill=partial(kill_reader, way=ways.store_offset_with_effects),
+    ),
     Trial(name="send in transaction", level=EXACTLY_ONCE, kill=kill_sender),
-    Trial(name="consume as the shop", level=EXACTLY_ONCE),
+    Trial(
+        name="consume as the shop",
+        level=EXACTLY_ONCE,
+        kill=partial(kill_reader, way=ways.consume_as_the_shop),
+    ),
     Trial(
         name="Spark with an epoch",
         level=EXACTLY_ONCE,
@@ -191,12 +230,36 @@ TRIALS = (
     ),
 )
 CONTROLS = (
-    Trial(name="commit automatically at once", level=AT_LEAST_ONCE),
-    Trial(name="commit automatically and late", level=AT_MOST_ONCE),
-    Trial(name="commit before", level=AT_LEAST_ONCE),
-    Trial(name="commit after", level=EXACTLY_ONCE),
-    Trial(name="commit past a failure", level=AT_LEAST_ONCE),
-    Trial(name="store offset of last", level=EXACTLY_ONCE),
+    Trial(
+        name="commit automatically at once",
+        level=AT_LEAST_ONCE,
+        kill=partial(kill_reader, way=ways.commit_automatically_at_once),
+    ),
+    Trial(
+        name="commit automatically and late",
+        level=AT_MOST_ONCE,
+        kill=partial(kill_reader, way=ways.commit_automatically_and_late),
+    ),
+    Trial(
+        name="commit before",
+        level=AT_LEAST_ONCE,
+        kill=partial(kill_reader, way=ways.commit_before),
+    ),
+    Trial(
+        name="commit after",
+        level=EXACTLY_ONCE,
+        kill=partial(kill_reader, way=ways.commit_after),
+    ),
+    Trial(
+        name="commit past a failure",
+        level=AT_LEAST_ONCE,
+        kill=partial(kill_reader, way=ways.commit_past_a_failure),
+    ),
+    Trial(
+        name="store offset of last",
+        level=EXACTLY_ONCE,
+        kill=partial(kill_reader, way=ways.store_offset_of_last),
+    ),
     Trial(
         name="send in transaction, read uncommitted",
         level=EXACTLY_ONCE,

@@ -58,7 +58,12 @@ class Sink:
 
 async def read_twice(records: DataFrame, sinks: Sequence[Sink]) -> None:
     """Read a stream to its end once for each sink; each query goes on from the checkpoint of the
-    one before."""
+    one before.
+
+    Raises:
+        StreamingQueryException: a query failed by itself.
+        RuntimeError: a query was not ended by its sink.
+    """
     with TemporaryDirectory(prefix="hometown-lesson-") as folder:
         for sink in sinks:
             writer = records.writeStream.foreachBatch(sink).trigger(availableNow=True)
@@ -67,8 +72,11 @@ async def read_twice(records: DataFrame, sinks: Sequence[Sink]) -> None:
             )
             try:
                 await asyncio.to_thread(query.awaitTermination)
-            except StreamingQueryException:
-                if sink.dies_after is None:
+            except StreamingQueryException as error:
+                if Killed.__name__ not in str(error):
                     raise
+            else:
+                if sink.dies_after is not None:
+                    raise RuntimeError(f"{sink.name} has no effect of number {sink.dies_after}")
             finally:
                 await asyncio.to_thread(query.stop)

@@ -38,9 +38,9 @@ async def commit_automatically_at_once(reader: Reader) -> None:
 
 async def wait_until_committed(consumer: AIOKafkaConsumer, reader: Reader) -> None:
     """Take longer than the interval of automatic commits, however slow these are."""
-    handed_out = await consumer.position(reader.place)
+    handed_out = await consumer.position(reader.partition)
     while True:
-        committed = await consumer.committed(reader.place)
+        committed = await consumer.committed(reader.partition)
         if committed == handed_out:
             return
         await asyncio.sleep(OFTEN_MILLISECONDS / 1000)
@@ -83,7 +83,7 @@ async def commit_out_of_order(reader: Reader) -> None:
             for record in batch:
                 await reader.process(record)
             await consumer.commit()
-            await consumer.commit({reader.place: delayed})
+            await consumer.commit({reader.partition: delayed})
             delayed = batch[-1].offset + 1
 
 
@@ -105,18 +105,18 @@ async def commit_up_to_a_failure(reader: Reader) -> None:
             for record in batch:
                 if int(record.value) == FAILING_NUMBER and not has_failed:
                     has_failed = True
-                    consumer.seek(reader.place, record.offset)
+                    consumer.seek(reader.partition, record.offset)
                     break
                 await reader.process(record)
             await consumer.commit()
 
 
-async def write_by_place(reader: Reader) -> None:
-    """An effect has the place of its record as its key: repeated, it changes nothing."""
+async def write_by_source(reader: Reader) -> None:
+    """An effect has topic, partition and offset of its record as its key: again, it is the same."""
     async with reader.consume() as consumer:
         async for batch in reader.batches(consumer):
             for record in batch:
-                await reader.process_by_place(record)
+                await reader.process_by_source(record)
             await consumer.commit()
 
 
@@ -132,7 +132,7 @@ async def store_offset_of_last(reader: Reader) -> None:
 
 async def store_offset(reader: Reader, after_last: int) -> None:
     async with reader.consume() as consumer:
-        consumer.seek(reader.place, await reader.find_offset())
+        consumer.seek(reader.partition, await reader.find_offset())
         async for batch in reader.batches(consumer):
             async with reader.connection.transaction():
                 for record in batch:
@@ -152,7 +152,7 @@ async def send_in_transaction(reader: Reader) -> None:
                 await producer.flush()
                 reader.die_after(*batch)
                 end = OffsetAndMetadata(batch[-1].offset + 1, "")
-                await producer.send_offsets_to_transaction({reader.place: end}, group)
+                await producer.send_offsets_to_transaction({reader.partition: end}, group)
 
 
 async def consume_as_the_shop(reader: Reader) -> None:

@@ -4,15 +4,20 @@ import asyncio
 import os
 import signal
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import psutil
 import pytest
+from pyspark.errors import StreamingQueryException
 
 from lessons.broker import PREFIX, open_topics
 from lessons.committing import killing
+from lessons.committing.crash import Crash
+from lessons.committing.experiment import TRIALS, Trial, try_all
+from lessons.committing.killing import kill_query
 from lessons.exercises import Exercise, Verdict
-from lessons.experiment import Finding
+from lessons.experiment import Findings
 from lessons.lab import Lab
 from lessons.lesson import Lesson
 
@@ -29,7 +34,7 @@ seen = set()
 async def {name}(reader):
     async with reader.consume() as consumer:
         if {seeks}:
-            consumer.seek(reader.place, await reader.find_offset())
+            consumer.seek(reader.partition, await reader.find_offset())
         async for batch in reader.batches(consumer):
 {body}
 """
@@ -47,21 +52,43 @@ STORE = "await reader.store_offset(batch[-1].offset + 1)\n"
 COMMIT = "await consumer.commit()\n"
 
 AT_LEAST_ONCE = {
-    "commits before": (COMMIT + PROCESS, "150 lost and 0 twice"),
-    "never commits": (PROCESS, "0 lost and 300 twice"),
+    "commits before": (COMMIT + PROCESS, "50 lost and 0 twice"),
+    "never commits": (PROCESS, "0 lost and 150 twice"),
 }
 EXACTLY_ONCE = {
-    "commits after": (PROCESS + COMMIT, False, "0 lost and 100 twice"),
-    "stores the offset after the effects": (PROCESS + STORE, True, "0 lost and 100 twice"),
-    "stores the offset before the effects": (STORE + PROCESS, True, "150 lost and 0 twice"),
+    "commits after": (PROCESS + COMMIT, False, "0 lost and 50 twice"),
+    "forgets with the process": (
+        "for record in batch:\n"
+        "    if record.offset not in seen:\n"
+        "        seen.add(record.offset)\n"
+        "        await reader.process(record)\n" + COMMIT,
+        False,
+        "0 lost and 50 twice",
+    ),
+    "stores the offset after the effects": (PROCESS + STORE, True, "0 lost and 50 twice"),
+    "stores the offset before the effects": (STORE + PROCESS, True, "50 lost and 0 twice"),
     "stores the offset after the transaction": (
         IN_TRANSACTION + INNER + STORE,
         True,
         "0 lost and 100 twice",
     ),
-    "commits after the transaction": (IN_TRANSACTION + INNER + COMMIT, False, "0 lost and 100"),
+    "commits after the transaction": (
+        IN_TRANSACTION + INNER + COMMIT,
+        False,
+        "0 lost and 100 twice",
+    ),
     "commits in the transaction": (
         f"{IN_TRANSACTION}{INNER}    {COMMIT}",
+        False,
+        "100 lost and 0 twice",
+    ),
+    "stores the offset, and begins with the committed one": (
+        f"{IN_TRANSACTION}{INNER}    {STORE}{COMMIT}",
+        False,
+        "0 lost and 100 twice",
+    ),
+    "stores the offset and commits in the transaction": (
+        f"{IN_TRANSACTION}{INNER}    {STORE}    {COMMIT}",
         False,
         "100 lost and 0 twice",
     ),
@@ -75,13 +102,13 @@ ALSO_RIGHT = {
     "a commit for each record": (
         "for record in batch:\n"
         "    await reader.process(record)\n"
-        "    await consumer.commit({reader.place: record.offset + 1})\n",
+        "    await consumer.commit({reader.partition: record.offset + 1})\n",
         "for record in batch:\n"
         "    async with reader.connection.transaction():\n"
         "        await reader.process(record)\n"
         "        await reader.store_offset(record.offset + 1)\n",
     ),
-    "by place": (PROCESS + COMMIT, PROCESS.replace("process", "process_by_place") + COMMIT),
+    "by source": (PROCESS + COMMIT, PROCESS.replace("process", "process_by_source") + COMMIT),
 }
 
 
@@ -103,8 +130,8 @@ def test_a_shortcut_to_at_least_once_is_red(lab: Lab, exercise: Exercise, shortc
 
     (verdict,) = check(lab, exercise, make_program("read_at_least_once", body))
 
-    assert isinstance(verdict.found, Finding)
-    assert verdict.problem == problem
+    assert isinstance(verdict.found, Findings)
+    assert verdict.problem.endswith(problem)
 
 
 @pytest.mark.parametrize("shortcut", EXACTLY_ONCE)
@@ -115,8 +142,8 @@ def test_a_shortcut_to_exactly_once_is_red(lab: Lab, exercise: Exercise, shortcu
     first, second = check(lab, exercise, RIGHT + program)
 
     assert first.is_right
-    assert isinstance(second.found, Finding)
-    assert second.problem.startswith(problem)
+    assert isinstance(second.found, Findings)
+    assert second.problem.endswith(problem)
 
 
 @pytest.mark.parametrize("way", ALSO_RIGHT)
@@ -132,6 +159,14 @@ def test_another_right_program_is_green(lab: Lab, exercise: Exercise, way: str) 
     assert [verdict.problem for verdict in verdicts] == ["", ""]
 
 
+IN_GROUP = """
+import asyncio
+async def read_at_least_once(reader):
+    async with asyncio.TaskGroup() as group:
+        async def fail():
+            1 / 0
+        group.create_task(fail())
+"""
 WRONG = {
     make_program("read_at_least_once", "for record in batches:\n    pass"): (
         "committing.py:8: NameError: name 'batches' is not defined"
@@ -144,6 +179,13 @@ WRONG = {
     ),
     "async def read_at_least_once(reader):\n    exit(1)\n": (
         "committing.py:2: RuntimeError: it ends Python"
+    ),
+    RIGHT.replace("await reader.process", "reader.process"): (
+        "committing.py: RuntimeError: line 6: coroutine 'Reader.process' was never awaited"
+    ),
+    IN_GROUP: "committing.py:6: ZeroDivisionError: division by zero",
+    "import os\nasync def read_at_least_once(reader):\n    os.abort()\n": (
+        "committing.py: RuntimeError: read_at_least_once ended with status -6"
     ),
 }
 
@@ -162,12 +204,41 @@ def test_what_is_wrong_is_one_line(
 def test_a_program_that_does_not_end_is_ended(
     lab: Lab, exercise: Exercise, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(killing, "PROGRAM_SECONDS_MAX", 2.0)
+    monkeypatch.setattr(killing, "PROGRAM_SECONDS_MAX", 2)
 
     (verdict,) = check(lab, exercise, "async def read_at_least_once(reader):\n    while True: 1\n")
 
     assert verdict.problem.endswith("TimeoutError: read_at_least_once has not ended in 2 s")
     assert find_lives() == []
+
+
+CRASHES = [
+    Crash(numbers=60, every=7, dies_after=31),
+    Crash(numbers=60, every=1, dies_after=30),
+    Crash(numbers=60, every=100, dies_after=20),
+]
+
+
+@pytest.mark.parametrize("crash", CRASHES, ids=range(len(CRASHES)))
+def test_each_way_leads_to_what_follows_from_the_crash(lab: Lab, crash: Crash) -> None:
+    trials = [trial for trial in TRIALS if trial.crash is None and "Spark" not in trial.name]
+
+    findings = try_all(lab, trials, crash, "ways")
+
+    assert [finding.difference for finding in findings] == [""] * len(trials)
+
+
+def test_a_query_that_fails_by_itself_was_not_killed(lab: Lab) -> None:
+    errors = [ValueError("no effect")]
+
+    def fail_once(*_: object) -> None:
+        if errors:
+            raise errors.pop()
+
+    trial = Trial(name="fails", level=TRIALS[-1].level, kill=partial(kill_query, write=fail_once))
+
+    with pytest.raises(StreamingQueryException, match="no effect"):
+        try_all(lab, [trial], CRASHES[0], "ways")
 
 
 def test_an_interrupt_ends_the_process_and_removes_its_topics(lab: Lab, exercise: Exercise) -> None:

@@ -16,6 +16,7 @@ from lessons.committing.crash import (
     count_fates,
 )
 from lessons.committing.experiment import CONTROLS, TRIALS, Trial, find_difference
+from lessons.committing.killing import kill_sender
 from lessons.experiment import Experiment
 from lessons.lab import Lab
 from lessons.lesson import FOLDER, Lesson
@@ -36,6 +37,7 @@ def test_a_batch_has_its_first_and_its_last_number(dies_after: int, begin: int, 
     crash = Crash(numbers=999, every=100, dies_after=dies_after)
 
     assert (crash.begin, crash.end) == (begin, end)
+    assert crash.batches == 10
 
 
 @pytest.mark.parametrize(
@@ -79,11 +81,15 @@ def test_a_way_claims_nothing_that_its_level_forbids(crash: Crash) -> None:
 )
 def test_a_level_forbids_what_it_is_named_for(level: Level, fates: Fates, allows: bool) -> None:
     assert level.allows(fates) == allows
-    assert (find_difference(Trial(name="a way", level=level), CRASH, fates) == "") == allows
+    assert (
+        find_difference(Trial(name="a way", level=level, kill=kill_sender), CRASH, fates) == ""
+    ) == allows
 
 
 def test_other_figures_than_those_claimed_differ() -> None:
-    trial = Trial(name="a way", level=AT_LEAST_ONCE, leads_to=lambda _: Fates(twice=50))
+    trial = Trial(
+        name="a way", level=AT_LEAST_ONCE, leads_to=lambda _: Fates(twice=50), kill=kill_sender
+    )
 
     assert find_difference(trial, CRASH, Fates(twice=50)) == ""
     assert find_difference(trial, CRASH, Fates()) == (
