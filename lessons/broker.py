@@ -131,9 +131,12 @@ class Topics:
                 await asyncio.wait_for(self.remove(prefix), REMOVE_SECONDS_MAX)
 
     async def remove(self, prefix: str) -> None:
-        names = [name for name in await self.admin.list_topics() if name.startswith(prefix)]
-        if names:
+        if names := await self.find(prefix):
             await self.admin.delete_topics(names)
+
+    async def find(self, prefix: str) -> list[str]:
+        """The topics that begin so."""
+        return [name for name in await self.admin.list_topics() if name.startswith(prefix)]
 
     async def publish(self, prefix: str, records: Iterable[Record]) -> None:
         """Send records, each to the topic of its name behind the prefix; returns when all of them

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from lessons import spark_engine
 from lessons.broker import quietly
-from local_stack.testing import throwaway_postgres
+from local_stack.testing import Databases, throwaway_postgres
 
 
 class Lab:
@@ -16,9 +16,9 @@ class Lab:
         self._stack = stack
 
     @cached_property
-    def postgres_dsn(self) -> str:
-        """That of the superuser of a PostgreSQL of its own."""
-        return self._stack.enter_context(quietly(throwaway_postgres()))["postgres"]
+    def databases(self) -> Databases:
+        """Those of a PostgreSQL of its own."""
+        return Databases(self._stack.enter_context(quietly(throwaway_postgres()))["postgres"])
 
     @cached_property
     def session(self) -> SparkSession:

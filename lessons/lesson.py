@@ -44,7 +44,7 @@ def to_clock(instant: datetime) -> str:
 
 
 class Part(BaseModel):
-    """A part of a vector.json."""
+    """A part of what is read from JSON, such as a vector.json."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from lessons.broker import PREFIX, open_topics
 from lessons.committing import spark_sink, ways
+from lessons.committing.child import Way
 from lessons.committing.crash import (
     AT_LEAST_ONCE,
     AT_MOST_ONCE,
@@ -35,8 +36,7 @@ from lessons.committing.ways import FAILING_NUMBER
 from lessons.concurrency import run_at_a_time
 from lessons.experiment import Finding, Findings
 from lessons.lab import Lab
-from local_stack.testing import execute, new_database
-from shared.runtime import postgres
+from local_stack.testing import execute
 
 QUICK: Mapping[str, int] = {"numbers": 1_000}
 NUMBERS = 5_000
@@ -108,7 +108,6 @@ def try_all(lab: Lab, trials: Sequence[Trial], crash: Crash, purpose: str) -> li
     """Let each way be killed, and judge it. Raises the first error of one."""
 
     async def prepare_and_try(dsn: str) -> list[Finding]:
-        await postgres.migrate(dsn, "shared")
         await execute(dsn, CREATE_TABLES)
         async with (
             open_topics(lab.servers) as topics,
@@ -121,7 +120,7 @@ def try_all(lab: Lab, trials: Sequence[Trial], crash: Crash, purpose: str) -> li
             pairs = zip(trials, setups, strict=True)
             return await run_at_a_time(TRIALS_MAX, [partial(judge, *pair) for pair in pairs])
 
-    with new_database(lab.postgres_dsn) as dsn:
+    with lab.databases.create("shared") as dsn:
         return asyncio.run(prepare_and_try(dsn))
 
 
@@ -157,66 +156,52 @@ def find_begin_after_failure(crash: Crash) -> int:
     return passed + (crash.dies_after - passed - 1) // crash.every * crash.every
 
 
+def make_trial(way: Way, level: Level, leads_to: Callable[[Crash], Fates] | None = None) -> Trial:
+    """Make the trial of a way whose effects are rows, with its name."""
+    name = way.__name__.replace("_", " ")
+    return Trial(name=name, level=level, leads_to=leads_to, kill=partial(kill_reader, way=way))
+
+
 TRIALS = (
-    Trial(
-        name="commit automatically at once",
-        level=AT_MOST_ONCE,
-        leads_to=lambda crash: Fates(lost=crash.end - crash.dies_after),
-        kill=partial(kill_reader, way=ways.commit_automatically_at_once),
+    make_trial(
+        ways.commit_automatically_at_once,
+        AT_MOST_ONCE,
+        lambda crash: Fates(lost=crash.end - crash.dies_after),
     ),
-    Trial(
-        name="commit automatically and late",
-        level=AT_LEAST_ONCE,
-        leads_to=lambda crash: Fates(twice=crash.dies_after),
-        kill=partial(kill_reader, way=ways.commit_automatically_and_late),
+    make_trial(
+        ways.commit_automatically_and_late,
+        AT_LEAST_ONCE,
+        lambda crash: Fates(twice=crash.dies_after),
     ),
-    Trial(
-        name="commit before",
-        level=AT_MOST_ONCE,
-        leads_to=lambda crash: Fates(lost=crash.end - crash.dies_after),
-        kill=partial(kill_reader, way=ways.commit_before),
+    make_trial(
+        ways.commit_before,
+        AT_MOST_ONCE,
+        lambda crash: Fates(lost=crash.end - crash.dies_after),
     ),
-    Trial(
-        name="commit after",
-        level=AT_LEAST_ONCE,
-        leads_to=lambda crash: Fates(twice=crash.dies_after - crash.begin),
-        kill=partial(kill_reader, way=ways.commit_after),
+    make_trial(
+        ways.commit_after,
+        AT_LEAST_ONCE,
+        lambda crash: Fates(twice=crash.dies_after - crash.begin),
     ),
-    Trial(
+    replace(
+        make_trial(ways.commit_after, AT_LEAST_ONCE, lambda _: Fates(twice=500)),
         name="commit after, each 1,000",
-        level=AT_LEAST_ONCE,
-        leads_to=lambda crash: Fates(twice=500),
-        kill=partial(kill_reader, way=ways.commit_after),
         crash=Crash(numbers=10_000, every=1_000, dies_after=9_500),
     ),
-    Trial(
-        name="commit out of order",
-        level=AT_LEAST_ONCE,
-        leads_to=lambda crash: Fates(twice=crash.dies_after - max(crash.begin - crash.every, 0)),
-        kill=partial(kill_reader, way=ways.commit_out_of_order),
+    make_trial(
+        ways.commit_out_of_order,
+        AT_LEAST_ONCE,
+        lambda crash: Fates(twice=crash.dies_after - max(crash.begin - crash.every, 0)),
     ),
-    Trial(
-        name="commit up to a failure",
-        level=AT_LEAST_ONCE,
-        leads_to=lambda crash: Fates(twice=crash.dies_after - find_begin_after_failure(crash)),
-        kill=partial(kill_reader, way=ways.commit_up_to_a_failure),
+    make_trial(
+        ways.commit_up_to_a_failure,
+        AT_LEAST_ONCE,
+        lambda crash: Fates(twice=crash.dies_after - find_begin_after_failure(crash)),
     ),
-    Trial(
-        name="write by source",
-        level=EXACTLY_ONCE,
-        kill=partial(kill_reader, way=ways.write_by_source),
-    ),
-    Trial(
-        name="store offset with effects",
-        level=EXACTLY_ONCE,
-        kill=partial(kill_reader, way=ways.store_offset_with_effects),
-    ),
+    make_trial(ways.write_by_source, EXACTLY_ONCE),
+    make_trial(ways.store_offset_with_effects, EXACTLY_ONCE),
     Trial(name="send in transaction", level=EXACTLY_ONCE, kill=kill_sender),
-    Trial(
-        name="consume as the shop",
-        level=EXACTLY_ONCE,
-        kill=partial(kill_reader, way=ways.consume_as_the_shop),
-    ),
+    make_trial(ways.consume_as_the_shop, EXACTLY_ONCE),
     Trial(
         name="Spark with an epoch",
         level=EXACTLY_ONCE,
@@ -230,36 +215,12 @@ TRIALS = (
     ),
 )
 CONTROLS = (
-    Trial(
-        name="commit automatically at once",
-        level=AT_LEAST_ONCE,
-        kill=partial(kill_reader, way=ways.commit_automatically_at_once),
-    ),
-    Trial(
-        name="commit automatically and late",
-        level=AT_MOST_ONCE,
-        kill=partial(kill_reader, way=ways.commit_automatically_and_late),
-    ),
-    Trial(
-        name="commit before",
-        level=AT_LEAST_ONCE,
-        kill=partial(kill_reader, way=ways.commit_before),
-    ),
-    Trial(
-        name="commit after",
-        level=EXACTLY_ONCE,
-        kill=partial(kill_reader, way=ways.commit_after),
-    ),
-    Trial(
-        name="commit past a failure",
-        level=AT_LEAST_ONCE,
-        kill=partial(kill_reader, way=ways.commit_past_a_failure),
-    ),
-    Trial(
-        name="store offset of last",
-        level=EXACTLY_ONCE,
-        kill=partial(kill_reader, way=ways.store_offset_of_last),
-    ),
+    make_trial(ways.commit_automatically_at_once, AT_LEAST_ONCE),
+    make_trial(ways.commit_automatically_and_late, AT_MOST_ONCE),
+    make_trial(ways.commit_before, AT_LEAST_ONCE),
+    make_trial(ways.commit_after, EXACTLY_ONCE),
+    make_trial(ways.commit_past_a_failure, AT_LEAST_ONCE),
+    make_trial(ways.store_offset_of_last, EXACTLY_ONCE),
     Trial(
         name="send in transaction, read uncommitted",
         level=EXACTLY_ONCE,

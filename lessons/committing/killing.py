@@ -1,6 +1,7 @@
 """Ways are killed while they read, and read on: what had an effect, and how often."""
 
 import asyncio
+import math
 import re
 import signal
 import sys
@@ -203,4 +204,4 @@ async def kill_query(setup: Setup, name: str, write: spark_sink.Write) -> Sequen
 
 def to_spark(crash: Crash) -> Crash:
     """Make the batches so large that they are few."""
-    return replace(crash, every=max(crash.every, crash.numbers // SPARK_BATCHES_MAX))
+    return replace(crash, every=max(crash.every, math.ceil(crash.numbers / SPARK_BATCHES_MAX)))

@@ -10,7 +10,8 @@ from typing import Any
 
 import asyncpg
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
-from pydantic import BaseModel, ConfigDict
+
+from lessons.lesson import Part
 
 POLL_MILLISECONDS = 100
 
@@ -35,10 +36,6 @@ class Moment(StrEnum):
     AFTER_EFFECT = "after the effect of a number"
     BEFORE_OFFSET = "before it commits or stores an offset"
     AFTER_OFFSET = "after it has committed or stored an offset"
-
-
-class Part(BaseModel):
-    model_config = ConfigDict(frozen=True)
 
 
 class Death(Part):

@@ -1,11 +1,13 @@
 """One session of Spark and one broker for all lessons."""
 
+import asyncio
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 
 import pytest
 
+from lessons.broker import PREFIX, open_topics
 from lessons.lab import Lab
 
 
@@ -16,3 +18,14 @@ def lab(kafka_servers: str) -> Iterator[Lab]:
     with ExitStack() as stack:
         yield Lab(kafka_servers, stack)
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def find_topics(kafka_servers: str) -> Callable[[], Sequence[str]]:
+    """Finds the topics of lessons that the broker has."""
+
+    async def find() -> Sequence[str]:
+        async with open_topics(kafka_servers) as topics:
+            return await topics.find(PREFIX)
+
+    return lambda: asyncio.run(find())

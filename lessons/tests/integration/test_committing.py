@@ -1,9 +1,8 @@
 """A learner's reader is killed where each shortcut shows, and what fails in it is named."""
 
-import asyncio
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import psutil
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from lessons.broker import PREFIX, open_topics
 from lessons.committing import killing
 from lessons.committing.crash import Crash
 from lessons.committing.experiment import TRIALS, Trial, try_all
@@ -241,7 +239,9 @@ def test_a_query_that_fails_by_itself_was_not_killed(lab: Lab) -> None:
         try_all(lab, [trial], CRASHES[0], "ways")
 
 
-def test_an_interrupt_ends_the_process_and_removes_its_topics(lab: Lab, exercise: Exercise) -> None:
+def test_an_interrupt_ends_the_process_and_removes_its_topics(
+    lab: Lab, exercise: Exercise, find_topics: Callable[[], Sequence[str]]
+) -> None:
     program = f"""
 import os, time
 async def read_at_least_once(reader):
@@ -253,15 +253,10 @@ async def read_at_least_once(reader):
         check(lab, exercise, program)
 
     assert find_lives() == []
-    assert asyncio.run(find_topics(lab.servers)) == []
+    assert find_topics() == []
 
 
 def find_lives() -> Sequence[psutil.Process]:
     """Processes of readers that this one has started."""
     children = psutil.Process().children(recursive=True)
     return [each for each in children if "lessons.committing.child" in each.cmdline()]
-
-
-async def find_topics(servers: str) -> list[str]:
-    async with open_topics(servers) as topics:
-        return [name for name in await topics.admin.list_topics() if name.startswith(PREFIX)]

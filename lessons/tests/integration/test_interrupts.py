@@ -2,13 +2,14 @@
 
 import asyncio
 import signal
+from collections.abc import Callable, Sequence
 
 import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from lessons import broker, faust_engine
-from lessons.broker import PREFIX, Topics, open_topics
+from lessons.broker import Topics
 from lessons.lab import Lab
 from lessons.lesson import Lesson
 from lessons.running import answer, find_answer, get_functions
@@ -16,11 +17,6 @@ from test_support.waits import HANGS_AFTER_SECONDS
 
 STOP_SECONDS = 0.1
 """Of a case that is stopped."""
-
-
-async def find_topics(servers: str) -> list[str]:
-    async with open_topics(servers) as topics:
-        return [name for name in await topics.admin.list_topics() if name.startswith(PREFIX)]
 
 
 def interrupt(records: DataFrame) -> DataStreamWriter:
@@ -38,18 +34,23 @@ def refuse(records: DataFrame) -> DataStreamWriter:
     raise NotImplementedError("still to write")
 
 
-def test_an_interrupt_stops_the_query_and_removes_its_topics(lab: Lab) -> None:
+def test_an_interrupt_stops_the_query_and_removes_its_topics(
+    lab: Lab, find_topics: Callable[[], Sequence[str]]
+) -> None:
     lesson = Lesson("tables")
 
     with pytest.raises(KeyboardInterrupt):
         answer(lab, "spark", lesson, [(lesson.cases[0], interrupt)], {})
 
     assert list(lab.session.streams.active) == []
-    assert asyncio.run(find_topics(lab.servers)) == []
+    assert find_topics() == []
 
 
 def test_a_lesson_that_is_cut_off_ends_and_the_next_run_removes_its_topics(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    lab: Lab,
+    find_topics: Callable[[], Sequence[str]],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(broker, "REMOVE_SECONDS_MAX", 0.5)
     lesson = Lesson("tables")
@@ -58,12 +59,12 @@ def test_a_lesson_that_is_cut_off_ends_and_the_next_run_removes_its_topics(
     with pytest.raises(KeyboardInterrupt):
         answer(lab, "spark", lesson, [(case, cut_off)], {})
     logged = [record.message for record in caplog.records if record.name == "asyncio"]
-    left = asyncio.run(find_topics(lab.servers))
+    left = find_topics()
     answer(lab, "spark", lesson, [(case, find_answer(lesson, "spark", case.function))], {})
 
     assert logged == []
     assert left
-    assert asyncio.run(find_topics(lab.servers)) == []
+    assert find_topics() == []
 
 
 def test_an_interrupt_is_over_when_all_cases_have_stopped(
