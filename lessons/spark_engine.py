@@ -72,7 +72,7 @@ CONFIGURATION: Mapping[str, str] = {
 
 @contextmanager
 def open_session() -> Iterator[SparkSession]:
-    """Start Spark with its source of Kafka topics, and stop it at the end.
+    """Start Spark with its source of Kafka topics, unless it runs, and stop it at the end.
 
     Raises:
         Failure: the jars of the source could not be fetched, or Java could not be started.
@@ -92,9 +92,25 @@ def open_session() -> Iterator[SparkSession]:
             details = output.read().decode(errors="replace").splitlines()[-LINES_SHOWN:]
             raise Failure(str(error), details=details) from error
     try:
-        yield session
+        yield open_apart(session, CONFIGURATION)
     finally:
         session.stop()
+
+
+def open_apart(session: SparkSession, options: Mapping[str, str]) -> SparkSession:
+    """Open one more session of a Spark that runs, with its own options of `spark.sql`.
+
+    In a run of tests, the first that needs Spark starts it. Others would have the streaming options
+    of that start, and set theirs for the first.
+    """
+    apart = session.newSession()
+    for name in apart.conf.getAll:
+        if name.startswith("spark.sql.streaming."):
+            apart.conf.unset(name)
+    for name, value in options.items():
+        if name.startswith("spark.sql."):
+            apart.conf.set(name, value)
+    return apart
 
 
 @contextmanager

@@ -1,11 +1,13 @@
 """Each lesson answers as it says, and what it warns of leads to something else."""
 
 import pytest
+from pyspark.sql import SparkSession
 
 from lessons.grid import read_grid
 from lessons.lab import Lab
 from lessons.lesson import Column, Lesson, find_lessons
 from lessons.running import get_columns, run_with_controls
+from lessons.spark_engine import open_apart
 
 RESULTS = [(name, column) for name in find_lessons() for column in get_columns(Lesson(name))]
 
@@ -19,3 +21,18 @@ def test_a_lesson_leads_to_what_it_claims_and_the_grid_says(
     assert result.problems == []
     assert result.controls
     assert read_grid()[name, column] == str(result)
+
+
+def test_a_session_has_no_options_of_another(lab: Lab) -> None:
+    of_first = "spark.sql.streaming.of.first"
+    of_start = "spark.sql.streaming.stateStore.providerClass"
+
+    apart = open_apart(lab.session, {"spark.sql.shuffle.partitions": "3"})
+    first = SparkSession.builder.config(of_first, "1").getOrCreate()
+
+    assert first.conf.get(of_first) == "1"
+    assert lab.session.conf.get(of_first, None) is None
+    assert apart.conf.get("spark.sql.shuffle.partitions") == "3"
+    assert lab.session.conf.get("spark.sql.shuffle.partitions") == "2"
+    assert "RocksDB" in str(lab.session.conf.get(of_start))
+    assert "RocksDB" not in str(apart.conf.get(of_start))
