@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from analytics_spark.job.gateway import JavaEnded
-from analytics_spark.job.session import JAVA_OPTIONS, get_aot_options, start_session
+from analytics_spark.job.session import JAVA_OPTIONS, STREAMING, get_aot_options, start_session
 from fetching import aot_cache
 from fetching.errors import Failure
 from fetching.jars import SPARK_JARS, fetch
@@ -98,14 +98,14 @@ def open_session() -> Iterator[SparkSession]:
 
 
 def open_apart(session: SparkSession, options: Mapping[str, str]) -> SparkSession:
-    """Open one more session of a Spark that runs, with its own options of `spark.sql`.
+    """Open one more session of a Spark that runs, whose options of streams are these alone.
 
-    In a run of tests, the first that needs Spark starts it. Others would have the streaming options
-    of that start, and set theirs for the first.
+    A process has one Spark. In a run of tests, the job of the shop may have started it: without
+    this, its options would hold for lessons, and those of lessons for the job.
     """
     apart = session.newSession()
     for name in apart.conf.getAll:
-        if name.startswith("spark.sql.streaming."):
+        if name.startswith(STREAMING):
             apart.conf.unset(name)
     for name, value in options.items():
         if name.startswith("spark.sql."):

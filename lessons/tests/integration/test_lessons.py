@@ -1,7 +1,8 @@
 """Each lesson answers as it says, and what it warns of leads to something else."""
 
+from collections.abc import Iterator
+
 import pytest
-from pyspark.sql import SparkSession
 
 from lessons.grid import read_grid
 from lessons.lab import Lab
@@ -23,14 +24,21 @@ def test_a_lesson_leads_to_what_it_claims_and_the_grid_says(
     assert read_grid()[name, column] == str(result)
 
 
-def test_a_session_has_no_options_of_another(lab: Lab) -> None:
-    of_first = "spark.sql.streaming.of.first"
+@pytest.fixture
+def of_first(lab: Lab) -> Iterator[str]:
+    """An option that is set in the first session of the Spark of the lab."""
+    name = "spark.sql.streaming.of.first"
+    first = lab.session.builder.config(name, "1").getOrCreate()
+    assert first.conf.get(name) == "1"
+    yield name
+    first.conf.unset(name)
+
+
+def test_a_session_has_no_options_of_another(lab: Lab, of_first: str) -> None:
     of_start = "spark.sql.streaming.stateStore.providerClass"
 
     apart = open_apart(lab.session, {"spark.sql.shuffle.partitions": "3"})
-    first = SparkSession.builder.config(of_first, "1").getOrCreate()
 
-    assert first.conf.get(of_first) == "1"
     assert lab.session.conf.get(of_first, None) is None
     assert apart.conf.get("spark.sql.shuffle.partitions") == "3"
     assert lab.session.conf.get("spark.sql.shuffle.partitions") == "2"
