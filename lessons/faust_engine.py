@@ -18,6 +18,8 @@ POLL_SECONDS = 0.05
 SETTLED_POLLS = 3
 """So often in a row everything must have been read: a record can lead to another one."""
 STEP_SECONDS_MAX = 180.0
+SEND_SECONDS_MAX = 60.0
+"""By default, what cannot be sent ends after 20 minutes, and a flush and a stop wait for it."""
 
 Answer = Callable[..., None]
 """Adds agents to an application; they read `records[topic]`, raw, and send rows to `out`."""
@@ -74,8 +76,7 @@ async def running(
 ) -> AsyncIterator[None]:
     """Run an application; inside, its agents have read what is there, and read what comes."""
     app.finalize()
-    # Faust creates them as well, but sometimes too late to be given their partitions.
-    await topics.create(get_read_topics(app), may_exist=True)
+    await topics.create(get_read_topics(app) | app.tables.changelog_topics, may_exist=True)
     try:
         # Inside: a start that is interrupted has started threads, which keep the process alive.
         await app.start()
@@ -97,7 +98,11 @@ def make_app(name: str, servers: str, folder: str, store: str = "memory://") -> 
         web_enabled=False,
         topic_disable_leader=True,
         topic_partitions=1,
-        topic_replication_factor=1,
+        # Topics that Faust creates can come too late. Its agent is given no partition. And its
+        # producer asks for all topics, without remembering their names; when it asks for one that
+        # came later, it knows that one alone, and a row on its way to another one is not sent.
+        topic_allow_declare=False,
+        producer_request_timeout=SEND_SECONDS_MAX,
         consumer_auto_offset_reset="earliest",
         broker_commit_interval=COMMIT_SECONDS,
         stream_wait_empty=False,
