@@ -98,9 +98,10 @@ def make_app(name: str, servers: str, folder: str, store: str = "memory://") -> 
         web_enabled=False,
         topic_disable_leader=True,
         topic_partitions=1,
-        # Topics that Faust creates can come too late. Its agent is given no partition. And its
-        # producer asks for all topics, without remembering their names; when it asks for one that
-        # came later, it knows that one alone, and a row on its way to another one is not sent.
+        # `running` creates them. One that Faust creates can come too late: an agent that reads it
+        # is given no partition, and a producer that sends to it loses rows of other topics. Faust
+        # makes its producer ask for all topics, whose names the client does not keep; when it asks
+        # for one by name, it forgets all others, and what is on its way to them is not sent.
         topic_allow_declare=False,
         producer_request_timeout=SEND_SECONDS_MAX,
         consumer_auto_offset_reset="earliest",
