@@ -28,7 +28,7 @@ from lessons.lesson import COLUMNS, ENGINES, Column, Engine, Lesson, find_lesson
 from lessons.report import TITLES, print_case, print_findings, print_verdict
 from lessons.running import (
     Result,
-    answer,
+    answer_in_each,
     get_columns,
     get_functions,
     get_parameters,
@@ -180,11 +180,12 @@ def run_cases(
     lab: Lab, lesson: Lesson, engines: Sequence[Engine], options: Mapping[str, int]
 ) -> Mapping[Column, Result]:
     """Prints a table of each case."""
-    results: dict[Column, Result] = {}
-    for engine in engines:
-        tell(f"{lesson.name}: {TITLES[engine]} answers")
-        functions = get_functions(lesson, engine)
-        results[engine] = Result(cases=answer(lab, engine, lesson, functions, options))
+    tell(f"{lesson.name}: {' and '.join(TITLES[each] for each in engines)} answer")
+    functions = {engine: get_functions(lesson, engine) for engine in engines}
+    answers = answer_in_each(lab, lesson, functions, options)
+    results: Mapping[Column, Result] = {
+        engine: Result(cases=outcomes) for engine, outcomes in answers.items()
+    }
     tell(f"\n{lesson.title}")
     for number, case in enumerate(lesson.cases):
         tell("")
@@ -209,14 +210,13 @@ def run_all(columns: Sequence[Column]) -> int:
         lab = Lab(servers, stack)
         for name in find_lessons():
             began_at = time.monotonic()
-            results: dict[Column, Result | Findings] = {}
-            for column in get_columns(Lesson(name)):
-                if column in columns:
-                    tell(f"{name}: {TITLES[column]}")
-                    results[column] = run_with_controls(lab, Lesson(name), column)
-                    found[name, column] = str(results[column])
-            if results:
-                is_right &= print_verdict(name, results, time.monotonic() - began_at)
+            of_lesson = [each for each in get_columns(Lesson(name)) if each in columns]
+            if not of_lesson:
+                continue
+            tell(f"{name}: {', '.join(TITLES[each] for each in of_lesson)}")
+            results = run_with_controls(lab, Lesson(name), of_lesson)
+            found |= {(name, column): str(result) for column, result in results.items()}
+            is_right &= print_verdict(name, results, time.monotonic() - began_at)
     if write_grid(found):
         tell("lessons/README.md has the new results")
     return 0 if is_right else 1

@@ -2,14 +2,14 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import Any
 
 from lessons import faust_engine, spark_engine
-from lessons.broker import PREFIX, open_topics
+from lessons.broker import PREFIX, Topics, open_topics
 from lessons.concurrency import run_at_a_time
 from lessons.experiment import Experiment, Findings, has_experiment
 from lessons.lab import Lab
@@ -27,10 +27,11 @@ from lessons.lesson import (
 Answer = Callable[..., Any]
 Functions = Sequence[tuple[Case, Answer]]
 """Cases, each with the function that answers it."""
+RunCase = Callable[[Topics, str, Case, Answer, Mapping[str, int]], Awaitable[Sequence[Rows]]]
 
 CASES_MAX = 4
-"""At a time: most of a small batch of Spark is planning and files, for which one query leaves cores
-idle; more than four hinder each other on two cores."""
+"""At a time in an engine: most of a small batch of Spark is planning and files, for which one query
+leaves cores idle; more than four hinder each other on two cores."""
 
 FROM_RUNNER = {"records", "table", "app", "out"}
 """What the runner passes to a function; its other parameters are those of the lesson."""
@@ -95,7 +96,7 @@ def find_answer(lesson: Lesson, engine: Engine, function: str) -> Answer:
 
 def answer(
     lab: Lab, engine: Engine, lesson: Lesson, functions: Functions, options: Mapping[str, int]
-) -> list[Outcome]:
+) -> Sequence[Outcome]:
     """Publish cases of a lesson, and collect what an engine answers.
 
     Args:
@@ -105,35 +106,61 @@ def answer(
         TimeoutError: a function in Faust does not read to the end.
         StreamingQueryException: a query of Spark failed.
     """
-    run_case = (
-        faust_engine.run_case if engine == "faust" else partial(spark_engine.run_case, lab.session)
-    )
+    return answer_in_each(lab, lesson, {engine: functions}, options)[engine]
 
-    async def run() -> list[Outcome]:
+
+def answer_in_each(
+    lab: Lab, lesson: Lesson, functions: Mapping[Engine, Functions], options: Mapping[str, int]
+) -> Mapping[Engine, Sequence[Outcome]]:
+    """Collect what engines answer at the same time: Faust waits while Spark plans.
+
+    Raises the errors of `answer`.
+    """
+    runners: Mapping[Engine, RunCase] = {
+        engine: faust_engine.run_case
+        if engine == "faust"
+        else partial(spark_engine.run_case, lab.session)
+        for engine in functions
+    }
+
+    async def run_one(
+        topics: Topics, prefix: str, engine: Engine, case: Case, function: Answer
+    ) -> Outcome:
+        answers = await runners[engine](topics, prefix, case, function, options)
+        return Outcome(case=case, engine=engine, function=function.__name__, answers=answers)
+
+    async def run(engine: Engine) -> Sequence[Outcome]:
         async with (
             open_topics(lab.servers) as topics,
             topics.remove_around(f"{PREFIX}{lesson.name}.{engine}.") as prefix,
         ):
-
-            async def run_one(number: int, case: Case, function: Answer) -> Outcome:
-                answers = await run_case(topics, f"{prefix}{number}.", case, function, options)
-                return Outcome(
-                    case=case, engine=engine, function=function.__name__, answers=answers
-                )
-
-            runs = (partial(run_one, number, *each) for number, each in enumerate(functions))
+            runs = (
+                partial(run_one, topics, f"{prefix}{number}.", engine, *each)
+                for number, each in enumerate(functions[engine])
+            )
             return await run_at_a_time(CASES_MAX, runs)
 
-    return asyncio.run(run())
+    async def run_each() -> Mapping[Engine, Sequence[Outcome]]:
+        outcomes = await run_at_a_time(len(functions), (partial(run, each) for each in functions))
+        return dict(zip(functions, outcomes, strict=True))
+
+    return asyncio.run(run_each())
 
 
-def run_with_controls(lab: Lab, lesson: Lesson, column: Column) -> Result | Findings:
-    """Run all cases of a lesson in an engine, or its experiment. Raises the errors of `answer`."""
-    if column == "experiment":
-        return Experiment(lesson).run_with_controls(lab)
-    cases, controls = get_functions(lesson, column), get_controls(lesson, column)
-    outcomes = answer(lab, column, lesson, [*cases, *controls], {})
-    return Result(cases=outcomes[: len(cases)], controls=outcomes[len(cases) :])
+def run_with_controls(
+    lab: Lab, lesson: Lesson, columns: Sequence[Column]
+) -> Mapping[Column, Result | Findings]:
+    """Run all cases of a lesson in engines, and its experiment. Raises the errors of `answer`."""
+    results: dict[Column, Result | Findings] = {}
+    cases = {each: get_functions(lesson, each) for each in ENGINES if each in columns}
+    controls = {engine: get_controls(lesson, engine) for engine in cases}
+    both = {engine: [*cases[engine], *controls[engine]] for engine in cases}
+    for engine, outcomes in answer_in_each(lab, lesson, both, {}).items():
+        number = len(cases[engine])
+        results[engine] = Result(cases=outcomes[:number], controls=outcomes[number:])
+    if "experiment" in columns:
+        results["experiment"] = Experiment(lesson).run_with_controls(lab)
+    return results
 
 
 def get_columns(lesson: Lesson) -> Sequence[Column]:

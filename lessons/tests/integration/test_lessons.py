@@ -17,7 +17,7 @@ RESULTS = [(name, column) for name in find_lessons() for column in get_columns(L
 def test_a_lesson_leads_to_what_it_claims_and_the_grid_says(
     lab: Lab, name: str, column: Column
 ) -> None:
-    result = run_with_controls(lab, Lesson(name), column)
+    result = run_with_controls(lab, Lesson(name), [column])[column]
 
     assert result.problems == []
     assert result.controls
