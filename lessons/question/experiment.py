@@ -27,6 +27,7 @@ from analytics_spark.settings import JobSettings
 from fetching.errors import Failure
 from lessons import faust_engine, spark_engine
 from lessons.broker import PREFIX, Topics, open_topics
+from lessons.concurrency import run_at_a_time
 from lessons.experiment import Finding
 from lessons.lab import Lab
 from lessons.lesson import Record, Row, to_clock
@@ -37,7 +38,7 @@ from local_stack.progress import tell
 from test_support.analytics.histories import Event
 
 ORDERS = 200_000
-QUICK: Mapping[str, int] = {"orders": 2_000}
+QUICK: Mapping[str, int] = {"orders": 2_000, "at_a_time": 3}
 SECONDS_PER_ORDER_MAX = 0.01
 """In Faust, besides those of a step."""
 ROCKSDB = "rocksdb://?driver=rocksdict"
@@ -84,27 +85,39 @@ class Program:
     claim: Claim
 
 
-def run(lab: Lab, orders: int = ORDERS) -> Sequence[Finding]:
-    """Count so many orders in each program. Raises Failure if there is none."""
+def run(lab: Lab, orders: int = ORDERS, at_a_time: int = 1) -> Sequence[Finding]:
+    """Count so many orders in each program.
+
+    Args:
+        at_a_time: Programs that share the cores. With more than one, their figures mean nothing.
+
+    Raises:
+        Failure: there is no order, or no program.
+    """
     if orders < 1:
         raise Failure(f"orders={orders}: at least one order is counted")
-    return asyncio.run(judge_all(lab, PROGRAMS, make_history(orders)))
+    if at_a_time < 1:
+        raise Failure(f"at_a_time={at_a_time}: at least one program runs")
+    return asyncio.run(judge_all(lab, PROGRAMS, make_history(orders), at_a_time))
 
 
 def run_controls(lab: Lab) -> Sequence[Finding]:
     """Count without what is behind a claim: the time of a move, the wait for what is late."""
-    return asyncio.run(judge_all(lab, CONTROLS, make_history(**QUICK)))
+    return asyncio.run(judge_all(lab, CONTROLS, make_history(QUICK["orders"]), QUICK["at_a_time"]))
 
 
-async def judge_all(lab: Lab, programs: Sequence[Program], history: History) -> list[Finding]:
+async def judge_all(
+    lab: Lab, programs: Sequence[Program], history: History, programs_max: int
+) -> list[Finding]:
     async with (
         open_topics(lab.servers) as topics,
         topics.remove_around(f"{PREFIX}question.experiment.") as prefix,
     ):
-        return [
-            await judge(lab, topics, f"{prefix}{number}.", program, history)
+        runs = (
+            partial(judge, lab, topics, f"{prefix}{number}.", program, history)
             for number, program in enumerate(programs)
-        ]
+        )
+        return await run_at_a_time(programs_max, runs)
 
 
 async def judge(

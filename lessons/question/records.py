@@ -13,9 +13,13 @@ ORDER = (
 
 def read_lines(records: DataFrame, grace: int) -> DataFrame:
     """One row for each line of an order, with a watermark by the time of the order."""
+    return to_lines(read("orders", ORDER, records), grace)
+
+
+def to_lines(orders: DataFrame, grace: int) -> DataFrame:
+    """Make the rows of `read_lines` of orders whose columns are read already."""
     return (
-        read("orders", ORDER, records)
-        .withWatermark("ordered_at", f"{grace} seconds")
+        orders.withWatermark("ordered_at", f"{grace} seconds")
         .select("*", F.posexplode("lines").alias("line", "fields"))
         .select("order_id", "user_id", "ordered_at", "line", "fields.*")
     )

@@ -17,17 +17,22 @@ Choice = Callable[[str, str], Column]
 
 def count_local_buyers(records: DataFrame, grace: int = 7200) -> DataStreamWriter:
     """For every hour, the users that bought an item from where they lived when they ordered it."""
-    return count(records, grace, last_known)
+    return emit(count(records, read_lines(records, grace), last_known))
 
 
 def count_by_first_address(records: DataFrame, grace: int = 7200) -> DataStreamWriter:
     """Wrong: a user lives where they lived first, whatever became of them."""
-    return count(records, grace, first_known)
+    return emit(count(records, read_lines(records, grace), first_known))
 
 
-def count(records: DataFrame, grace: int, choose: Choice) -> DataStreamWriter:
+def emit(hours: DataFrame) -> DataStreamWriter:
+    """Emit each hour once, when no order can change it."""
+    return hours.writeStream.outputMode("append")
+
+
+def count(records: DataFrame, lines: DataFrame, choose: Choice) -> DataFrame:
+    """Join lines of orders with users and items in `records`, and count the local buyers."""
     users, items = read("users", USER, records), read("items", ITEM, records)
-    lines = read_lines(records, grace)
     # Every version that had begun at the time of the order; then one of them for each line. Without
     # a watermark on users and items, Spark keeps all of both sides permanently.
     known = lines.join(
@@ -56,7 +61,6 @@ def count(records: DataFrame, grace: int, choose: Choice) -> DataStreamWriter:
         .select(
             F.col("window.start").alias("hour"), "local_buyers", "purchases", "quantity", "cents"
         )
-        .writeStream.outputMode("append")
     )
 
 

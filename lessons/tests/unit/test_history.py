@@ -67,6 +67,7 @@ def test_no_user_has_two_addresses_from_the_same_time(orders: int) -> None:
     assert len(set(versions)) == len(versions)
 
 
-def test_no_orders_are_refused_before_anything_is_started() -> None:
-    with ExitStack() as stack, pytest.raises(Failure, match="orders=0: at least one order"):
-        Experiment(Lesson("question")).run(Lab("", stack), {"orders": 0})
+@pytest.mark.parametrize("name", ["orders", "at_a_time"])
+def test_no_orders_and_no_programs_are_refused_before_anything_is_started(name: str) -> None:
+    with ExitStack() as stack, pytest.raises(Failure, match=f"{name}=0: at least one"):
+        Experiment(Lesson("question")).run(Lab("", stack), {name: 0})
