@@ -30,6 +30,7 @@ from local_stack.progress import tell
 from local_stack.settings import Settings
 
 HEAP = "-Xmx1g"
+CORES = 2
 LINES_SHOWN = 5
 """Of the output of a Java that could not be started."""
 
@@ -45,15 +46,15 @@ Answer = Callable[..., DataStreamWriter]
 
 CONFIGURATION: Mapping[str, str] = {
     "spark.app.name": "lessons",
-    "spark.master": "local[2]",
+    "spark.master": f"local[{CORES}]",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.python.daemon.module": "analytics_spark.job.workers",
     "spark.sql.session.timeZone": "UTC",
-    # Two cores, and a lesson has few keys: with the default of 200, each batch takes seconds.
-    "spark.sql.shuffle.partitions": "2",
+    # A lesson has few keys: with the default of 200, each batch takes seconds (lesson *tuning*).
+    "spark.sql.shuffle.partitions": str(CORES),
     # One state store for both sides of a join instead of four.
     "spark.sql.streaming.join.stateFormatVersion": "3",
     # Timers and states of several kinds need it.

@@ -1,0 +1,1 @@
+"""A slow query, measured and made fast."""
