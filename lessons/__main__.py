@@ -180,7 +180,7 @@ def run_cases(
     lab: Lab, lesson: Lesson, engines: Sequence[Engine], options: Mapping[str, int]
 ) -> Mapping[Column, Result]:
     """Prints a table of each case."""
-    tell(f"{lesson.name}: {' and '.join(TITLES[each] for each in engines)} answer")
+    tell(f"{lesson.name}: answers of {' and '.join(TITLES[each] for each in engines)}")
     functions = {engine: get_functions(lesson, engine) for engine in engines}
     answers = answer_in_each(lab, lesson, functions, options)
     results: Mapping[Column, Result] = {

@@ -112,9 +112,9 @@ def answer(
 def answer_in_each(
     lab: Lab, lesson: Lesson, functions: Mapping[Engine, Functions], options: Mapping[str, int]
 ) -> Mapping[Engine, Sequence[Outcome]]:
-    """Collect what engines answer at the same time: Faust waits while Spark plans.
+    """Collect what engines answer at the same time: Faust mostly waits, and Spark uses the cores.
 
-    Raises the errors of `answer`.
+    Raises the errors of `answer`: the first one, when all cases of all engines have ended.
     """
     runners: Mapping[Engine, RunCase] = {
         engine: faust_engine.run_case

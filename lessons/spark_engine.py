@@ -5,8 +5,8 @@ import inspect
 import logging
 import os
 import signal
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from analytics_spark.job.gateway import JavaEnded
@@ -63,7 +64,7 @@ CONFIGURATION: Mapping[str, str] = {
     ),
     # A batch writes what it has changed, not all files of its state.
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    # Its default looks at a rename with two programs of the system, a dozen times for each batch.
+    # Its default starts a program four times for each file that it renames (lesson *tuning*).
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing."
         "FileSystemBasedCheckpointFileManager"
@@ -194,8 +195,7 @@ async def run_case(
         started = writer.foreachBatch(collect).option("checkpointLocation", checkpoint)
         # Before the query starts: otherwise its first batch has either them or nothing.
         await topics.publish(prefix, case.steps[0].records)
-        query = await asyncio.to_thread(started.start)
-        try:
+        async with running(started) as query:
             answers: list[Rows] = []
             batches = 0
             for number, step in enumerate(case.steps):
@@ -209,9 +209,19 @@ async def run_case(
                 answers.append(rows)
                 emitted.clear()
                 batches = len(progress)
-        finally:
-            await asyncio.to_thread(query.stop)
     return answers
+
+
+@asynccontextmanager
+async def running(writer: DataStreamWriter) -> AsyncIterator[StreamingQuery]:
+    """Start a query, and stop it at the end. An interrupt while it starts stops it as well: the
+    thread that starts it goes on."""
+    starting = asyncio.ensure_future(asyncio.to_thread(writer.start))
+    try:
+        yield await asyncio.shield(starting)
+    finally:
+        query = await starting
+        await asyncio.to_thread(query.stop)
 
 
 def to_dropped(batches: Iterable[Mapping[str, Any]]) -> list[Row]:

@@ -238,27 +238,24 @@ async def run_query(
     with TemporaryDirectory(prefix="hometown-lesson-") as folder:
         began_at = time.monotonic()
         writer = writer.option("checkpointLocation", Path(folder).as_uri())
-        running = await asyncio.to_thread(writer.start)
-        try:
-            await asyncio.to_thread(running.processAllAvailable)
+        async with spark_engine.running(writer) as streaming:
+            await asyncio.to_thread(streaming.processAllAvailable)
             seconds = time.monotonic() - began_at
             first, state_bytes = get_hours(), measure(Path(folder))
             # A batch between them could have the last order, which closes all hours, and some of
             # the moves only: they are in different topics.
             for events in (history.late, [history.last]):
                 await topics.publish(prefix, map(to_record, events))
-                await asyncio.to_thread(running.processAllAvailable)
-            state = get_state(running)
-        finally:
-            await asyncio.to_thread(running.stop)
+                await asyncio.to_thread(streaming.processAllAvailable)
+            state = get_state(streaming)
     return Counted(
         first=first, final=get_hours(), seconds=seconds, state=state, state_bytes=state_bytes
     )
 
 
-def get_state(running: StreamingQuery) -> list[tuple[str, int]]:
+def get_state(streaming: StreamingQuery) -> list[tuple[str, int]]:
     """The stateful steps of a query, from the sources on, each with the most rows that it had."""
-    batches = [progress.stateOperators for progress in running.recentProgress]
+    batches = [progress.stateOperators for progress in streaming.recentProgress]
     steps = [
         (step[0].operatorName, max(operator.numRowsTotal for operator in step))
         for step in zip(*batches, strict=True)

@@ -16,7 +16,7 @@ from lessons.question.experiment import to_seconds
 from lessons.question.history import GRACE
 from lessons.question.records import to_lines
 from lessons.question.spark import count, last_known
-from lessons.spark_engine import open_apart, read_records
+from lessons.spark_engine import open_apart, read_records, running
 from lessons.tuning.orders import ORDER_TOPIC
 
 PARTITIONS = "spark.sql.shuffle.partitions"
@@ -39,8 +39,9 @@ class Shape:
 
     def __str__(self) -> str:
         python = "Python" if self.uses_python else "no Python"
+        partitions = "partition" if self.partitions == 1 else "partitions"
         batches = "batch" if self.batches == 1 else "batches"
-        return f"{self.partitions} partitions, {self.batches} {batches}, {python}"
+        return f"{self.partitions} {partitions}, {self.batches} {batches}, {python}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +71,7 @@ class Job:
     read_orders: ReadOrders
 
     def make_rows(self, session: SparkSession, servers: str, prefix: str) -> DataFrame:
-        """Make the rows of its query, for every hour one."""
+        """Make the rows of its query, one for each hour."""
         apart = open_apart(session, self.options)
         facts = read_records(apart, servers, prefix, FACT_TOPICS, to_limit(self.facts_max))
         orders = read_records(apart, servers, prefix, [ORDER_TOPIC], to_limit(self.orders_max))
@@ -92,12 +93,9 @@ async def run_query(rows: DataFrame, folder: Path) -> Measured:
 
     writer = rows.writeStream.outputMode("append").foreachBatch(collect)
     writer = writer.option("checkpointLocation", folder.as_uri())
-    running = await asyncio.to_thread(writer.start)
-    try:
-        await asyncio.to_thread(running.processAllAvailable)
-        progress = running.recentProgress
-    finally:
-        await asyncio.to_thread(running.stop)
+    async with running(writer) as query:
+        await asyncio.to_thread(query.processAllAvailable)
+        progress = query.recentProgress
     batches = [batch for batch in progress if "addBatch" in batch.durationMs]
     steps = progress[-1].stateOperators
     return Measured(

@@ -2,21 +2,26 @@
 
 import asyncio
 import signal
+import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 import pytest
 from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from lessons import broker, faust_engine
+from lessons import broker, faust_engine, spark_engine
 from lessons.broker import Topics
 from lessons.lab import Lab
-from lessons.lesson import Lesson
-from lessons.running import answer, find_answer, get_functions
+from lessons.lesson import ENGINES, Lesson
+from lessons.running import answer, answer_in_each, find_answer, get_functions
 from test_support.waits import HANGS_AFTER_SECONDS
 
 STOP_SECONDS = 0.1
 """Of a case that is stopped."""
+CASES = 2
+"""Of each engine."""
 
 
 def interrupt(records: DataFrame) -> DataStreamWriter:
@@ -67,34 +72,64 @@ def test_a_lesson_that_is_cut_off_ends_and_the_next_run_removes_its_topics(
     assert find_topics() == []
 
 
-def test_an_interrupt_is_over_when_all_cases_have_stopped(
+def test_an_interrupt_while_a_query_starts_stops_it(lab: Lab) -> None:
+    lesson = Lesson("tables")
+
+    def interrupt_start(records: DataFrame) -> DataStreamWriter:
+        writer = records.groupBy("key").count().writeStream.outputMode("update")
+        start = writer.start
+
+        def start_late() -> StreamingQuery:
+            signal.raise_signal(signal.SIGINT)
+            time.sleep(STOP_SECONDS)
+            return start()
+
+        # Its methods return the writer itself.
+        monkeypatch.setattr(writer, "start", start_late)
+        return writer
+
+    with pytest.MonkeyPatch.context() as monkeypatch, pytest.raises(KeyboardInterrupt):
+        answer(lab, "spark", lesson, [(lesson.cases[0], interrupt_start)], {})
+
+    assert list(lab.session.streams.active) == []
+
+
+def test_an_interrupt_is_over_when_all_cases_of_all_engines_have_stopped(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    events: list[str] = []
+    events: defaultdict[str, list[str]] = defaultdict(list)
 
-    async def run_case(_: object, prefix: str, *rest: object) -> None:
-        is_last = bool(events)
-        events.append("started")
+    def find_engine(prefix: str) -> str:
+        return next(engine for engine in ENGINES if f".{engine}." in prefix)
+
+    async def run_case(*arguments: object) -> None:
+        prefix = next(each for each in arguments if isinstance(each, str))
+        of_engine = events[find_engine(prefix)]
+        of_engine.append("started")
+        is_last = sum(map(len, events.values())) == len(ENGINES) * CASES
         if is_last:
             signal.raise_signal(signal.SIGINT)
         try:
             await asyncio.sleep(HANGS_AFTER_SECONDS)
         finally:
             await asyncio.sleep(STOP_SECONDS if is_last else 0)
-            events.append("stopped")
+            of_engine.append("stopped")
 
     async def remove(_: Topics, prefix: str) -> None:
-        if events:
-            events.append("removed")
+        if before := events.get(find_engine(prefix)):
+            before.append("removed")
 
-    monkeypatch.setattr(faust_engine, "run_case", run_case)
+    for engine in (faust_engine, spark_engine):
+        monkeypatch.setattr(engine, "run_case", run_case)
     monkeypatch.setattr(Topics, "remove", remove)
     lesson = Lesson("tables")
+    functions = {engine: get_functions(lesson, engine)[:CASES] for engine in ENGINES}
 
     with pytest.raises(KeyboardInterrupt):
-        answer(lab, "faust", lesson, get_functions(lesson, "faust")[:2], {})
+        answer_in_each(lab, lesson, functions, {})
 
-    assert events == ["started", "started", "stopped", "stopped", "removed"]
+    expected = ["started", "started", "stopped", "stopped", "removed"]
+    assert events == {engine: expected for engine in ENGINES}
 
 
 def test_a_case_that_fails_is_what_is_raised(lab: Lab) -> None:
