@@ -19,12 +19,12 @@ HINTS = {
     " The values are texts.",
     "count_orders": 'F.from_json("value", ORDER) reads JSON without Python. dropDuplicates keeps'
     " each id permanently, as an id has no time; dropDuplicatesWithinWatermark forgets it when the"
-    " watermark has passed its order.",
+    " watermark has passed the time of its order by two hours.",
 }
 
 
 def count_slowly(records: DataFrame) -> DataFrame:
-    """For every hour, once no order can change it: orders and pieces, each order once."""
+    """Count orders and pieces of every hour, each order once, when none can change it any more."""
     return (
         read_in_python(records)
         .withWatermark("ordered_at", "2 hours")

@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from pyspark.sql import SparkSession
+
 from fetching.errors import Failure
 from lessons.broker import PREFIX, Topics, open_topics
 from lessons.concurrency import run_at_a_time
@@ -33,7 +35,7 @@ QUICK: Mapping[str, int] = {
 ORDERS = 50_000
 BATCHES = 10
 BATCHES_MAX = 90
-"""Spark keeps the progress of the last 100."""
+"""Spark keeps the progress of fewer than 100."""
 PARTITIONS_BY_DEFAULT = 200
 WARM_UPS = 1
 FILES = "spark.sql.streaming.checkpointFileManagerClass"
@@ -99,13 +101,13 @@ def run(
         )
     trials = make_trials(orders, batches, partitions)
     before = [replace(trial, name=f"{trial.name}, to warm up") for trial in trials[-2:]] * warm_ups
-    results = asyncio.run(try_all(lab, [*before, *trials], at_a_time))
+    results = try_all(lab, [*before, *trials], at_a_time)
     return to_findings(results[len(before) :])
 
 
 def run_controls(lab: Lab) -> Sequence[Finding]:
     """Claim of jobs what only the mechanism that they lack would give."""
-    return to_findings(asyncio.run(try_all(lab, make_controls(), QUICK["at_a_time"])))
+    return to_findings(try_all(lab, make_controls(), QUICK["at_a_time"]))
 
 
 def to_findings(results: Sequence[Result]) -> list[Finding]:
@@ -129,24 +131,29 @@ def to_findings(results: Sequence[Result]) -> list[Finding]:
     ]
 
 
-async def try_all(lab: Lab, trials: Sequence[Trial], trials_max: int) -> list[Result]:
+def try_all(lab: Lab, trials: Sequence[Trial], trials_max: int) -> list[Result]:
     """Run trials, at most so many at a time. Raises the first error of one."""
-    async with (
-        open_topics(lab.servers) as topics,
-        topics.remove_around(f"{PREFIX}tuning.experiment.") as prefix,
-    ):
-        runs = (
-            partial(judge, lab, topics, f"{prefix}{number}.", trial)
-            for number, trial in enumerate(trials)
-        )
-        return await run_at_a_time(trials_max, runs)
+    session = lab.session
+
+    async def run_each() -> list[Result]:
+        async with (
+            open_topics(lab.servers) as topics,
+            topics.remove_around(f"{PREFIX}tuning.experiment.") as prefix,
+        ):
+            runs = (
+                partial(judge, session, topics, f"{prefix}{number}.", trial)
+                for number, trial in enumerate(trials)
+            )
+            return await run_at_a_time(trials_max, runs)
+
+    return asyncio.run(run_each())
 
 
-async def judge(lab: Lab, topics: Topics, prefix: str, trial: Trial) -> Result:
+async def judge(session: SparkSession, topics: Topics, prefix: str, trial: Trial) -> Result:
     """Run a trial, and compare its hours with those of a plain loop, and its shape."""
     tell(f"tuning: {trial.orders:,} orders, {trial.name}")
     history = make_history(trial.orders)
-    measured = await measure(lab, topics, prefix, trial, history)
+    measured = await measure(session, topics, prefix, trial, history)
     hours = dict(map(to_totals, measured.rows))
     difference = compare(hours, history.closed)
     if len(hours) < len(measured.rows):
@@ -157,15 +164,16 @@ async def judge(lab: Lab, topics: Topics, prefix: str, trial: Trial) -> Result:
 
 
 async def measure(
-    lab: Lab, topics: Topics, prefix: str, trial: Trial, history: History
+    session: SparkSession, topics: Topics, prefix: str, trial: Trial, history: History
 ) -> Measured:
+    """Publish a history, and run a job on it, or one after the other on one checkpoint."""
     await topics.create(f"{prefix}{topic}" for topic in (*FACT_TOPICS, ORDER_TOPIC))
     await topics.publish(prefix, map(to_record, history.facts))
     with TemporaryDirectory(prefix="hometown-lesson-") as folder:
 
         async def go_on(job: Job, begin: int, end: int | None) -> Measured:
             await topics.publish(prefix, map(to_record, history.orders[begin:end]))
-            return await run_query(job.make_rows(lab.session, topics.servers, prefix), Path(folder))
+            return await run_query(job.make_rows(session, topics.servers, prefix), Path(folder))
 
         if trial.begun_by is None:
             return await go_on(trial.job, 0, None)
@@ -208,7 +216,7 @@ def make_trials(orders: int, batches: int, partitions: int) -> list[Trial]:
             job=plain,
             orders=orders,
             shape=small_batches,
-            reason="to rename a file, Hadoop starts a program twice, and Java none",
+            reason="to rename a file, Hadoop starts a program four times, and Java none",
         ),
         Trial(
             name="one large batch",

@@ -1,6 +1,5 @@
 """A program that is not tuned is recognized by its plan, its batches and its state."""
 
-import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,18 +21,21 @@ from lessons.tuning.job import uses_python
 
 LESSON = Lesson("tuning")
 FORGETS = 'dropDuplicatesWithinWatermark(["order_id"])'
+HOURS_CLAIM = "hours: all closed hours once, and no other"
 OPTIONS = {
-    "{}": "partitions: at most 2, as Spark runs two tasks at a time: found 200",
-    "{'spark.sql.shuffle.partitions': '1', 'maxOffsetsPerTrigger': '0'}": (
-        "batches: at most 2: found 2200"
+    "{}": "partitions: at most 2, as Spark runs 2 tasks at a time: found 200",
+    "{'maxOffsetsPerTrigger': '0'}": (
+        "tuning.py: ValueError: maxOffsetsPerTrigger is 0, not a whole number of at least 1"
     ),
     "{'spark.sql.shuffle.partitions': '2'}": "batches: at most 2: found 6",
     "None": "tuning.py: TypeError: choose_options returned nothing, not a dict",
 }
 QUERIES = {
-    (f".{FORGETS}", '.dropDuplicates(["ordered_at"])'): "hours: all closed hours once, and no",
-    (FORGETS, 'dropDuplicates(["order_id"])'): "rows of state: at most 1,000: found 2003",
-    (f".{FORGETS}", ""): "hours: all closed hours once, and no other: found 0 of 9",
+    (f".{FORGETS}", '.dropDuplicates(["ordered_at"])'): HOURS_CLAIM,
+    (FORGETS, 'dropDuplicates(["order_id"])'): "rows of state: at most 1,000: found 2,003",
+    (f".{FORGETS}", ""): f"{HOURS_CLAIM}: found 0 of 9, and 9 more",
+    ('"2 hours"', '"1 hour"'): f"{HOURS_CLAIM}: found 9 of 9, and 1 more",
+    ('"window.start"', '"window.end"'): f"{HOURS_CLAIM}: found 0 of 9, and 9 more",
     ('.alias("hour")', ""): "tuning.py: TypeError: its columns are start, orders, pieces",
     ('F.col("window.start")', 'F.col("window")'): "tuning.py: TypeError: hour is a struct<start",
     ('"pieces")\n    )', '"pieces").writeStream\n    )'): (
@@ -119,7 +121,7 @@ def test_rows_that_go_to_python_are_seen_in_a_plan(lab: Lab, kind: str) -> None:
 
 
 def test_each_control_is_wrong_for_its_own_reason(lab: Lab) -> None:
-    partitions, python, users = asyncio.run(try_all(lab, make_controls(), 3))
+    partitions, python, users = try_all(lab, make_controls(), 3)
 
     assert partitions.difference == "4 partitions, 1 batch, no Python"
     assert python.difference == "2 partitions, 1 batch, Python"

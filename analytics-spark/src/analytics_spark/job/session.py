@@ -42,8 +42,8 @@ JAVA_OPTIONS = (
 CHECKPOINT_FILES = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
-"""How a checkpoint on a local disk is written. Spark's default runs the program `readlink` twice
-for each file that it renames, a dozen times for each batch, and does not replace a file at once."""
+"""How a checkpoint on a local disk is written. Spark's default runs the program `readlink` four
+times for each file that it renames, and does not replace a file at once."""
 
 WORKER_VARIABLES = {
     "PYTHONPATH": Path(__file__).parent / "no_archives",
