@@ -9,8 +9,8 @@ from importlib import import_module
 from typing import Any
 
 from lessons import faust_engine, spark_engine
-from lessons.broker import PREFIX, Topics, open_topics
-from lessons.concurrency import run_at_a_time
+from lessons.broker import Topics
+from lessons.concurrency import run_at_a_time, run_with_topics
 from lessons.experiment import Experiment, Findings, has_experiment
 from lessons.lab import Lab
 from lessons.lesson import (
@@ -124,21 +124,14 @@ def answer_in_each(
     }
 
     async def run_one(
-        topics: Topics, prefix: str, engine: Engine, case: Case, function: Answer
+        engine: Engine, case: Case, function: Answer, topics: Topics, prefix: str
     ) -> Outcome:
         answers = await runners[engine](topics, prefix, case, function, options)
         return Outcome(case=case, engine=engine, function=function.__name__, answers=answers)
 
     async def run(engine: Engine) -> Sequence[Outcome]:
-        async with (
-            open_topics(lab.servers) as topics,
-            topics.remove_around(f"{PREFIX}{lesson.name}.{engine}.") as prefix,
-        ):
-            runs = (
-                partial(run_one, topics, f"{prefix}{number}.", engine, *each)
-                for number, each in enumerate(functions[engine])
-            )
-            return await run_at_a_time(CASES_MAX, runs)
+        runs = (partial(run_one, engine, *each) for each in functions[engine])
+        return await run_with_topics(lab.servers, f"{lesson.name}.{engine}", CASES_MAX, runs)
 
     async def run_each() -> Mapping[Engine, Sequence[Outcome]]:
         outcomes = await run_at_a_time(len(functions), (partial(run, each) for each in functions))

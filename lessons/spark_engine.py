@@ -191,11 +191,9 @@ async def run_case(
         emitted.extend(row.asDict() for row in batch.collect())
 
     with TemporaryDirectory(prefix="hometown-lesson-") as folder:
-        checkpoint = Path(folder).as_uri()
-        started = writer.foreachBatch(collect).option("checkpointLocation", checkpoint)
         # Before the query starts: otherwise its first batch has either them or nothing.
         await topics.publish(prefix, case.steps[0].records)
-        async with running(started) as query:
+        async with running(writer.foreachBatch(collect), Path(folder)) as query:
             answers: list[Rows] = []
             batches = 0
             for number, step in enumerate(case.steps):
@@ -213,9 +211,10 @@ async def run_case(
 
 
 @asynccontextmanager
-async def running(writer: DataStreamWriter) -> AsyncIterator[StreamingQuery]:
-    """Start a query, and stop it at the end. An interrupt while it starts stops it as well: the
-    thread that starts it goes on."""
+async def running(writer: DataStreamWriter, folder: Path) -> AsyncIterator[StreamingQuery]:
+    """Start a query with a checkpoint in a folder, and stop it at the end. An interrupt while it
+    starts stops it as well: the thread that starts it goes on."""
+    writer = writer.option("checkpointLocation", folder.as_uri())
     starting = asyncio.ensure_future(asyncio.to_thread(writer.start))
     try:
         yield await asyncio.shield(starting)

@@ -10,6 +10,8 @@ import psycopg
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 
+from lessons.spark_engine import running
+
 CREATE_TABLE = "CREATE TABLE epochs (way text PRIMARY KEY, batch_id bigint NOT NULL);"
 EFFECT = "INSERT INTO effects (way, number) VALUES (%s, %s)"
 ADVANCE_EPOCH = """
@@ -67,16 +69,12 @@ async def read_twice(records: DataFrame, sinks: Sequence[Sink]) -> None:
     with TemporaryDirectory(prefix="hometown-lesson-") as folder:
         for sink in sinks:
             writer = records.writeStream.foreachBatch(sink).trigger(availableNow=True)
-            query = await asyncio.to_thread(
-                writer.option("checkpointLocation", Path(folder).as_uri()).start
-            )
-            try:
-                await asyncio.to_thread(query.awaitTermination)
-            except StreamingQueryException as error:
-                if Killed.__name__ not in str(error):
-                    raise
-            else:
-                if sink.dies_after is not None:
-                    raise RuntimeError(f"{sink.name} has no effect of number {sink.dies_after}")
-            finally:
-                await asyncio.to_thread(query.stop)
+            async with running(writer, Path(folder)) as query:
+                try:
+                    await asyncio.to_thread(query.awaitTermination)
+                except StreamingQueryException as error:
+                    if Killed.__name__ not in str(error):
+                        raise
+                else:
+                    if sink.dies_after is not None:
+                        raise RuntimeError(f"{sink.name} has no effect of number {sink.dies_after}")

@@ -26,8 +26,8 @@ from analytics_spark.job.topics import Topic
 from analytics_spark.settings import JobSettings
 from fetching.errors import Failure
 from lessons import faust_engine, spark_engine
-from lessons.broker import PREFIX, Topics, open_topics
-from lessons.concurrency import run_at_a_time
+from lessons.broker import Topics
+from lessons.concurrency import run_with_topics
 from lessons.experiment import Finding
 from lessons.lab import Lab
 from lessons.lesson import Record, Row, to_clock
@@ -98,30 +98,23 @@ def run(lab: Lab, orders: int = ORDERS, at_a_time: int = 1) -> Sequence[Finding]
         raise Failure(f"orders={orders}: at least one order is counted")
     if at_a_time < 1:
         raise Failure(f"at_a_time={at_a_time}: at least one program runs")
-    return asyncio.run(judge_all(lab, PROGRAMS, make_history(orders), at_a_time))
+    return judge_all(lab, PROGRAMS, make_history(orders), at_a_time)
 
 
 def run_controls(lab: Lab) -> Sequence[Finding]:
     """Count without what is behind a claim: the time of a move, the wait for what is late."""
-    return asyncio.run(judge_all(lab, CONTROLS, make_history(QUICK["orders"]), QUICK["at_a_time"]))
+    return judge_all(lab, CONTROLS, make_history(QUICK["orders"]), QUICK["at_a_time"])
 
 
-async def judge_all(
+def judge_all(
     lab: Lab, programs: Sequence[Program], history: History, programs_max: int
 ) -> list[Finding]:
-    async with (
-        open_topics(lab.servers) as topics,
-        topics.remove_around(f"{PREFIX}question.experiment.") as prefix,
-    ):
-        runs = (
-            partial(judge, lab, topics, f"{prefix}{number}.", program, history)
-            for number, program in enumerate(programs)
-        )
-        return await run_at_a_time(programs_max, runs)
+    runs = (partial(judge, lab, program, history) for program in programs)
+    return asyncio.run(run_with_topics(lab.servers, "question.experiment", programs_max, runs))
 
 
 async def judge(
-    lab: Lab, topics: Topics, prefix: str, program: Program, history: History
+    lab: Lab, program: Program, history: History, topics: Topics, prefix: str
 ) -> Finding:
     """Count, and compare with the answers of the loop."""
     orders = len(history.orders)
@@ -237,8 +230,7 @@ async def run_query(
     await topics.publish(prefix, map(to_record, [*history.facts, *history.orders]))
     with TemporaryDirectory(prefix="hometown-lesson-") as folder:
         began_at = time.monotonic()
-        writer = writer.option("checkpointLocation", Path(folder).as_uri())
-        async with spark_engine.running(writer) as streaming:
+        async with spark_engine.running(writer, Path(folder)) as streaming:
             await asyncio.to_thread(streaming.processAllAvailable)
             seconds = time.monotonic() - began_at
             first, state_bytes = get_hours(), measure(Path(folder))

@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 from pyspark.sql import SparkSession
 
 from fetching.errors import Failure
-from lessons.broker import PREFIX, Topics, open_topics
-from lessons.concurrency import run_at_a_time
+from lessons.broker import Topics
+from lessons.concurrency import run_with_topics
 from lessons.experiment import Finding
 from lessons.lab import Lab
 from lessons.question.experiment import compare, to_record, to_totals
@@ -133,27 +133,15 @@ def to_findings(results: Sequence[Result]) -> list[Finding]:
 
 def try_all(lab: Lab, trials: Sequence[Trial], trials_max: int) -> list[Result]:
     """Run trials, at most so many at a time. Raises the first error of one."""
-    session = lab.session
-
-    async def run_each() -> list[Result]:
-        async with (
-            open_topics(lab.servers) as topics,
-            topics.remove_around(f"{PREFIX}tuning.experiment.") as prefix,
-        ):
-            runs = (
-                partial(judge, session, topics, f"{prefix}{number}.", trial)
-                for number, trial in enumerate(trials)
-            )
-            return await run_at_a_time(trials_max, runs)
-
-    return asyncio.run(run_each())
+    runs = [partial(judge, lab.session, trial) for trial in trials]
+    return asyncio.run(run_with_topics(lab.servers, "tuning.experiment", trials_max, runs))
 
 
-async def judge(session: SparkSession, topics: Topics, prefix: str, trial: Trial) -> Result:
+async def judge(session: SparkSession, trial: Trial, topics: Topics, prefix: str) -> Result:
     """Run a trial, and compare its hours with those of a plain loop, and its shape."""
     tell(f"tuning: {trial.orders:,} orders, {trial.name}")
     history = make_history(trial.orders)
-    measured = await measure(session, topics, prefix, trial, history)
+    measured = await measure(session, trial, history, topics, prefix)
     hours = dict(map(to_totals, measured.rows))
     difference = compare(hours, history.closed)
     if len(hours) < len(measured.rows):
@@ -164,7 +152,7 @@ async def judge(session: SparkSession, topics: Topics, prefix: str, trial: Trial
 
 
 async def measure(
-    session: SparkSession, topics: Topics, prefix: str, trial: Trial, history: History
+    session: SparkSession, trial: Trial, history: History, topics: Topics, prefix: str
 ) -> Measured:
     """Publish a history, and run a job on it, or one after the other on one checkpoint."""
     await topics.create(f"{prefix}{topic}" for topic in (*FACT_TOPICS, ORDER_TOPIC))

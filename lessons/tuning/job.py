@@ -92,8 +92,7 @@ async def run_query(rows: DataFrame, folder: Path) -> Measured:
         found.extend(row.asDict() for row in batch.collect())
 
     writer = rows.writeStream.outputMode("append").foreachBatch(collect)
-    writer = writer.option("checkpointLocation", folder.as_uri())
-    async with running(writer) as query:
+    async with running(writer, folder) as query:
         await asyncio.to_thread(query.processAllAvailable)
         progress = query.recentProgress
     batches = [batch for batch in progress if "addBatch" in batch.durationMs]
