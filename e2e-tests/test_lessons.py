@@ -20,6 +20,14 @@ def test_lessons_use_the_broker_of_the_stack(stack: Stack) -> None:
     assert not [topic for topic in asyncio.run(list_topics(stack)) if topic.startswith("lesson.")]
 
 
+def test_a_case_runs_alone(stack: Stack) -> None:
+    printed = stack.make_output("lesson", "name=windows", "case=hopping", "on=faust")
+
+    assert "hopping (count_hopping)" in printed
+    assert "tumbling (" not in printed
+    assert "windows: Faust 1 of 1 cases, as expected" in printed
+
+
 def test_the_list_names_each_lesson(stack: Stack) -> None:
     printed = stack.make_output("lesson")
 

@@ -3,6 +3,7 @@
 make lesson                              the list
 make lesson name=windows                 both engines next to what must come out
 make lesson name=windows on=spark        one of them
+make lesson name=windows case=hopping    one of its cases
 make lesson name=question on=experiment  what it costs, in each of them
 make lesson name=windows grace=0         with another value of a parameter, without a comparison
 make lessons [on=spark]                  all of them with their controls, a line for each
@@ -36,7 +37,7 @@ from lessons.running import (
 )
 from local_stack.progress import complain, tell
 
-NOT_PARAMETERS = ("name", "on")
+NOT_PARAMETERS = ("name", "on", "case")
 """Words of the command line that are no parameters of a lesson."""
 
 
@@ -52,7 +53,7 @@ def main() -> int:
         "words",
         nargs="*",
         metavar="name=...",
-        help="name=LESSON, on=spark, PARAMETER=NUMBER, folder=FOLDER (of exercises)",
+        help="name=LESSON, on=spark, case=CASE, PARAMETER=NUMBER, folder=FOLDER (of exercises)",
     )
     arguments = parser.parse_args()
     # A new broker has no coordinator of groups at first, and topics of a lesson do not stay.
@@ -66,7 +67,7 @@ def main() -> int:
         if not words:
             print_list()
             return 0
-        lesson, options = find_lesson(words.get("name", "")), read_options(words)
+        lesson, options = choose_lesson(words), read_options(words)
         return run(lesson, choose_columns(lesson, read_columns(words), options), options)
     except Failure as failure:
         complain(str(failure))
@@ -98,13 +99,19 @@ def print_list() -> None:
     tell("\nmake lesson name=... runs one of them, make lessons all")
 
 
-def find_lesson(name: str) -> Lesson:
-    """Raises Failure."""
-    known = find_lessons()
+def choose_lesson(words: Mapping[str, str]) -> Lesson:
+    """The lesson of a name, with one case if that is named. Raises Failure."""
+    name, known = words.get("name", ""), find_lessons()
     if name not in known:
         missing = f"there is no lesson {name}" if name else "name=... is missing"
         raise Failure(f"{missing}: the lessons are {', '.join(known)}")
-    return Lesson(name)
+    lesson = Lesson(name)
+    if "case" in words:
+        case, cases = words["case"], {each.name: each for each in lesson.cases}
+        if case not in cases:
+            raise Failure(f"{name} has no case={case}; its cases: {', '.join(cases) or 'none'}")
+        lesson.cases = [cases[case]]
+    return lesson
 
 
 def run_exercises(words: Mapping[str, str]) -> int:
@@ -112,7 +119,7 @@ def run_exercises(words: Mapping[str, str]) -> int:
     if wrong := sorted(words.keys() - {"name", "folder"}):
         raise Failure(f"exercises have no parameter {wrong[0]}: write name=... or folder=...")
     known = find_lessons()
-    first = known.index(find_lesson(words["name"]).name) if "name" in words else 0
+    first = known.index(choose_lesson(words).name) if "name" in words else 0
     folder = Path(words.get("folder", COPIES)).absolute()
     with find_broker() as servers, ExitStack() as stack:
         lab = Lab(servers, stack)
@@ -121,11 +128,12 @@ def run_exercises(words: Mapping[str, str]) -> int:
 
 
 def read_columns(words: Mapping[str, str]) -> Sequence[Column]:
-    """Those of the grid to run. Raises Failure."""
-    on = words.get("on")
-    chosen = [each for each in COLUMNS if on in (None, each)]
+    """Those of the grid to run; a case runs in engines only. Raises Failure."""
+    on, known = words.get("on"), ENGINES if "case" in words else COLUMNS
+    chosen = [each for each in known if on in (None, each)]
     if not chosen:
-        raise Failure(f"there is no {on}: write on={', on='.join(COLUMNS)}, or nothing for all")
+        what = "a case has" if "case" in words else "there is"
+        raise Failure(f"{what} no {on}: write on={', on='.join(known)}, or nothing for all")
     return chosen
 
 

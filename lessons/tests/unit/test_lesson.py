@@ -9,10 +9,16 @@ import pytest
 from analytics_spark.job.gateway import JavaEnded
 from fetching.errors import Failure
 from lessons import spark_engine
-from lessons.__main__ import choose_columns, main, read_columns, read_options, read_words
+from lessons.__main__ import (
+    choose_columns,
+    choose_lesson,
+    main,
+    read_columns,
+    read_options,
+    read_words,
+)
 from lessons.lesson import (
     Case,
-    Lesson,
     Record,
     Row,
     Step,
@@ -132,6 +138,13 @@ def test_a_time_of_another_zone_is_that_of_utc() -> None:
             ["name=question", "orders=5", "grace=0"],
             "question: nothing takes grace and orders; on=spark takes grace",
         ),
+        (["name=tables", "case=hopping"], "tables has no case=hopping; its cases: stream, table,"),
+        (["name=tables", "case="], "tables has no case=; its cases: stream, table,"),
+        (["name=tuning", "case=plain"], "tuning has no case=plain; its cases: none"),
+        (
+            ["name=question", "case=late", "on=experiment"],
+            "a case has no experiment: write on=spark,",
+        ),
         (["--learn", "name=clouds"], "there is no lesson clouds: the lessons are"),
         (["--learn", "on=faust"], "exercises have no parameter on"),
         (["name=windows", "grace=-1"], "grace=-1: a parameter of a lesson is a whole number"),
@@ -171,6 +184,8 @@ def test_a_spark_that_does_not_start_is_explained(monkeypatch: pytest.MonkeyPatc
         (["name=question"], ["spark", "faust", "experiment"]),
         (["name=question", "orders=5"], ["experiment"]),
         (["name=question", "grace=0"], ["spark"]),
+        (["name=question", "case=late"], ["spark", "faust"]),
+        (["name=question", "case=late", "grace=0"], ["spark"]),
     ],
     ids=lambda value: " ".join(value),
 )
@@ -178,5 +193,5 @@ def test_words_choose_what_runs(words: list[str], chosen: list[str]) -> None:
     read = read_words([*words, "PYTHON=python3"])
     options = read_options(read)
 
-    assert choose_columns(Lesson(read["name"]), read_columns(read), options) == chosen
+    assert choose_columns(choose_lesson(read), read_columns(read), options) == chosen
     assert all(value in (0, 5) for value in options.values())
