@@ -67,8 +67,7 @@ def main() -> int:
         if not words:
             print_list()
             return 0
-        lesson, options = choose_lesson(words), read_options(words)
-        return run(lesson, choose_columns(lesson, read_columns(words), options), options)
+        return run(*choose(words))
     except Failure as failure:
         complain(str(failure))
         for line in failure.details:
@@ -97,6 +96,12 @@ def print_list() -> None:
     for name in names:
         tell(f"{name:{width}}  {read_title(name)}")
     tell("\nmake lesson name=... runs one of them, make lessons all")
+
+
+def choose(words: Mapping[str, str]) -> tuple[Lesson, Sequence[Column], Mapping[str, int]]:
+    """A lesson, those of its columns to run, and the options for them. Raises Failure."""
+    lesson, options = choose_lesson(words), read_options(words)
+    return lesson, choose_columns(lesson, read_columns(words), options), options
 
 
 def choose_lesson(words: Mapping[str, str]) -> Lesson:

@@ -9,14 +9,7 @@ import pytest
 from analytics_spark.job.gateway import JavaEnded
 from fetching.errors import Failure
 from lessons import spark_engine
-from lessons.__main__ import (
-    choose_columns,
-    choose_lesson,
-    main,
-    read_columns,
-    read_options,
-    read_words,
-)
+from lessons.__main__ import choose, main, read_words
 from lessons.lesson import (
     Case,
     Record,
@@ -190,8 +183,7 @@ def test_a_spark_that_does_not_start_is_explained(monkeypatch: pytest.MonkeyPatc
     ids=lambda value: " ".join(value),
 )
 def test_words_choose_what_runs(words: list[str], chosen: list[str]) -> None:
-    read = read_words([*words, "PYTHON=python3"])
-    options = read_options(read)
+    _, columns, options = choose(read_words([*words, "PYTHON=python3"]))
 
-    assert choose_columns(choose_lesson(read), read_columns(read), options) == chosen
+    assert columns == chosen
     assert all(value in (0, 5) for value in options.values())

@@ -6,13 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from fetching.errors import Failure
-from lessons.__main__ import (
-    choose_columns,
-    choose_lesson,
-    read_columns,
-    read_options,
-    read_words,
-)
+from lessons.__main__ import choose, read_words
 from lessons.lesson import find_lessons
 from local_stack.settings import CHECKOUT
 
@@ -25,7 +19,8 @@ FILE = r"\[[\w.]+\]\(\.\./([\w/.-]+)\)"
 NAME_IN_FILE = re.compile(rf"{FILE}: `(\w+)`")
 COMMAND = r"`make ([\w-]+)((?: \S+=\S+)*)`"
 TEST = r"\[(test_\w+)\]\(\.\./([\w/.-]+)\)"
-THING = re.compile(rf"(?:{COMMAND}|{TEST})(?: \([\w ]+\))?")
+STEP = re.compile(rf"(?:{COMMAND}|{TEST})(?: \([\w ]+\))?")
+"""A command or a test, and what it shows in brackets."""
 
 
 def read_rows() -> Sequence[Sequence[str]]:
@@ -36,14 +31,14 @@ def read_rows() -> Sequence[Sequence[str]]:
 
 def find_problems(cell: str) -> Sequence[str]:
     """Why what a cell says cannot be run."""
-    return [problem for thing in cell.split(", ") if (problem := find_problem(thing))]
+    return [problem for step in cell.split(", ") if (problem := find_problem(step))]
 
 
-def find_problem(thing: str) -> str:
+def find_problem(step: str) -> str:
     """Why it cannot be run; empty if it can."""
-    read = THING.fullmatch(thing)
+    read = STEP.fullmatch(step)
     if read is None:
-        return f"neither a command nor a test: {thing}"
+        return f"neither a command nor a test: {step}"
     verb, words, test, file = read.groups()
     if test:
         return "" if is_in(rf"def {test}\(", file) else f"there is no {test} in {file}"
@@ -55,8 +50,7 @@ def find_problem(thing: str) -> str:
 def find_wrong_word(words: Sequence[str]) -> str:
     """What `make lesson` would say of these words; empty if it runs."""
     try:
-        read = read_words(words)
-        choose_columns(choose_lesson(read), read_columns(read), read_options(read))
+        choose(read_words(words))
     except Failure as failure:
         return str(failure)
     return ""
