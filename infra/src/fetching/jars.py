@@ -64,6 +64,7 @@ class JarList:
 
 KAFKA_JARS = JarList(name="kafka", path=INFRA / "kafka" / "jars.txt")
 SPARK_JARS = JarList(name="spark", path=INFRA / "spark" / "jars.txt")
+STREAMS_JARS = JarList(name="streams", path=INFRA / "kafka-streams" / "jars.txt")
 
 
 def fetch(wanted: JarList, settings: FetchSettings, tell: Callable[[str], None]) -> Path:

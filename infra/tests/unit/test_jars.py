@@ -10,7 +10,7 @@ import pytest
 
 from fetching import jars
 from fetching.errors import Failure
-from fetching.jars import KAFKA_JARS, SPARK_JARS, Jar, JarList
+from fetching.jars import KAFKA_JARS, SPARK_JARS, STREAMS_JARS, Jar, JarList
 from local_stack.settings import Settings
 
 
@@ -23,12 +23,21 @@ def jar_of(content: bytes) -> Jar:
     )
 
 
-@pytest.mark.parametrize(("listed", "count"), [(KAFKA_JARS, 47), (SPARK_JARS, 4)])
+@pytest.mark.parametrize(
+    ("listed", "count"), [(KAFKA_JARS, 47), (SPARK_JARS, 4), (STREAMS_JARS, 8)]
+)
 def test_every_jar_is_pinned_by_version_and_checksum(listed: JarList, count: int) -> None:
     entries = listed.read()
     assert len({jar.file_name for jar in entries}) == count
     assert all(re.fullmatch("[0-9a-f]{64}", jar.sha256) for jar in entries)
     assert all(re.match(r"\d", jar.version) for jar in entries)
+
+
+def test_kafka_streams_has_the_kafka_client_of_the_stack() -> None:
+    ours = {(jar.organisation, jar.name): jar for jar in KAFKA_JARS.read()}
+    both = [jar for jar in STREAMS_JARS.read() if (jar.organisation, jar.name) in ours]
+    assert [ours[jar.organisation, jar.name] for jar in both] == both
+    assert "kafka-clients" in {jar.name for jar in both}
 
 
 def test_another_list_has_another_folder(tmp_path: Path, settings: Settings) -> None:

@@ -1,0 +1,50 @@
+"""The Java compiler of this machine: the Java that the stack fetches runs programs only."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+from fetching.errors import Failure
+
+RELEASE = "17"
+"""The oldest Java whose javac is enough; the stack's own runs what it compiles."""
+COMPILE_SECONDS_MAX = 120
+
+
+def has_java_compiler() -> bool:
+    return locate() is not None
+
+
+def find_java_compiler() -> str:
+    """The javac of JAVA_HOME, else of PATH. Raises Failure."""
+    found = locate()
+    if found is None:
+        raise Failure(
+            "no javac found, which compiles programs in Kafka Streams:"
+            " install a JDK, or set JAVA_HOME to one"
+        )
+    return found
+
+
+def locate() -> str | None:
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which("javac", path=f"{home}/bin" if home else None)
+
+
+def compile_java(sources: Iterable[Path], jars: Path, classes: Path) -> None:
+    """Compile programs that use the jars of a folder; `classes` is the folder of what they become.
+
+    Raises:
+        Failure: there is no compiler, or a program does not compile.
+    """
+    files = list(map(str, sources))
+    command = [
+        *(find_java_compiler(), "--release", RELEASE, "-d", str(classes)),
+        *("-cp", f"{jars}/*", *files),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_SECONDS_MAX)
+    if done.returncode:
+        names = ", ".join(Path(file).name for file in files)
+        raise Failure(f"{names} does not compile", details=done.stderr.splitlines())
