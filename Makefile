@@ -84,10 +84,10 @@ load: setup ## realistic load with verified totals: rate=50 seconds=60 users=200
 	@$(VENV_PYTHON) -m verification.load $(foreach option,seed rate seconds users items late gap, \
 		$(if $($(option)),--$(option) $($(option)))) $(args)
 
-lesson: setup ## a lesson in streams, in Spark and in Faust; without a name, list them: name=windows case=hopping on=spark
+lesson: setup ## a lesson in streams, in Spark and in Faust; without a name, list them: name=windows case=hopping on=spark, on=streams
 	@$(VENV_PYTHON) -m lessons $(foreach word,$(MAKEOVERRIDES),'$(word)')
 
-lessons: setup ## run all lessons, and compare each answer with what must come out; on=spark, on=faust, on=experiment
+lessons: setup ## run all lessons, and compare each answer with what must come out; on=spark, on=faust, on=streams (with a JDK), on=experiment
 	@$(VENV_PYTHON) -m lessons --all $(if $(on),'on=$(on)')
 
 learn: setup ## exercises of the lessons in a folder of one's own, each save of which is checked: name=windows folder=learn

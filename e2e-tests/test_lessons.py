@@ -3,8 +3,10 @@
 import asyncio
 from pathlib import Path
 
+import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 
+from fetching.java_compiler import has_java_compiler
 from lessons.exercises import Exercise
 from lessons.lesson import Lesson, find_lessons
 from test_support.system.stack import Stack
@@ -20,12 +22,23 @@ def test_lessons_use_the_broker_of_the_stack(stack: Stack) -> None:
     assert not [topic for topic in asyncio.run(list_topics(stack)) if topic.startswith("lesson.")]
 
 
-def test_a_case_runs_alone(stack: Stack) -> None:
-    printed = stack.make_output("lesson", "name=windows", "case=hopping", "on=faust")
+@pytest.mark.parametrize(
+    ("engine", "title"),
+    [
+        ("faust", "Faust"),
+        pytest.param(
+            "streams",
+            "Kafka Streams",
+            marks=pytest.mark.skipif(not has_java_compiler(), reason="no javac"),
+        ),
+    ],
+)
+def test_a_case_runs_alone(stack: Stack, engine: str, title: str) -> None:
+    printed = stack.make_output("lesson", "name=windows", "case=hopping", f"on={engine}")
 
     assert "hopping (count_hopping)" in printed
     assert "tumbling (" not in printed
-    assert "windows: Faust 1 of 1 cases, as expected" in printed
+    assert f"windows: {title} 1 of 1 cases, as expected" in printed
 
 
 def test_the_list_names_each_lesson(stack: Stack) -> None:

@@ -1,12 +1,13 @@
-"""Lessons in streams: each a question, its records, and what Spark and Faust answer.
+"""Lessons in streams: each a question, its records, and what engines answer.
 
 make lesson                              the list
-make lesson name=windows                 both engines next to what must come out
+make lesson name=windows                 Spark and Faust next to what must come out
 make lesson name=windows on=spark        one of them
+make lesson name=windows on=streams      Kafka Streams; it needs a Java compiler
 make lesson name=windows case=hopping    one of its cases
 make lesson name=question on=experiment  what it costs, in each of them
 make lesson name=windows grace=0         with another value of a parameter, without a comparison
-make lessons [on=spark]                  all of them with their controls, a line for each
+make lessons [on=streams]                all of them with their controls, a line for each
 make learn [name=windows] [folder=...]   their exercises, each save of which is checked
 """
 
@@ -25,7 +26,16 @@ from lessons.experiment import Experiment, Findings
 from lessons.grid import write_grid
 from lessons.lab import Lab
 from lessons.learning import learn
-from lessons.lesson import COLUMNS, ENGINES, Column, Engine, Lesson, find_lessons, read_title
+from lessons.lesson import (
+    BY_DEFAULT,
+    COLUMNS,
+    ENGINES,
+    Column,
+    Engine,
+    Lesson,
+    find_lessons,
+    read_title,
+)
 from lessons.report import TITLES, print_case, print_findings, print_verdict
 from lessons.running import (
     Result,
@@ -135,10 +145,11 @@ def run_exercises(words: Mapping[str, str]) -> int:
 def read_columns(words: Mapping[str, str]) -> Sequence[Column]:
     """Those of the grid to run; a case runs in engines only. Raises Failure."""
     on, known = words.get("on"), ENGINES if "case" in words else COLUMNS
-    chosen = [each for each in known if on in (None, each)]
+    chosen = [each for each in known if (each == on if on else each in BY_DEFAULT)]
     if not chosen:
         what = "a case has" if "case" in words else "there is"
-        raise Failure(f"{what} no {on}: write on={', on='.join(known)}, or nothing for all")
+        default = ", ".join(each for each in known if each in BY_DEFAULT)
+        raise Failure(f"{what} no {on}: write on={', on='.join(known)}, or nothing for {default}")
     return chosen
 
 
@@ -160,7 +171,8 @@ def choose_columns(
         if column in columns
     }
     if not taken:
-        raise Failure(f"{lesson.name} has no {' and no '.join(columns)}")
+        of_case = f" for case={lesson.cases[0].name}" if len(lesson.cases) == 1 else ""
+        raise Failure(f"{lesson.name} has no {' and no '.join(columns)}{of_case}")
     chosen = [column for column in taken if options.keys() <= taken[column]]
     if not chosen:
         known = ", ".join(
@@ -200,9 +212,13 @@ def run_cases(
         engine: Result(cases=outcomes) for engine, outcomes in answers.items()
     }
     tell(f"\n{lesson.title}")
-    for number, case in enumerate(lesson.cases):
-        tell("")
-        print_case(case, [result.cases[number] for result in results.values()])
+    for case in lesson.cases:
+        outcomes = [
+            each for of_engine in answers.values() for each in of_engine if each.case is case
+        ]
+        if outcomes:
+            tell("")
+            print_case(case, outcomes)
     return results
 
 

@@ -14,14 +14,16 @@ from typing import Any
 
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from lessons import streams_engine
 from lessons.experiment import Experiment, Findings
 from lessons.lab import Lab
-from lessons.lesson import ENGINES, FOLDER, Case, Engine, Lesson, find_columns
+from lessons.lesson import FOLDER, Case, Engine, Lesson, find_columns
 from lessons.programs import execute, surviving
 from lessons.running import Answer, Outcome, answer, find_answer
 
 ENGINE: Engine = "spark"
 FILE = "exercise.py"
+OF_ENGINES = ("spark.py", "faust.py", streams_engine.FILE)
 SOLUTION = "solution.py"
 """Of an exercise that an experiment checks."""
 COPIES = FOLDER.parent / "learn"
@@ -85,8 +87,7 @@ class Exercise:
     @property
     def solutions(self) -> Sequence[Path]:
         """Files of the lesson that do the same; the first one has the functions."""
-        engines = [f"{engine}.py" for engine in ENGINES]
-        files = engines if self.lesson.cases else [SOLUTION]
+        files = OF_ENGINES if self.lesson.cases else [SOLUTION]
         return [FOLDER / self.lesson.name / file for file in files]
 
     @property

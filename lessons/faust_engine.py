@@ -11,13 +11,10 @@ from aiokafka import TopicPartition
 
 from lessons.broker import Topics
 from lessons.lesson import Case, Rows, Topic
+from lessons.settling import STEP_SECONDS_MAX, find_unread, wait_until_settled
 
 COMMIT_SECONDS = 0.1
 """By the committed offsets, the end of a step is noticed."""
-POLL_SECONDS = 0.05
-SETTLED_POLLS = 3
-"""So often in a row everything must have been read: a record can lead to another one."""
-STEP_SECONDS_MAX = 180.0
 SEND_SECONDS_MAX = 60.0
 """By default, what cannot be sent ends after 20 minutes, and a flush and a stop wait for it."""
 
@@ -123,25 +120,19 @@ async def wait_until_read(
     Raises:
         TimeoutError: they have not, within so many seconds.
     """
-    deadline = time.monotonic() + seconds_max
-    settled = 0
-    while settled < SETTLED_POLLS:
+
+    async def flush_and_find() -> set[str]:
         # What an agent sends is on its way when its record is committed.
         await app.producer.flush()
-        unread = await find_unread(topics, app)
-        settled = 0 if unread else settled + 1
-        if unread and time.monotonic() > deadline:
-            raise TimeoutError(f"the agents of {app.conf.id} do not read {', '.join(unread)}")
-        await asyncio.sleep(POLL_SECONDS)
+        return await find_unread_of(topics, app)
+
+    await wait_until_settled(flush_and_find, f"the agents of {app.conf.id}", seconds_max)
 
 
-async def find_unread(topics: Topics, app: faust.App) -> list[str]:
+async def find_unread_of(topics: Topics, app: faust.App) -> set[str]:
     """The topics of the agents that have more than was committed, or are not assigned yet."""
     read = get_read_topics(app)
     assigned = [TopicPartition(*place) for place in app.assignor.assigned_actives()]
     places = [place for place in assigned if place.topic in read]
-    committed = await topics.admin.list_consumer_group_offsets(app.conf.id)
-    done = {place: offset.offset for place, offset in committed.items()}
-    ends = await topics.get_ends(places)
-    behind = {place.topic for place, end in ends.items() if done.get(place, 0) < end}
-    return sorted(behind | read - {place.topic for place in places})
+    unread = await find_unread(topics, app.conf.id, places)
+    return unread | (read - {place.topic for place in places})

@@ -5,9 +5,11 @@ from pathlib import Path
 
 from lessons.exercises import FILE, Exercise
 from lessons.lesson import COLUMNS, FOLDER, Column, Lesson, find_lessons
+from lessons.report import TITLES
 
 PAGE = FOLDER / "README.md"
-HEADER = "| lesson | Spark | Faust | experiment | exercise |\n| --- | --- | --- | --- | --- |\n"
+TOP = ("lesson", *(TITLES[column] for column in COLUMNS), "exercise")
+HEADER = f"| {' | '.join(TOP)} |\n{'| --- ' * len(TOP)}|\n"
 
 Grid = Mapping[tuple[str, Column], str]
 """What a result says, of a lesson in an engine or by its experiment."""

@@ -1,7 +1,9 @@
-"""The servers that lessons need; each is started when it is first asked for."""
+"""What lessons need of a machine; each server is started when it is first asked for."""
 
 from contextlib import ExitStack
 from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from pyspark.sql import SparkSession
 
@@ -23,3 +25,8 @@ class Lab:
     @cached_property
     def session(self) -> SparkSession:
         return self._stack.enter_context(spark_engine.open_session())
+
+    @cached_property
+    def folder(self) -> Path:
+        """A folder that is gone afterwards."""
+        return Path(self._stack.enter_context(TemporaryDirectory(prefix="hometown-lesson-")))

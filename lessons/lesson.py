@@ -1,6 +1,6 @@
 """A lesson: its cases, each with records in steps and the rows that must come out of an engine.
 
-A lesson is a folder with a README.md, a vector.json and an exercise, with a module for each engine
+A lesson is a folder with a README.md, a vector.json and an exercise, with a program for each engine
 if it has cases, and perhaps with an experiment. The cases of the vector name the functions that
 answer them. A new lesson is a new folder.
 """
@@ -16,11 +16,13 @@ FOLDER = Path(__file__).parent
 DAY = "2016-11-11"
 """The date of a time that is given without one."""
 
-Engine = Literal["spark", "faust"]
-ENGINES: tuple[Engine, ...] = ("spark", "faust")
-Column = Literal["spark", "faust", "experiment"]
+Engine = Literal["spark", "faust", "streams"]
+ENGINES: tuple[Engine, ...] = ("spark", "faust", "streams")
+Column = Literal["spark", "faust", "streams", "experiment"]
 COLUMNS: tuple[Column, ...] = (*ENGINES, "experiment")
 """Of the grid: where a lesson has results."""
+BY_DEFAULT: tuple[Column, ...] = ("spark", "faust", "experiment")
+"""Kafka Streams needs a Java compiler, which not every machine has."""
 
 Topic = Any
 """A topic of Faust, which is not typed: agents read it, and it is sent to."""

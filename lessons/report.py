@@ -8,7 +8,12 @@ from lessons.lesson import Case, Column, Record, Row, collapse, to_clock
 from lessons.running import Outcome, Result
 from local_stack.progress import Tone, table, tell
 
-TITLES: Mapping[Column, str] = {"spark": "Spark", "faust": "Faust", "experiment": "experiment"}
+TITLES: Mapping[Column, str] = {
+    "spark": "Spark",
+    "faust": "Faust",
+    "streams": "Kafka Streams",
+    "experiment": "experiment",
+}
 VALUE_CHARACTERS_MAX = 34
 
 

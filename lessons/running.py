@@ -2,13 +2,13 @@
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import Any
 
-from lessons import faust_engine, spark_engine
+from lessons import faust_engine, spark_engine, streams_engine
 from lessons.broker import Topics
 from lessons.concurrency import run_at_a_time, run_with_topics
 from lessons.experiment import Experiment, Findings, has_experiment
@@ -23,11 +23,12 @@ from lessons.lesson import (
     count_right,
     find_differences,
 )
+from lessons.streams_engine import Twin, compile_twins
 
 Answer = Callable[..., Any]
-Functions = Sequence[tuple[Case, Answer]]
+Functions = Sequence[tuple[Case, Answer | Twin]]
 """Cases, each with the function that answers it."""
-RunCase = Callable[[Topics, str, Case, Answer, Mapping[str, int]], Awaitable[Sequence[Rows]]]
+RunCase = Callable[[Topics, str, Case, Any, Mapping[str, int]], Awaitable[Sequence[Rows]]]
 
 CASES_MAX = 4
 """At a time in an engine: most of a small batch of Spark is planning and files, for which one query
@@ -78,15 +79,20 @@ class Result:
 
 
 def get_functions(lesson: Lesson, engine: Engine) -> Functions:
-    return [(case, find_answer(lesson, engine, case.function)) for case in lesson.cases]
+    return find_answers(lesson, engine, [(case, case.function) for case in lesson.cases])
 
 
 def get_controls(lesson: Lesson, engine: Engine) -> Functions:
-    return [
-        (case, find_answer(lesson, engine, control.function))
-        for case in lesson.cases
-        for control in case.controls
-    ]
+    controls = [(case, each.function) for case in lesson.cases for each in case.controls]
+    return find_answers(lesson, engine, controls)
+
+
+def find_answers(lesson: Lesson, engine: Engine, named: Iterable[tuple[Case, str]]) -> Functions:
+    """Find the functions of cases by their names. Kafka Streams need not have all of them."""
+    if engine == "streams":
+        twins = streams_engine.find_twins(lesson)
+        return [(case, twins[name]) for case, name in named if name in twins]
+    return [(case, find_answer(lesson, engine, name)) for case, name in named]
 
 
 def find_answer(lesson: Lesson, engine: Engine, function: str) -> Answer:
@@ -103,7 +109,8 @@ def answer(
         options: Values of the lesson's parameters.
 
     Raises:
-        TimeoutError: a function in Faust does not read to the end.
+        TimeoutError: a function in Faust or in Kafka Streams does not read to the end.
+        Failure: what an engine needs is missing, or a process of Kafka Streams has ended.
         StreamingQueryException: a query of Spark failed.
     """
     return answer_in_each(lab, lesson, {engine: functions}, options)[engine]
@@ -116,15 +123,10 @@ def answer_in_each(
 
     Raises the errors of `answer`: the first one, when all cases of all engines have ended.
     """
-    runners: Mapping[Engine, RunCase] = {
-        engine: faust_engine.run_case
-        if engine == "faust"
-        else partial(spark_engine.run_case, lab.session)
-        for engine in functions
-    }
+    runners = {engine: make_runner(lab, engine, lesson) for engine in functions}
 
     async def run_one(
-        engine: Engine, case: Case, function: Answer, topics: Topics, prefix: str
+        engine: Engine, case: Case, function: Answer | Twin, topics: Topics, prefix: str
     ) -> Outcome:
         answers = await runners[engine](topics, prefix, case, function, options)
         return Outcome(case=case, engine=engine, function=function.__name__, answers=answers)
@@ -138,6 +140,17 @@ def answer_in_each(
         return dict(zip(functions, outcomes, strict=True))
 
     return asyncio.run(run_each())
+
+
+def make_runner(lab: Lab, engine: Engine, lesson: Lesson) -> RunCase:
+    """Start, or compile, what an engine needs. Raises Failure."""
+    match engine:
+        case "spark":
+            return partial(spark_engine.run_case, lab.session)
+        case "faust":
+            return faust_engine.run_case
+        case "streams":
+            return partial(streams_engine.run_case, compile_twins(lesson, lab.folder))
 
 
 def run_with_controls(
@@ -158,7 +171,7 @@ def run_with_controls(
 
 def get_columns(lesson: Lesson) -> Sequence[Column]:
     """Where the lesson has results."""
-    engines = ENGINES if lesson.cases else ()
+    engines = [engine for engine in ENGINES if get_functions(lesson, engine)]
     return [*engines, "experiment"] if has_experiment(lesson) else engines
 
 
@@ -166,7 +179,8 @@ def get_parameters(lesson: Lesson, column: Column) -> set[str]:
     """What can be given to every function of a lesson in an engine, or to its experiment."""
     if column == "experiment":
         return Experiment(lesson).parameters
-    taken = [
-        set(inspect.signature(function).parameters) for _, function in get_functions(lesson, column)
-    ]
+    if column == "streams":
+        return set()
+    functions = (find_answer(lesson, column, case.function) for case in lesson.cases)
+    taken = [set(inspect.signature(function).parameters) for function in functions]
     return set.intersection(*taken) - FROM_RUNNER

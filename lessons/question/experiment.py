@@ -34,6 +34,7 @@ from lessons.lesson import Record, Row, to_clock
 from lessons.question import faust as in_faust
 from lessons.question import spark as in_spark
 from lessons.question.history import GRACE, LAST, History, Hours, Totals, make_history, to_hour
+from lessons.settling import STEP_SECONDS_MAX
 from local_stack.progress import tell
 from test_support.analytics.histories import Event
 
@@ -259,7 +260,7 @@ async def count_in_faust(lab: Lab, topics: Topics, prefix: str, history: History
     """Run the agents of this lesson, when they know all facts: an order of an unknown user would
     be lost."""
     out, name = f"{prefix}out", f"{prefix}{time.time_ns()}"
-    seconds_max = faust_engine.STEP_SECONDS_MAX + len(history.orders) * SECONDS_PER_ORDER_MAX
+    seconds_max = STEP_SECONDS_MAX + len(history.orders) * SECONDS_PER_ORDER_MAX
 
     @asynccontextmanager
     async def running_app(folder: str) -> AsyncIterator[faust.App]:

@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
+from fetching.environment import inherit
 from fetching.errors import Failure
 
 RELEASE = "17"
@@ -18,12 +19,13 @@ def has_java_compiler() -> bool:
 
 
 def find_java_compiler() -> str:
-    """The javac of JAVA_HOME, else of PATH. Raises Failure."""
+    """Find the javac of JAVA_HOME, or of PATH if that is not set. Raises Failure."""
     found = locate()
     if found is None:
+        home = os.environ.get("JAVA_HOME")
         raise Failure(
-            "no javac found, which compiles programs in Kafka Streams:"
-            " install a JDK, or set JAVA_HOME to one"
+            f"no javac in {f'JAVA_HOME={home}' if home else 'PATH'}, which compiles programs in"
+            " Kafka Streams: install a JDK, or set JAVA_HOME to one"
         )
     return found
 
@@ -34,7 +36,7 @@ def locate() -> str | None:
 
 
 def compile_java(sources: Iterable[Path], jars: Path, classes: Path) -> None:
-    """Compile programs that use the jars of a folder; `classes` is the folder of what they become.
+    """Compile programs that use the jars of a folder; the compiler makes the folder of the classes.
 
     Raises:
         Failure: there is no compiler, or a program does not compile.
@@ -44,7 +46,16 @@ def compile_java(sources: Iterable[Path], jars: Path, classes: Path) -> None:
         *(find_java_compiler(), "--release", RELEASE, "-d", str(classes)),
         *("-cp", f"{jars}/*", *files),
     ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_SECONDS_MAX)
+    names = ", ".join(Path(file).name for file in files)
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=COMPILE_SECONDS_MAX,
+            env=inherit(),
+        )
+    except subprocess.TimeoutExpired as error:
+        raise Failure(f"{names}: not compiled within {COMPILE_SECONDS_MAX} s") from error
     if done.returncode:
-        names = ", ".join(Path(file).name for file in files)
         raise Failure(f"{names} does not compile", details=done.stderr.splitlines())

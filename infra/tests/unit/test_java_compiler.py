@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from fetching import java_compiler
 from fetching.errors import Failure
 from fetching.java_compiler import compile_java, find_java_compiler, has_java_compiler
 
@@ -16,7 +17,7 @@ def test_without_a_compiler_the_error_names_what_is_missing(
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
 
     assert not has_java_compiler()
-    with pytest.raises(Failure, match=r"no javac.*install a JDK"):
+    with pytest.raises(Failure, match=f"no javac in JAVA_HOME={tmp_path},.* install a JDK"):
         find_java_compiler()
 
 
@@ -52,3 +53,26 @@ def test_what_the_compiler_refuses_is_said(tmp_path: Path) -> None:
         compile_java([source], tmp_path, tmp_path / "classes")
 
     assert any("Unknown" in line for line in raised.value.details)
+
+
+@needs_compiler
+def test_a_compiler_that_takes_too_long_is_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(java_compiler, "COMPILE_SECONDS_MAX", 0)
+    source = tmp_path / "One.java"
+    source.write_text("final class One {}")
+
+    with pytest.raises(Failure, match=r"One\.java: not compiled within 0 s"):
+        compile_java([source], tmp_path, tmp_path / "classes")
+
+
+@needs_compiler
+def test_options_of_another_java_do_not_hold(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("JDK_JAVAC_OPTIONS", "--no-such-option")
+    source = tmp_path / "One.java"
+    source.write_text("final class One {}")
+
+    compile_java([source], tmp_path, tmp_path / "classes")

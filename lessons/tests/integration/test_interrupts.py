@@ -14,12 +14,13 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from lessons import broker, faust_engine, spark_engine
 from lessons.broker import Topics
 from lessons.lab import Lab
-from lessons.lesson import ENGINES, Lesson
+from lessons.lesson import Engine, Lesson
 from lessons.running import answer, answer_in_each, find_answer, get_functions
 from test_support.waits import HANGS_AFTER_SECONDS
 
 STOP_SECONDS = 0.1
 """Of a case that is stopped."""
+ENGINES: tuple[Engine, ...] = ("spark", "faust")
 CASES = 2
 """Of each engine."""
 

@@ -1,20 +1,31 @@
 """Each lesson answers as it says, and what it warns of leads to something else."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
+from fetching.java_compiler import has_java_compiler
 from lessons.grid import read_grid
 from lessons.lab import Lab
-from lessons.lesson import Lesson, find_lessons
+from lessons.lesson import BY_DEFAULT, Column, Lesson, find_lessons
 from lessons.running import get_columns, run_with_controls
 from lessons.spark_engine import open_apart
 
 
 @pytest.mark.parametrize("name", find_lessons())
 def test_a_lesson_leads_to_what_it_claims_and_the_grid_says(lab: Lab, name: str) -> None:
-    columns = get_columns(Lesson(name))
+    check(lab, name, [each for each in get_columns(Lesson(name)) if each in BY_DEFAULT])
 
+
+@pytest.mark.skipif(not has_java_compiler(), reason="no javac")
+@pytest.mark.parametrize(
+    "name", [each for each in find_lessons() if "streams" in get_columns(Lesson(each))]
+)
+def test_a_lesson_leads_to_the_same_in_kafka_streams(lab: Lab, name: str) -> None:
+    check(lab, name, ["streams"])
+
+
+def check(lab: Lab, name: str, columns: Sequence[Column]) -> None:
     results = run_with_controls(lab, Lesson(name), columns)
 
     assert {column: result.problems for column, result in results.items() if result.problems} == {}

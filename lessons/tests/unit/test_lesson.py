@@ -120,9 +120,18 @@ def test_a_time_of_another_zone_is_that_of_utc() -> None:
         ),
         (
             ["name=windows", "on=flink"],
-            "there is no flink: write on=spark, on=faust, on=experiment",
+            "on=spark, on=faust, on=streams, on=experiment, or nothing for spark, faust, exper",
         ),
         (["name=windows", "on=experiment"], "windows has no experiment"),
+        (["name=committing", "on=streams"], "committing has no streams"),
+        (
+            ["name=windows", "case=unaligned", "on=streams"],
+            "windows has no streams for case=unaligned",
+        ),
+        (
+            ["name=windows", "on=streams", "grace=0"],
+            "windows: nothing takes grace; on=streams takes nothing",
+        ),
         (
             ["name=question", "on=faust", "orders=5"],
             "question: nothing takes orders; on=faust takes nothing",
@@ -174,6 +183,8 @@ def test_a_spark_that_does_not_start_is_explained(monkeypatch: pytest.MonkeyPatc
     [
         (["name=windows"], ["spark", "faust"]),
         (["name=windows", "on=spark", "grace=0"], ["spark"]),
+        (["name=windows", "on=streams"], ["streams"]),
+        (["name=windows", "on=streams", "case=end"], ["streams"]),
         (["name=question"], ["spark", "faust", "experiment"]),
         (["name=question", "orders=5"], ["experiment"]),
         (["name=question", "grace=0"], ["spark"]),
