@@ -73,7 +73,7 @@ def compile_twins(lesson: Lesson, folder: Path) -> Program:
     Raises:
         Failure: there is no Java compiler, or the jars of Kafka Streams could not be fetched.
     """
-    find_java_compiler()
+    find_java_compiler()  # Before jars are fetched that nothing can use.
     jars, classes = fetch(STREAMS_JARS, Settings(), tell), folder / lesson.name
     compile_java([*RUNNER.glob("*.java"), FOLDER / lesson.name / FILE], jars, classes)
     return Program(classes=classes, jars=jars)

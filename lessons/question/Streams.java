@@ -43,7 +43,7 @@ final class Streams {
   record OrderLine(String itemId, int quantity, BigDecimal unitPrice) {}
 
   /** A line of an order with the address of its user. */
-  record Line(String id, long hour, String user, String address, int quantity, long cents) {}
+  record Line(String id, String hour, String user, String address, int quantity, long cents) {}
 
   /** The lines that were counted, so that one that comes twice counts once, and their sums. */
   record Hour(Set<String> lines, Set<String> buyers, int quantity, long cents) {
@@ -82,7 +82,7 @@ final class Streams {
             versions(topics, "items"),
             (line, item) -> line.address.equals(fact(item).origin) ? line : null)
         .filter((item, line) -> line != null)
-        .groupBy((item, line) -> Row.time(line.hour), Grouped.with(TEXT, LINE))
+        .groupBy((item, line) -> line.hour, Grouped.with(TEXT, LINE))
         .aggregate(
             () -> new Hour(new HashSet<>(), new HashSet<>(), 0, 0),
             (hour, line, counted) -> counted.add(line),
@@ -124,12 +124,11 @@ final class Streams {
   }
 
   private static List<KeyValue<String, Line>> toLines(Order order, String address) {
-    long hour = order.time().truncatedTo(ChronoUnit.HOURS).toEpochMilli();
+    String hour = order.time().truncatedTo(ChronoUnit.HOURS).toString();
     List<KeyValue<String, Line>> lines = new ArrayList<>();
     for (OrderLine each : order.lines) {
       String id = order.orderId + " " + lines.size();
-      long cents =
-          each.unitPrice.movePointRight(2).longValueExact() * each.quantity;
+      long cents = each.unitPrice.movePointRight(2).longValueExact() * each.quantity;
       lines.add(
           KeyValue.pair(
               each.itemId, new Line(id, hour, order.userId, address, each.quantity, cents)));

@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from fetching.errors import Failure
 from fetching.java_compiler import has_java_compiler
 from lessons import streams_engine
 from lessons.broker import PREFIX, Topics, open_topics
-from lessons.lesson import Lesson, Record
+from lessons.lesson import Case, Lesson, Record, Step
 from lessons.streams_engine import Program, Twin, compile_twins, find_twins
 
 needs_compiler = pytest.mark.skipif(not has_java_compiler(), reason="no javac")
@@ -83,6 +83,66 @@ async def test_a_process_ends_when_its_case_is_interrupted(
             raise asyncio.CancelledError
 
     assert application.process.returncode == 0
+
+
+@needs_compiler
+async def test_each_record_leads_to_a_row(program: Program, topics: Topics, prefix: str) -> None:
+    records = [Record(key="Jack", value=value) for value in "123"]
+
+    async with (
+        topics.open_reader(f"{prefix}out") as reader,
+        streams_engine.running(program, topics, prefix, SUMS) as application,
+    ):
+        await topics.publish(prefix, records)
+        await application.wait_until_read()
+        rows = await reader.read_to_end()
+
+    assert [row["sum"] for row in rows] == [1, 3, 6]
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("function", "known", "deleted"),
+    [
+        (
+            "join_tables",
+            [
+                Record(topic="prices", key="ipad", value="2"),
+                Record(topic="stocks", key="ipad", value="3"),
+            ],
+            "prices",
+        ),
+        (
+            "join_foreign_key",
+            [
+                Record(topic="users", key="ipad", value="SH"),
+                Record(topic="orders", key="1", value={"order": "1", "user": "ipad"}),
+            ],
+            "users",
+        ),
+    ],
+    ids=["price", "user"],
+)
+async def test_a_record_that_deletes_leads_to_no_row(
+    topics: Topics,
+    tmp_path: Path,
+    function: str,
+    known: Sequence[Record],
+    deleted: str,
+) -> None:
+    records: list[Sequence[Record]] = [known, [Record(topic=deleted, key="ipad", value=None)]]
+    case = Case(
+        name="deleted",
+        function=function,
+        shows="",
+        steps=[Step(records=each, out=[]) for each in records],
+    )
+    program = await asyncio.to_thread(compile_twins, Lesson("joins"), tmp_path)
+
+    async with topics.remove_around(f"{PREFIX}deleted.{function}.") as prefix:
+        answers = await streams_engine.run_case(program, topics, prefix, case, Twin(function), {})
+
+    assert list(map(len, answers)) == [1, 0]
 
 
 @needs_compiler
