@@ -210,6 +210,10 @@ async def process(
             await running.kill()
 
 
+NO_METRICS = {"OTEL_METRICS_EXPORTER": "none"}
+"""In the environment of a process: it records no metrics."""
+
+
 def settings_of_process(context: StackContext, dsn: str) -> dict[str, str]:
     """The environment of a process of a service. A relay is notified on its HTTP_PORT, too."""
     return {

@@ -2,11 +2,12 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from types import MappingProxyType
 from uuid import UUID
 
 import asyncpg
@@ -50,6 +51,7 @@ WORK = "to consume the backlog"
 BARE = "bare getmany loop"
 UPSERT = "getmany loop, one upsert per message"
 WORKER = "worker, one decision and append per message"
+UNMEASURED = "worker without metrics"
 PARKED = f"worker, beside {PARKED_STREAMS} parked streams"
 
 CREATE_EFFECTS = "CREATE TABLE effects (key text PRIMARY KEY, count integer NOT NULL)"
@@ -77,12 +79,16 @@ async def measure(context: StackContext, size: Size) -> list[Series]:
         bench = Bench(context, dsn, connection, resources.users)
         for number in range(1, size.rounds + 1):
             tell_in_place(f"consumer: round {number} of {size.rounds}")
-            await bench.measure_round(size.messages, samples, parked_first=number % 2 == 0)
+            await bench.measure_round(size.messages, samples, is_reversed=number % 2 == 0)
     bare = series(samples, BARE, "1/s")
     upsert = series(samples, UPSERT, "1/s", limit=bare)
     worker = series(samples, WORKER, "1/s", limit=upsert)
     parked = series(samples, PARKED, "1/s", limit=worker, goal=ratio_at_least(0.95))
-    return [bare, upsert, worker, parked]
+    unmeasured = series(samples, UNMEASURED, "1/s", limit=upsert)
+    measured = replace(
+        worker, name="worker with metrics", limit=unmeasured, goal=ratio_at_least(0.95)
+    )
+    return [bare, upsert, worker, parked, unmeasured, measured]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +100,15 @@ class Bench:
     connection: asyncpg.Connection
     users: EventStore[UserEvent]
 
-    async def measure_round(self, count: int, samples: Samples, *, parked_first: bool) -> None:
-        """The two workers take turns to be first, so that caches and growth favour neither."""
+    async def measure_round(self, count: int, samples: Samples, *, is_reversed: bool) -> None:
+        """The workers take turns to be first, so that caches and growth favour none."""
         begin = await servers.ends(self.context, TOPIC)
-        both = [(WORKER, self.measure_alone), (PARKED, self.measure_with_parked)]
-        for name, measure_rate in reversed(both) if parked_first else both:
+        workers = [
+            (WORKER, self.measure_alone),
+            (PARKED, self.measure_with_parked),
+            (UNMEASURED, self.measure_without_metrics),
+        ]
+        for name, measure_rate in reversed(workers) if is_reversed else workers:
             await self.connection.execute(FORGET_PARKED)
             samples[name].append(await measure_rate(count))
         async with servers.reader(self.context, begin) as consumer:
@@ -109,6 +119,10 @@ class Bench:
     async def measure_alone(self, count: int) -> float:
         await self.publish(await self.create_orders(count))
         return await self.measure_worker(count)
+
+    async def measure_without_metrics(self, count: int) -> float:
+        await self.publish(await self.create_orders(count))
+        return await self.measure_worker(count, servers.NO_METRICS)
 
     async def measure_with_parked(self, count: int) -> float:
         """With later messages of the parked streams spread evenly among the orders."""
@@ -163,10 +177,12 @@ class Bench:
                 await asyncio.sleep(LOOK_EVERY_SECONDS)
             await worker.stop()
 
-    async def measure_worker(self, count: int) -> float:
+    async def measure_worker(
+        self, count: int, more: Mapping[str, str] = MappingProxyType({})
+    ) -> float:
         """Events per second, from the last poll that found none to the first that found all."""
         before = await self.connection.fetchval(LAST_POSITION)
-        async with self.start_worker() as worker, servers.bounded(WORK_SECONDS_MAX, WORK):
+        async with self.start_worker(more) as worker, servers.bounded(WORK_SECONDS_MAX, WORK):
             began_at = time.perf_counter()
             while (done := await self.connection.fetchval(EVENTS_SINCE, before)) < count:
                 worker.demand_alive()
@@ -177,9 +193,11 @@ class Bench:
             await worker.stop()
             return rate
 
-    def start_worker(self) -> AbstractAsyncContextManager[Running]:
+    def start_worker(
+        self, more: Mapping[str, str] = MappingProxyType({})
+    ) -> AbstractAsyncContextManager[Running]:
         environment = servers.settings_of_process(self.context, self.dsn)
-        return servers.python(self.context, ["-m", "users_svc", "worker"], environment)
+        return servers.python(self.context, ["-m", "users_svc", "worker"], {**environment, **more})
 
 
 async def do_nothing(record: ConsumerRecord) -> None:

@@ -68,6 +68,13 @@ def admin(cluster: ClusterStack) -> AdminClient:
     )
 
 
+def test_the_proxy_passes_no_metrics_on(cluster: ClusterStack) -> None:
+    orders = cluster.hometown.addresses["orders-api"]
+
+    assert cluster.hometown.http.get(f"{orders}/metrics").status_code == 404
+    assert "hometown_process_clock_seconds" in cluster.read_metrics("orders-api")
+
+
 def test_every_topic_has_the_documented_durability(admin: AdminClient) -> None:
     topics = admin.list_topics(timeout=HANGS_AFTER_SECONDS).topics
     domain = {name: topics[name] for name in TOPICS}

@@ -321,7 +321,6 @@ MALFORMED = [
     unknown("capital letters", "/V1/USERS/{victim}"),
     unknown("a file", "/etc/passwd"),
     unknown("the other documentation", "/redoc"),
-    unknown("metrics", "/metrics"),
     Attack(
         name="an item is cancelled",
         caller="clerk",

@@ -22,6 +22,13 @@ KILL = "kill -9 -1"
 requested stop, so that the container would not be restarted."""
 
 
+READ_METRICS = """\
+import urllib.request
+print(urllib.request.urlopen("http://127.0.0.1:8000/metrics").read().decode())
+"""
+"""Run in a container: most processes publish no port."""
+
+
 @dataclass(frozen=True, slots=True)
 class ContainerStack(Stack):
     way: ClassVar[Way] = "containers"
@@ -56,6 +63,17 @@ class ContainerStack(Stack):
 
     def memory_bytes(self, name: str) -> int:
         return next(each.used for each in footprint(self.project) if each.name == name)
+
+    def read_metrics(self, name: str) -> str:
+        """Of all replicas, one after the other."""
+        replicas = [each for each in self.project.containers().values() if each.service == name]
+        return "\n".join(self._read_metrics(each.id) for each in replicas)
+
+    def _read_metrics(self, container: str) -> str:
+        command = ["docker", "exec", container, "python", "-c", READ_METRICS]
+        return subprocess.run(
+            command, capture_output=True, text=True, check=True, timeout=HANGS_AFTER_SECONDS
+        ).stdout
 
     def logs(self) -> Mapping[str, str]:
         names = self.project.containers()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+import httpx
 import psutil
 
 from local_stack import orphans, supervision
@@ -18,6 +19,7 @@ from local_stack.status import as_found
 from test_support.system.bytes_on_disk import files_with
 from test_support.system.eventually import eventually
 from test_support.system.stack import Stack
+from test_support.waits import HANGS_AFTER_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,10 @@ class ProcessStack(Stack):
 
     def memory_bytes(self, name: str) -> int:
         return int(psutil.Process(self._programs()[name].pid).memory_info().rss)
+
+    def read_metrics(self, name: str) -> str:
+        url = f"http://{as_found(self.settings).address(name)}/metrics"
+        return httpx.get(url, timeout=HANGS_AFTER_SECONDS).raise_for_status().text
 
     def logs(self) -> Mapping[str, str]:
         files = (self.folder / "logs").glob("*.log")

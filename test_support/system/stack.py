@@ -142,6 +142,10 @@ class Stack(ABC):
         """The memory of a process, in bytes."""
 
     @abstractmethod
+    def read_metrics(self, name: str) -> str:
+        """What a process exposes at /metrics."""
+
+    @abstractmethod
     def logs(self) -> Mapping[str, str]:
         """The logs of all processes, by their names."""
 

@@ -50,7 +50,7 @@ async def run_worker(settings: FaustSettings) -> None:
 
 async def run() -> None:
     settings = processes.read_settings(FaustSettings)
-    with telemetry.configured(worker.NAME, settings.otel_exporter_otlp_endpoint):
+    with telemetry.configured(worker.NAME, settings):
         await run_worker(settings)
 
 

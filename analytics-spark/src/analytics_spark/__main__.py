@@ -25,7 +25,7 @@ async def run_api(arguments: argparse.Namespace) -> None:
     from shared.web import api_process
 
     settings = processes.read_settings(ApiSettings)
-    with telemetry.configured("analytics-api", settings.otel_exporter_otlp_endpoint):
+    with telemetry.configured("analytics-api", settings):
         async with open_resources(settings) as resources:
             app = api.create_app(
                 resources, api_process.create_authenticator(settings), make_page_routes(settings)
@@ -59,7 +59,7 @@ async def run_job(arguments: argparse.Namespace) -> None:
     begin_session(settings)
     from analytics_spark.job import job
 
-    with telemetry.configured("analytics-job", settings.otel_exporter_otlp_endpoint):
+    with telemetry.configured("analytics-job", settings):
         await job.run_job(settings)
 
 
@@ -71,7 +71,7 @@ async def run_reconciler(arguments: argparse.Namespace) -> None:
     from analytics_spark.reconciliation import reconciler
 
     settings = processes.read_settings(ReconcileSettings)
-    with telemetry.configured("analytics-reconciler", settings.otel_exporter_otlp_endpoint):
+    with telemetry.configured("analytics-reconciler", settings):
         await reconciler.run(settings)
 
 
@@ -123,7 +123,7 @@ async def run_reprocess(arguments: argparse.Namespace) -> None:
 
     settings = read_job_settings()
     failures = (*job.FAILURES, reprocess.NothingDone)
-    with telemetry.configured("analytics-reprocess", settings.otel_exporter_otlp_endpoint):
+    with telemetry.configured("analytics-reprocess", settings):
         await run_in_thread(lambda stop: reprocess.run(settings, arguments, stop), failures)
 
 

@@ -77,8 +77,9 @@ def test_an_untouched_table_is_stored_and_shown_as_equal(
 ) -> None:
     assert status_of(world, authenticator, issuing) is None
 
-    assert attempt(settings).failure is None
+    health = attempt(settings)
 
+    assert (health.failure, health.read_differences()) == (None, {(): 0})
     shown = status_of(world, authenticator, issuing)
     assert (shown["purchases"], shown["differences"], shown["hours"]) == (16, 0, [])
     assert shown["until"] == "2016-11-11T07:00:00Z"
@@ -94,8 +95,9 @@ def test_a_tampered_row_is_stored_shown_and_logged_as_an_error(
 ) -> None:
     world.change("UPDATE cells SET cents = cents + 1 WHERE cents = 1616664")
 
-    assert attempt(settings).failure is None
+    health = attempt(settings)
 
+    assert (health.failure, health.read_differences()) == (None, {(): 1})
     shown = status_of(world, authenticator, issuing)
     assert (shown["differences"], shown["hours"]) == (1, ["2016-11-11T00:00:00Z"])
     errors = errors_in(caplog)
@@ -111,10 +113,11 @@ def test_an_unavailable_store_is_reported_and_no_difference(
 ) -> None:
     away = settings.model_copy(update={"users_store_url": "postgresql://nobody@127.0.0.1:1/users"})
 
-    failure = attempt(away).failure
+    health = attempt(away)
 
-    assert failure is not None
-    assert failure.startswith("could not compare: ")
+    assert health.failure is not None
+    assert health.failure.startswith("could not compare: ")
+    assert health.read_differences() == {}
     assert status_of(world, authenticator, issuing) is None
 
 

@@ -1,9 +1,12 @@
 """A batch counts once, whatever is run again; the table is a function of the deltas alone."""
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import psycopg
 import pytest
@@ -11,10 +14,12 @@ import pytest
 from analytics_spark.job import sink
 from analytics_spark.job.batch import CellBatch, Tally
 from analytics_spark.job.checkpoint import Checkpoint
+from analytics_spark.job.generations import FIRST
 from analytics_spark.job.writer import open_writer
 from test_support.analytics.histories import HOUR
 from test_support.analytics.one_batch import BUCKETS, JACK, one_batch
 from test_support.analytics.small_job import milliseconds
+from test_support.counted import counting
 
 TAKEN_OUT = JACK | {"purchases": -1, "quantity": -3, "cents": -16_166_64}
 
@@ -55,6 +60,19 @@ def test_trap_t7_two_batches_are_both_there_and_a_replayed_one_changes_nothing(
 
     assert applied == [True, True, False, False]
     assert cells(writer) == [("Jack", 1, 3, 16_166_64), ("Lily", 1, 3, 16_166_64)]
+
+
+def test_the_orders_of_a_batch_count_when_it_is_committed_and_not_again(
+    writer: psycopg.Connection,
+) -> None:
+    lasting: Any = SimpleNamespace(run=lambda write: write(writer))
+    batch = replace(one_batch(0, JACK), tally=Tally(counted=2, late=1))
+
+    with counting(sink.ORDERS) as counted:
+        for _ in range(2):
+            sink.merge(lasting, batch, time.time_ns(), FIRST)
+
+    assert counted == {("counted",): 2, ("late",): 1}
 
 
 def test_without_the_epoch_the_same_batch_twice_counts_twice(

@@ -1,4 +1,5 @@
-"""`make generate`: write what Compose, HAProxy and Kustomize cannot read from the declarations.
+"""`make generate`: write what Compose, HAProxy and Kustomize cannot read from the declarations, and
+the page of metrics.
 
 A service with an event store whose processes are api, relay and worker gets all of its files.
 What any other service needs besides, such as Spark's cluster, is written by hand in its folder.
@@ -8,7 +9,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from containers import secrets
+from containers import metric_registry, secrets
 from local_stack.postgres import RECONCILER
 from local_stack.progress import tell
 from shared.runtime.declarations import (
@@ -46,6 +47,7 @@ def generate(declared: Declarations, root: Path) -> Mapping[str, str]:
         "docker-compose.cluster.yml": cluster(declared, root),
         "infra/compose.proxy.yml": proxy_container(declared),
         "infra/proxy/apis.cfg": proxy_listeners(declared),
+        "docs/metrics.md": metric_registry.write(metric_registry.find_metrics(root)),
         "infra/k8s/kustomization.yaml": kustomization(declared, root),
     }
     for service in filter(is_standard, declared.services):
@@ -294,6 +296,7 @@ listen {process.name}
 .else
     bind :{process.port}
 .endif
+    http-request return status 404 if {{ path /metrics }}
 {waits}    server-template {process.name} {SERVERS_MAX} {process.name}:8000
 """
 

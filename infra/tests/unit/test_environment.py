@@ -75,6 +75,7 @@ OURS = {
     "LATENESS_SECONDS": "60",
     "NICENESS": "0",
     "OTEL_TRACES_SAMPLER": "always_on",
+    "OTEL_METRICS_EXPORTER": "none",
 }
 
 

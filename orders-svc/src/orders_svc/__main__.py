@@ -17,7 +17,7 @@ async def run_api() -> None:
     from shared.web import api_process
 
     settings = processes.read_settings(OrdersSettings)
-    with telemetry.configured("orders-api", settings.otel_exporter_otlp_endpoint):
+    with telemetry.configured("orders-api", settings):
         async with (
             open_resources(settings, "orders-api") as resources,
             open_service_clients(

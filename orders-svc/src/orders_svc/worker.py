@@ -9,7 +9,7 @@ from uuid import UUID
 
 from orders_svc import user_messages
 from orders_svc.bootstrap import Resources
-from orders_svc.order import contract, publications, summaries
+from orders_svc.order import contract, decision_times, publications, summaries
 from orders_svc.order.commands import ConfirmOrder, OrderCommand, RejectOrder
 from orders_svc.order.order import ORDER, TIMED_OUT
 from orders_svc.order.summaries import OverdueOrder
@@ -44,13 +44,13 @@ def create_consumer(resources: Resources, write_dead_letters: DeadLetterWriter) 
         commands = [to_command(each) for each in deliveries]
         return await react(resources.orders, ORDER, connection, commands)
 
-    note = to_reaction(publications.note)
+    note, measure = to_reaction(publications.note), to_reaction(decision_times.record)
     domain: Reactions = {
         user_messages.TOPIC: {
             "credit-reserved": [decide],
             "credit-refused": [decide],
         },
-        contract.TOPIC: {type_: [note] for type_ in contract.CODEC.names},
+        contract.TOPIC: {type_: [note, measure] for type_ in contract.CODEC.names},
     }
     reactions = merge_reactions(domain, READ_MODELS)
     return Consumer(NAME, resources.pool, reactions, write_dead_letters, resources.relay_notifier)

@@ -19,12 +19,14 @@ from orders_svc.order.admission import (
     COUNT_DECIDED,
     COUNT_WAITING,
     OBSERVE_SECONDS,
+    REFUSED,
     WAITING_MIN,
     Admission,
     get_share,
 )
 from shared.runtime.identifiers import first_id_at
 from shared.web.problems import HttpProblem
+from test_support.counted import counting
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 WAIT_MAX, TIMEOUT = timedelta(seconds=10), timedelta(seconds=30)
@@ -268,9 +270,10 @@ async def test_a_refusal_is_a_temporary_problem() -> None:
     shop = Shop(at_most(0))
     await shop.run(20, {HOT: 10})
 
-    with pytest.raises(HttpProblem) as refused:
+    with counting(REFUSED) as counted, pytest.raises(HttpProblem) as refused:
         shop.admission.demand(HOT)
 
+    assert counted == {(): 1}
     assert (refused.value.status, refused.value.code) == (503, "overloaded")
 
 

@@ -36,7 +36,7 @@ def create_app(stopping: asyncio.Event) -> FastAPI:
 async def main() -> None:
     settings = processes.read_settings(ProcessSettings)
     stopping = asyncio.Event()
-    with telemetry.configured("api", settings.otel_exporter_otlp_endpoint):
+    with telemetry.configured("api", settings):
         await api_process.serve_api(create_app(stopping), settings, at_stop=stopping.set)
 
 

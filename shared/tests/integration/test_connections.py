@@ -11,9 +11,10 @@ from fastapi import FastAPI, Request
 from fastapi.responses import StreamingResponse
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from shared.web.connections import HEAD_BYTES_MAX, TimedConnection, server_config
+from shared.web.connections import HEAD_BYTES_MAX, REFUSALS, TimedConnection, server_config
 from shared.web.health import Server
 from shared.web.limits import BODY_BYTES_MAX, AnswerTime, BodySize
+from test_support.counted import counting
 from test_support.waits import HANGS_AFTER_SECONDS
 
 SHORT_SECONDS = 0.3
@@ -189,7 +190,8 @@ async def test_a_head_that_is_too_large_in_two_pieces_is_refused() -> None:
 async def test_one_connection_too_many_is_refused_and_the_others_are_served() -> None:
     async with serving(TimedConnection, connections_max=2) as port:
         open_ones = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
-        refused = await answer_to(port)
+        with counting(REFUSALS) as counted:
+            refused = await answer_to(port)
         reader, writer = open_ones[0]
         writer.write(HEAD + b"Content-Length: 2\r\nConnection: close\r\n\r\n12")
         served = await reader.read()
@@ -198,6 +200,7 @@ async def test_one_connection_too_many_is_refused_and_the_others_are_served() ->
 
     assert refused.startswith(b"HTTP/1.1 503 ")
     assert b'"code":"too-many-connections"' in refused
+    assert counted == {("too-many-connections",): 1}
     assert served.startswith(b"HTTP/1.1 200 ")
 
 

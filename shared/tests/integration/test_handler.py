@@ -7,10 +7,18 @@ import asyncpg
 import pytest
 
 from shared.eventsourcing.decider import Decider
-from shared.eventsourcing.errors import UnexpectedVersion
-from shared.eventsourcing.handler import Outcome, handle, handle_request
+from shared.eventsourcing.errors import UnexpectedVersion, VersionConflict
+from shared.eventsourcing.handler import (
+    ATTEMPTS_MAX,
+    CONFLICTS,
+    Outcome,
+    attempt,
+    handle,
+    handle_request,
+)
 from shared.messaging.messages import IdempotencyKey, StoredResponse
 from shared.runtime.identifiers import new_id
+from test_support.counted import counting
 from test_support.counter.counter import Counted, counted, some_metadata, store_of
 
 
@@ -42,6 +50,21 @@ async def test_a_stream_wrongly_called_new_is_decided_on_as_it_is(pool: asyncpg.
 
     assert (outcome.state, outcome.version) == (8, 2)
     assert [each.event.number for each in await store.read(counter)] == [7, 8]
+
+
+async def test_a_lost_race_counts_by_how_it_ended(pool: asyncpg.Pool) -> None:
+    store, counter = store_of(pool), new_id()
+
+    async def lose(before: Outcome[int]) -> None:
+        raise VersionConflict(counter, before.version)
+
+    with counting(CONFLICTS) as counted, pytest.raises(VersionConflict):
+        await attempt(store, COUNTER, counter, lose, is_new=False)
+
+    assert counted == {
+        (store.category, "retried"): ATTEMPTS_MAX - 1,
+        (store.category, "given-up"): 1,
+    }
 
 
 async def test_a_stream_wrongly_called_new_at_version_0_is_a_conflict(pool: asyncpg.Pool) -> None:

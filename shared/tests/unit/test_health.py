@@ -6,6 +6,8 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
+from shared.runtime import metrics
+from shared.web import health
 from shared.web.health import Check, health_routes
 
 HIDDEN = "password authentication failed for user on 10.0.0.7"
@@ -58,3 +60,21 @@ async def test_the_next_failure_is_logged_again(caplog: pytest.LogCaptureFixture
 
     assert statuses == [503, 200, 503]
     assert len(caplog.records) == 2
+
+
+@pytest.mark.parametrize(("seconds_min", "collections"), [(3600.0, 1), (0.0, 3)])
+async def test_metrics_are_collected_once_in_a_time_however_often_they_are_read(
+    monkeypatch: pytest.MonkeyPatch, seconds_min: float, collections: int
+) -> None:
+    monkeypatch.setattr(health, "COLLECT_SECONDS_MIN", seconds_min)
+    texts = iter([b"first", b"second", b"third"])
+    monkeypatch.setattr(metrics, "expose", lambda: next(texts))
+
+    async def check() -> str | None:
+        return None
+
+    async with client_of(check) as client:
+        answers = [await client.get("/metrics") for _ in range(3)]
+
+    assert len({answer.text for answer in answers}) == collections
+    assert answers[0].headers["Content-Type"].startswith("text/plain")

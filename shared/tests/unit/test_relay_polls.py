@@ -7,20 +7,33 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from aiokafka.errors import KafkaConnectionError, KafkaError
 
+from shared.messaging.kafka import NotAcknowledged
 from shared.outbox import outbox, relay
 from shared.outbox.lease import Lease
 from shared.outbox.outbox import RelayCheckpoint, Snapshot
 from shared.outbox.refused import RefusedStreams
-from shared.outbox.relay import ActiveRelay
+from shared.outbox.relay import PUBLISHED, RETRIES, ActiveRelay
 from shared.runtime.identifiers import new_id
+from test_support.counted import counting
 
 HOURS_SECONDS = 3_600.0
 """Longer than any test."""
 TURNS = 50
 """Of the event loop: more than the relay needs from one poll to the next."""
 NO_ROWS: Sequence[Any] = ()
-A_ROW = (SimpleNamespace(position=1, traceparent=None, record=None, target=("counters", 0)),)
+A_RECORD = SimpleNamespace(milliseconds=0)
+
+
+def a_row(topic: str) -> Any:
+    """Of the only partition of its topic."""
+    return SimpleNamespace(
+        position=1, traceparent=None, record=A_RECORD, topic=topic, target=(topic, 0)
+    )
+
+
+A_ROW = (a_row("counters"),)
 
 
 class Outbox:
@@ -45,17 +58,20 @@ class Outbox:
 
 
 class Broker:
-    """Acknowledges everything at once."""
+    """Acknowledges everything at once, but what `refuses` says of a batch."""
 
     def __init__(self) -> None:
         self.ends: dict[str, int] = {}
         self.batches = 0
+        self.refuses: list[KafkaError] = []
 
     async def require_acknowledged(self) -> dict[Any, Any]:
         return {}
 
     async def publish(self, records: object, then: object) -> Sequence[Any]:
         self.batches += 1
+        if self.refuses:
+            raise self.refuses.pop(0)
         return ()
 
 
@@ -182,3 +198,38 @@ async def test_a_backlog_is_read_without_a_wait(
     rhythm.outbox.found = [None, None, A_ROW]
     async with rhythm.running():
         assert (rhythm.outbox.polls, rhythm.broker.batches) == (3, 1)
+
+
+async def test_acknowledged_records_count_by_their_topic(rhythm: Rhythm) -> None:
+    rhythm.outbox.found = [[a_row("one"), a_row("other"), a_row("one")]]
+
+    with counting(PUBLISHED) as counted:
+        async with rhythm.running():
+            pass
+
+    assert counted == {("one",): 2, ("other",): 1}
+
+
+async def test_records_of_a_partition_that_takes_none_do_not_count(rhythm: Rhythm) -> None:
+    rhythm.outbox.found = [[a_row("one"), a_row("other")]]
+    rhythm.broker.refuses = [NotAcknowledged({("other", 0): KafkaError("not now")}, ())]
+
+    with counting(PUBLISHED) as counted:
+        async with rhythm.running():
+            pass
+
+    assert counted == {("one",): 1}
+
+
+async def test_each_attempt_without_a_broker_is_a_retry(
+    rhythm: Rhythm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relay, "RETRY_SECONDS", 0.0)
+    rhythm.outbox.found = [A_ROW]
+    rhythm.broker.refuses = [KafkaConnectionError(), KafkaConnectionError()]
+
+    with counting(PUBLISHED) as counted, counting(RETRIES) as retries:
+        async with rhythm.running():
+            pass
+
+    assert (counted, retries) == ({("counters",): 1}, {(): 2})

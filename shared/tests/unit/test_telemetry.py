@@ -12,7 +12,9 @@ from shared.runtime import telemetry
 # In a process of its own: a process has one provider for its whole life.
 SCRIPT = """
 from shared.runtime import telemetry
-with telemetry.configured("test", {endpoint!r}), telemetry.tracer.start_as_current_span("a") as a:
+from shared.runtime.settings import ProcessSettings
+settings = ProcessSettings(otel_exporter_otlp_endpoint={endpoint!r})
+with telemetry.configured("test", settings), telemetry.tracer.start_as_current_span("a") as a:
     with telemetry.tracer.start_as_current_span("b"):
         traceparent = telemetry.current_traceparent()
 same = format(a.get_span_context().trace_id, "032x") in traceparent
@@ -36,8 +38,9 @@ def test_with_a_collector_every_trace_is_recorded() -> None:
 FLOOD = """
 import logging
 from shared.runtime import telemetry
+from shared.runtime.settings import ProcessSettings
 logging.basicConfig(format="logged %(name)s")
-with telemetry.configured("test", None):
+with telemetry.configured("test", ProcessSettings()):
     for _ in range(100):
         telemetry.extract({"traceparent": "00-" + "a" * 600})
         telemetry.extract({"traceparent": RECORDED, "tracestate": "no state"})

@@ -19,7 +19,7 @@ async def run_api() -> None:
     from users_svc.personal_data import Vault, WrongMasterKey
 
     settings = processes.read_settings(UsersApiSettings)
-    with telemetry.configured("users-api", settings.otel_exporter_otlp_endpoint):
+    with telemetry.configured("users-api", settings):
         async with open_resources(settings, "users-api") as resources:
             vault = Vault(resources.pool, settings.master_key)
             try:

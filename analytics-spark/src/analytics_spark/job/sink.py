@@ -13,15 +13,25 @@ from pyarrow import csv
 from pyspark.sql import DataFrame
 
 from analytics_spark.job import generations, tracing
-from analytics_spark.job.batch import EPOCH, CellBatch, to_batch
+from analytics_spark.job.batch import EPOCH, CellBatch, Tally, to_batch
 from analytics_spark.job.checkpoint import Checkpoint
 from analytics_spark.job.failpoints import JobFailpoint
 from analytics_spark.job.generations import FIRST, Generation
 from analytics_spark.job.writer import LastingWriter
-from shared.runtime import failpoints, telemetry
+from shared.runtime import failpoints, metrics, telemetry
 
 BATCHES_KEPT_MAX = 100_000
 """Rows of history for each query: half a day of batches without a pause."""
+
+BATCH_DURATION = metrics.Histogram(
+    "hometown.job.batch.duration", "s", "From the begin of a batch's sink to its commit"
+)
+ORDERS = metrics.Counter(
+    "hometown.job.orders",
+    "{order}",
+    "Orders and other records in committed batches: counted, late, and so on",
+    ["outcome"],
+)
 
 ADVANCE_EPOCH = """
     INSERT INTO epochs AS epoch (
@@ -105,6 +115,8 @@ def make_sink(
     `write_dead_letter` stores a batch's bad records elsewhere before the batch is committed.
     """
 
+    count_orders(Tally())
+
     def sink(frame: DataFrame, batch_id: int) -> None:
         began_at = time.time_ns()
         # One action only: a second one would run the operator again, on its previous state.
@@ -125,7 +137,14 @@ def merge(writer: LastingWriter, batch: CellBatch, began_at: int, generation: Ge
             lambda connection: apply(connection, batch, trace_id, generation, began_at)
         )
     if applied:
+        BATCH_DURATION.record((time.time_ns() - began_at) / 1e9)
+        count_orders(batch.tally)
         tracing.record_counted(batch.batch_id, batch.samples, span)
+
+
+def count_orders(tally: Tally) -> None:
+    for outcome, number in asdict(tally).items():
+        ORDERS.add(number, outcome)
 
 
 def apply(

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Mapping
 
 import asyncpg
 import psycopg
@@ -9,8 +10,14 @@ import psycopg
 from analytics_spark.reconciliation import reconcile
 from analytics_spark.reconciliation.reconcile import NotComparable, Reconciliation
 from analytics_spark.settings import ReconcileSettings
-from shared.runtime import processes
+from shared.runtime import metrics, processes
 from shared.web.health import health_server
+
+DIFFERENCES = metrics.Gauge(
+    "hometown.reconcile.differences",
+    "{cell}",
+    "Cells that differed from the event stores in the last comparison",
+)
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +43,11 @@ class Health:
 
     def __init__(self) -> None:
         self.failure: str | None = None
+        self.differences: int | None = None
+        """Of the last comparison that could be made."""
+
+    def read_differences(self) -> Mapping[metrics.Values, int]:
+        return {} if self.differences is None else {(): self.differences}
 
     async def check(self) -> str | None:
         return self.failure
@@ -45,13 +57,13 @@ async def run(settings: ReconcileSettings) -> None:
     """Compare at once, and then each `reconcile_seconds`, until SIGTERM."""
     stop = processes.create_stop_event()
     health = Health()
-    async with health_server(
-        settings.http_host, settings.http_port, {"reconciliation": health.check}
-    ):
-        while not stop.is_set():
-            done = await attempt(settings, health)
-            pause = settings.reconcile_seconds if done else RETRY_SECONDS
-            await processes.wait(stop, pause)
+    checks = {"reconciliation": health.check}
+    with DIFFERENCES.read_by(health.read_differences):
+        async with health_server(settings.http_host, settings.http_port, checks):
+            while not stop.is_set():
+                done = await attempt(settings, health)
+                pause = settings.reconcile_seconds if done else RETRY_SECONDS
+                await processes.wait(stop, pause)
 
 
 async def attempt(settings: ReconcileSettings, health: Health) -> bool:
@@ -63,7 +75,7 @@ async def attempt(settings: ReconcileSettings, health: Health) -> bool:
         health.failure = f"could not compare: {error}".splitlines()[0]
         log.warning("%s", health.failure)
         return False
-    health.failure = None
+    health.failure, health.differences = None, len(result.differences)
     log_result(result)
     return True
 

@@ -21,7 +21,7 @@ import asyncpg
 
 from orders_svc import user_messages
 from orders_svc.order import publications
-from shared.runtime import postgres
+from shared.runtime import metrics, postgres
 from shared.runtime.identifiers import first_id_at
 from shared.runtime.postgres import Connection
 from shared.web.problems import HttpProblem
@@ -61,6 +61,10 @@ COUNT_WAITING = """
       )
     GROUP BY user_id
 """
+
+REFUSED = metrics.Counter(
+    "hometown.order.refusals", "{order}", "Orders that were refused because others wait too long"
+)
 
 log = logging.getLogger(__name__)
 
@@ -134,6 +138,7 @@ class Admission:
     def demand(self, user_id: UUID) -> None:
         """Raises HttpProblem while a user's new orders are refused; nothing is recorded yet."""
         if self.share is not None and self._waiting.get(user_id, 0) >= self.share:
+            REFUSED.add(1)
             raise HttpProblem(503, OVERLOADED, DETAIL)
 
     async def observe(self, database: asyncpg.Pool | Connection, now: datetime) -> None:

@@ -7,7 +7,8 @@ was not consumed must not be acknowledged, nor any that comes after it.
 
 import asyncio
 import logging
-from collections import defaultdict
+import time
+from collections import Counter, defaultdict
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -21,7 +22,7 @@ from collections.abc import (
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import Literal, TypeVar, get_args
 from uuid import UUID
 
 import asyncpg
@@ -45,7 +46,7 @@ from shared.messaging.records import IncomingRecord, Malformed, parse_message
 from shared.messaging.topics import TOPICS
 from shared.messaging.wire import OutgoingRecord
 from shared.projections.read_models import Projection, ReadModel
-from shared.runtime import failpoints, postgres, telemetry
+from shared.runtime import failpoints, metrics, postgres, telemetry
 from shared.runtime.failpoints import Failpoint
 from shared.runtime.postgres import Connection, Restored, RestoredGuard
 from shared.runtime.relay_notifier import RelayNotifier
@@ -59,6 +60,22 @@ BACKOFF_SECONDS_MAX = 5.0
 REASON_CHARACTERS_MAX = 1000
 LETTERS_PER_WRITE_MAX = 50
 """Each can have a megabyte, and a write has little time."""
+
+MESSAGES = metrics.Counter(
+    "hometown.inbox.messages",
+    "{message}",
+    "Messages that a worker has committed, by what became of them; and dead letters",
+    ["topic", "outcome"],
+)
+BATCH_DURATION = metrics.Histogram(
+    "hometown.inbox.batch.duration", "s", "Time of a batch's transaction, with its commit"
+)
+BATCH_SIZE = metrics.Histogram(
+    "hometown.inbox.batch.size", "{message}", "Messages in a batch", bounds=metrics.SIZES
+)
+RETRIES = metrics.Counter(
+    "hometown.inbox.retries", "{retry}", "Attempts at a batch, or at a dead letter, that failed"
+)
 
 FAULTS_OF_THE_RECORD = (
     asyncpg.DataError,
@@ -108,6 +125,11 @@ ReadRecord = tuple[IncomingRecord, Message]
 Refusal = tuple[IncomingRecord, str]
 """A record that becomes a dead letter, and the reason."""
 
+Outcome = Literal["applied", "repeated", "waiting", "parked", "dead-letter"]
+
+Outcomes = Counter[tuple[str, Outcome]]
+"""How many messages of each topic have which outcome, if the batch is committed."""
+
 
 def is_transient(error: Exception) -> bool:
     """Whether another attempt can succeed; any other error is the record's own fault, or a bug's.
@@ -145,6 +167,7 @@ class Consumer:
         self._write_dead_letters = write_dead_letters
         self._obstacles: dict[object, str] = {}
         self._restored = RestoredGuard()
+        report(Counter({(topic, each): 0 for topic in self.topics for each in get_args(Outcome)}))
 
     @property
     def topics(self) -> list[str]:
@@ -228,26 +251,37 @@ class Consumer:
 
     async def _commit(self, batch: Sequence[ReadRecord]) -> None:
         """One attempt at a batch, in one transaction."""
+        outcomes: Outcomes = Counter()
+        began_at = time.perf_counter()
         async with self._transaction() as connection:
-            is_recorded = await self._consume(connection, batch)
+            is_recorded = await self._consume(connection, batch, outcomes)
             failpoints.hit(Failpoint.EFFECTS_WRITTEN)
         failpoints.hit(Failpoint.EFFECTS_COMMITTED)
+        BATCH_DURATION.record(time.perf_counter() - began_at)
+        BATCH_SIZE.record(len(batch))
+        report(outcomes)
         if is_recorded:
             self.relay_notifier.notify()
 
-    async def _consume(self, connection: Connection, batch: Sequence[ReadRecord]) -> bool:
+    async def _consume(
+        self, connection: Connection, batch: Sequence[ReadRecord], outcomes: Outcomes
+    ) -> bool:
         inbox = await Inbox.open(connection, self.name, [message for _, message in batch])
         following: list[Message] = []
         for record, message in batch:
             match inbox.verdict(message):
                 case Repeated():
+                    outcomes[message.topic, "repeated"] += 1
                     self._mark_repeated(message)
                 case Waiting():
+                    outcomes[message.topic, "waiting"] += 1
                     await inbox.add_waiting(record, message)
                 case Gap(reason=reason) | OtherHistory(reason=reason):
+                    outcomes[message.topic, "parked"] += 1
                     log.error("%s parks stream %s: %s", self.name, message.stream_id, reason)
                     await inbox.park(record, message, reason)
                 case Next():
+                    outcomes[message.topic, "applied"] += 1
                     following.append(message)
                     inbox.mark_consumed(message)
         is_recorded = await self.react(connection, following)
@@ -321,6 +355,7 @@ class Consumer:
     async def _park(self, record: IncomingRecord, message: Message, reason: str) -> None:
         async with self._transaction() as connection:
             await parked.park(connection, self.name, record, message, reason)
+        report(Counter([(message.topic, "parked")]))
 
     async def _send_dead_letters(self, refusals: Sequence[Refusal]) -> None:
         """While a letter cannot be written, nothing continues: its record would be lost."""
@@ -338,6 +373,7 @@ class Consumer:
                 is_retried=may_pass,
             )
             failpoints.hit(Failpoint.DEAD_LETTER_WRITTEN)
+            report(Counter((record.topic, "dead-letter") for record, _ in page))
 
     async def _until_done(
         self,
@@ -357,12 +393,18 @@ class Consumer:
                 except Exception as error:
                     if not is_retried(error):
                         raise
+                    RETRIES.add(1)
                     self._obstacles[this] = f"{what}: {to_reason(error)}"
                     log.warning("%s again in %.2f s: %r", what, pause, error)
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, BACKOFF_SECONDS_MAX)
         finally:
             self._obstacles.pop(this, None)
+
+
+def report(outcomes: Outcomes) -> None:
+    for (topic, outcome), number in outcomes.items():
+        MESSAGES.add(number, topic, outcome)
 
 
 def to_reason(error: Exception) -> str:

@@ -9,6 +9,7 @@ takes no records falls behind alone (`behind`), as a stream does that is refused
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
@@ -29,7 +30,7 @@ from shared.outbox.lease import ForeignCheckpoint, Lease, LeaseLost, Standby
 from shared.outbox.outbox import OutboxRow, RelayCheckpoint, Snapshot
 from shared.outbox.refused import PERMANENT, RefusedStreams
 from shared.outbox.relay_trace import BatchTrace
-from shared.runtime import failpoints, postgres
+from shared.runtime import failpoints, metrics, postgres
 from shared.runtime.brokers import Brokers
 from shared.runtime.failpoints import Failpoint
 from shared.runtime.processes import wait
@@ -60,6 +61,21 @@ ACKNOWLEDGE_SECONDS_MAX = 5.0
 """How long an acknowledgement may take before the relay reports that it is not ready."""
 GRACE_SECONDS = 5.0
 """How long a stop waits for the batch in hand; the broker may be unavailable."""
+
+PUBLISHED = metrics.Counter(
+    "hometown.relay.records", "{record}", "Records that the broker has acknowledged", ["topic"]
+)
+DELAY = metrics.Histogram(
+    "hometown.relay.delay",
+    "s",
+    "From the recording of a batch's first event to its acknowledgement",
+)
+RETRIES = metrics.Counter(
+    "hometown.relay.retries", "{retry}", "Attempts at a batch while no broker was reached"
+)
+ACTIVE = metrics.Gauge(
+    "hometown.relay.active", "1", "Whether the relay holds the lease: 1, or 0 while it stands by"
+)
 
 CONNECTION_SETTINGS = {
     "timezone": "UTC",
@@ -104,12 +120,13 @@ class Relay:
         Raises:
             ForeignCheckpoint, Restored, RecordsLost: an operator has to decide.
         """
-        while not self._stopping.is_set():
-            try:
-                await self._connect_and_publish()
-            except* postgres.UNAVAILABLE as group:
-                log.warning("database is unavailable, retrying: %s", group.exceptions[0])
-                await wait(self._stopping, RETRY_SECONDS)
+        with ACTIVE.read_by(lambda: {(): self._active is not None}):
+            while not self._stopping.is_set():
+                try:
+                    await self._connect_and_publish()
+                except* postgres.UNAVAILABLE as group:
+                    log.warning("database is unavailable, retrying: %s", group.exceptions[0])
+                    await wait(self._stopping, RETRY_SECONDS)
 
     async def _connect_and_publish(self) -> None:
         async with (
@@ -363,7 +380,12 @@ class ActiveRelay:
         """Raises NotAcknowledged, and KafkaError when no broker is reached."""
         self._lease.check()
         with BatchTrace(rows) as trace:
-            trace.batches = await publisher.publish(trace.records(), hit_handed_over)
+            try:
+                trace.batches = await publisher.publish(trace.records(), hit_handed_over)
+            except NotAcknowledged as refusal:
+                count_published([row for row in rows if row.target not in refusal.errors])
+                raise
+        count_published(rows)
 
     async def _until_reached(self, call: Callable[..., Awaitable[R]], *arguments: object) -> R:
         """Call until a broker is reached: while none is, all partitions wait.
@@ -381,6 +403,7 @@ class ActiveRelay:
                 except NotAcknowledged:
                     raise
                 except KafkaError as error:
+                    RETRIES.add(1)
                     self._refusal = repr(error)
                     log.warning("the broker takes no records, retrying: %r", error)
                 await asyncio.sleep(RETRY_SECONDS)
@@ -522,6 +545,14 @@ async def tidy(connection: asyncpg.Connection) -> None:
     while True:
         await outbox.keep_partitions(connection, datetime.now(UTC))
         await asyncio.sleep(TIDY_SECONDS)
+
+
+def count_published(rows: Sequence[OutboxRow]) -> None:
+    """Count acknowledged rows, and how long the first of them has waited."""
+    for topic, number in Counter(row.topic for row in rows).items():
+        PUBLISHED.add(number, topic)
+    if rows:
+        DELAY.record(max(0.0, time.time() - rows[0].record.milliseconds / 1000))
 
 
 def hit_handed_over() -> None:

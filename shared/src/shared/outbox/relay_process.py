@@ -28,7 +28,7 @@ async def run_relay(name: str, settings: Settings) -> None:
     refusal: str | None = None
     loop = asyncio.get_running_loop()
     address = (settings.http_host, settings.http_port)
-    with telemetry.configured(name, settings.otel_exporter_otlp_endpoint):
+    with telemetry.configured(name, settings):
         transport, _ = await loop.create_datagram_endpoint(lambda: Listener(notified), address)
         relay = Relay(
             settings.database_dsn,

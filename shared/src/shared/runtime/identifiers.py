@@ -18,6 +18,14 @@ def first_id_at(instant: datetime) -> UUID:
     return UUID(bytes=milliseconds.to_bytes(6) + bytes(10))
 
 
+def to_timestamp(identifier: UUID) -> float:
+    """When a UUIDv7 was made, in seconds since 1970, to the millisecond.
+
+    It is no datetime: the bits of an id that is no UUIDv7 can mean a year that there is not.
+    """
+    return int.from_bytes(identifier.bytes[:6]) / 1000
+
+
 def derive_id(source: UUID, kind: str) -> UUID:
     """The id of the one `kind` that follows from `source`, the same each time.
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib import resources
@@ -10,7 +10,7 @@ from importlib import resources
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
-from shared.runtime import rights
+from shared.runtime import metrics, rights
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +58,16 @@ HASHES_ARE_KEPT = """
 """
 
 IS_RESTORED = "SELECT is_restored()"
+
+CONNECTIONS = metrics.Gauge(
+    "db.client.connection.count",
+    "{connection}",
+    "Connections of the pool to PostgreSQL",
+    ["db.client.connection.state"],
+)
+CONNECTIONS_MAX = metrics.Gauge(
+    "db.client.connection.max", "{connection}", "Connections that the pool can have"
+)
 
 APPLIED = "SELECT name, sha256 FROM migrations"
 
@@ -113,7 +123,16 @@ async def open_pool(dsn: str, *, name: str, connections_max: int) -> AsyncIterat
             "lock_timeout": f"{LOCK_TIMEOUT_SECONDS}s",
         },
     ) as pool:
-        yield pool
+        with (
+            CONNECTIONS.read_by(lambda: count_connections(pool)),
+            CONNECTIONS_MAX.read_by(lambda: {(): pool.get_max_size()}),
+        ):
+            yield pool
+
+
+def count_connections(pool: asyncpg.Pool) -> Mapping[metrics.Values, int]:
+    idle = pool.get_idle_size()
+    return {("idle",): idle, ("used",): pool.get_size() - idle}
 
 
 @asynccontextmanager

@@ -65,6 +65,8 @@ class ProcessSettings(KafkaSettings):
     """Certificates of authorities that calls to other services and to the issuer of tokens trust,
     in PEM; in addition to the usual ones."""
     otel_exporter_otlp_endpoint: str | None = None
+    otel_metrics_exporter: Literal["prometheus", "none"] = "prometheus"
+    """`prometheus`: metrics are recorded and served at /metrics, next to the health endpoints."""
     auth_issuer: str | None = None
     """Whose tokens are accepted; an API does not start without."""
     auth_audience: str = Field(default="hometown", min_length=1)

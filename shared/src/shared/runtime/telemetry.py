@@ -1,4 +1,4 @@
-"""Traces: the provider of a process, and trace context as data that travels in rows and headers."""
+"""Traces and metrics of a process, and trace context as data that travels in rows and headers."""
 
 import logging
 import re
@@ -8,12 +8,14 @@ from contextlib import contextmanager
 from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind, TraceState
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from shared.runtime import metrics
+from shared.runtime.settings import ProcessSettings
 
 # Names of attributes. The messaging names still change from release to release of the semantic
 # conventions (1.44 here), so they stand in this one place.
@@ -63,7 +65,7 @@ def configure(service_name: str, otlp_endpoint: str | None) -> TracerProvider:
 
     The caller shuts the provider down, which sends what is left.
     """
-    resource = Resource.create({"service.name": service_name, "service.namespace": "hometown"})
+    resource = metrics.create_resource(service_name)
     provider = TracerProvider(ALWAYS_OFF if otlp_endpoint is None else None, resource)
     if otlp_endpoint is not None:
         exporter = OTLPSpanExporter(
@@ -77,11 +79,12 @@ def configure(service_name: str, otlp_endpoint: str | None) -> TracerProvider:
 
 
 @contextmanager
-def configured(service_name: str, otlp_endpoint: str | None) -> Iterator[TracerProvider]:
-    """`configure` for the length of a process."""
-    provider = configure(service_name, otlp_endpoint)
+def configured(service_name: str, settings: ProcessSettings) -> Iterator[None]:
+    """Record traces and metrics for the length of a process."""
+    provider = configure(service_name, settings.otel_exporter_otlp_endpoint)
     try:
-        yield provider
+        with metrics.configured(service_name, settings.otel_metrics_exporter):
+            yield
     finally:
         provider.shutdown()
 

@@ -106,7 +106,7 @@ async def run_worker(service: Service[S, R], settings: S) -> None:
     from shared.inbox.worker import run_worker as run_consumer
 
     name = service.worker_name
-    with telemetry.configured(name, settings.otel_exporter_otlp_endpoint):
+    with telemetry.configured(name, settings):
         async with service.open_resources(settings, name) as resources:
             await run_consumer(
                 service.create_consumer(resources, kafka.create_writer(settings.brokers, name)),
@@ -118,7 +118,7 @@ async def run_worker(service: Service[S, R], settings: S) -> None:
 
 async def run_parked(service: Service[S, R], settings: S, arguments: argparse.Namespace) -> None:
     name = service.worker_name
-    with telemetry.configured(name, settings.otel_exporter_otlp_endpoint):
+    with telemetry.configured(name, settings):
         async with service.open_resources(settings, f"{name}-parked") as resources:
             write_dead_letters = kafka.create_writer(settings.brokers, name)
             consumer = service.create_consumer(resources, write_dead_letters)

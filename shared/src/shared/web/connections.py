@@ -11,6 +11,7 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from shared.runtime import metrics
 from shared.web.problems import problem
 
 HEAD_BYTES_MAX = 16 * 1024
@@ -32,6 +33,13 @@ ABSOLUTE_FORM = re.compile(rb"https?://[^/]*(/.*)?", re.IGNORECASE)
 
 Refusal = tuple[int, str, str]
 """Status, code and detail of a problem."""
+
+REFUSALS = metrics.Counter(
+    "hometown.connection.refusals",
+    "{connection}",
+    "Connections that were closed because of what they sent, or because there were too many",
+    ["code"],
+)
 
 
 class TimedConnection(H11Protocol):
@@ -103,6 +111,7 @@ class TimedConnection(H11Protocol):
         """Respond with a problem unless a response has begun, and close the connection."""
         if self.transport.is_closing():
             return
+        REFUSALS.add(1, refusal[1])
         if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
             answer = problem(*refusal, headers={"Connection": "close"})
             head = h11.Response(status_code=answer.status_code, headers=answer.raw_headers)

@@ -1,8 +1,9 @@
-"""Liveness and readiness of a process, the same two endpoints in every process."""
+"""Liveness, readiness and metrics: the same three endpoints in every process."""
 
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
@@ -15,10 +16,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from shared.runtime import metrics
 from shared.web.connections import server_config
 from shared.web.problems import problem
 
 CHECK_TIMEOUT_SECONDS = 2
+COLLECT_SECONDS_MIN = 1.0
+"""Between two collections of metrics: each takes some milliseconds, and a caller needs no token."""
 STOPPING = "the process is stopping"
 
 log = logging.getLogger(__name__)
@@ -28,7 +32,8 @@ Check = Callable[[], Awaitable[str | None]]
 
 
 def health_routes(checks: Mapping[str, Check], state: State | None = None) -> list[Route]:
-    """`/health/live` returns 200 while the process responds, `/health/ready` if all checks pass.
+    """`/health/live` returns 200 while the process responds, `/health/ready` if all checks pass,
+    and `/metrics` what the process has recorded.
 
     It is not ready any more once `state.is_stopping`.
     """
@@ -48,7 +53,19 @@ def health_routes(checks: Mapping[str, Check], state: State | None = None) -> li
             return JSONResponse({"status": "ready", "started_at": started_at})
         return not_ready("; ".join(f"{name}: {answer}" for name, answer in wrong.items()))
 
-    return [Route("/health/live", live), Route("/health/ready", ready)]
+    exposed, collect_at = b"", 0.0
+
+    async def expose(request: Request) -> Response:
+        nonlocal exposed, collect_at
+        if (now := time.monotonic()) >= collect_at:
+            exposed, collect_at = metrics.expose(), now + COLLECT_SECONDS_MIN
+        return Response(exposed, media_type=metrics.CONTENT_TYPE)
+
+    return [
+        Route("/health/live", live),
+        Route("/health/ready", ready),
+        Route("/metrics", expose),
+    ]
 
 
 def not_ready(detail: str) -> Response:

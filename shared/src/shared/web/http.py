@@ -36,6 +36,7 @@ from shared.web.outages import Outages
 from shared.web.preconditions import VERSION_CONFLICT
 from shared.web.problems import HttpProblem, problem, to_problem_response
 from shared.web.reads import Reads
+from shared.web.request_metrics import RequestMetrics
 from shared.web.request_spans import RequestSpans
 
 C = TypeVar("C")
@@ -44,7 +45,7 @@ E = TypeVar("E")
 
 PAGE_FILES = "/static-offline-docs"
 OPEN_PATHS = frozenset(
-    {"/health/live", "/health/ready", "/docs", "/docs/oauth2-redirect", "/openapi.json"}
+    {"/health/live", "/health/ready", "/metrics", "/docs", "/docs/oauth2-redirect", "/openapi.json"}
     | {f"{PAGE_FILES}/{name}" for name in ("swagger-ui-bundle.js", "swagger-ui.css", "favicon.png")}
 )
 """Paths that need no token, in every service."""
@@ -75,7 +76,7 @@ def create_app(
     open_routes: Sequence[BaseRoute] = (),
     open_paths: Set[str] = frozenset(),
 ) -> FastAPI:
-    """The same application in every service: its routes, health, traces, problem details.
+    """The same application in every service: its routes, health, metrics, traces, problem details.
 
     `resources` are what the service's own routes need, as `app.state.resources`. With a `pool`,
     write requests can have an idempotency key, and the service is ready only while its database
@@ -113,6 +114,7 @@ def create_app(
         Authentication, authenticator=authenticator, open_paths=OPEN_PATHS | open_paths
     )
     app.add_middleware(RequestSpans)
+    app.add_middleware(RequestMetrics)
     return app
 
 

@@ -16,8 +16,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shared.runtime import telemetry
 
-UNOBSERVED = "/health/"
-"""The prefix of paths that probes request every second; they get no span."""
+UNOBSERVED = ("/health/", "/metrics")
+"""Prefixes of paths that are requested every few seconds; they have no span and do not count."""
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"})
 """A client can send any method; span names contain only these."""

@@ -15,7 +15,7 @@ async def run_api() -> None:
     from things_svc import api
 
     settings = processes.read_settings(ThingsSettings)
-    with telemetry.configured("things-api", settings.otel_exporter_otlp_endpoint):
+    with telemetry.configured("things-api", settings):
         async with open_resources(settings, "things-api") as resources:
             app = api.create_app(resources, api_process.create_authenticator(settings))
             await api_process.serve_api(app, settings)

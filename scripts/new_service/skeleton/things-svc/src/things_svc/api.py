@@ -8,6 +8,7 @@ from shared.eventsourcing import event_log
 from shared.eventsourcing.event_log import EventPage
 from shared.eventsourcing.handler import Outcome, load
 from shared.messaging.messages import StoredResponse
+from shared.runtime import metrics
 from shared.runtime.identifiers import new_id
 from shared.web import http
 from shared.web.auth import Caller, RequestAuthenticator, require_scope
@@ -28,6 +29,8 @@ from things_svc.schemas import (
 from things_svc.thing import SAME_NAME, THING, UNKNOWN_THING, Thing, require_added
 
 PAGE_MAX = 200
+
+RENAMES = metrics.Counter("hometown.things.renames", "{rename}", "Things that were renamed")
 
 
 async def get_resources(request: Request) -> Resources:
@@ -109,9 +112,11 @@ async def rename_thing(
 ) -> Response:
     """Rename a thing."""
     command = RenameThing(name=body.name)
-    return await write_request.handle(
+    response = await write_request.handle(
         resources.things, THING, thing_id, command, make_changed_response
     )
+    RENAMES.add(1)
+    return response
 
 
 @router.get("/v1/things/{thing_id}/events", responses=refusals(missing=[UNKNOWN_THING]))

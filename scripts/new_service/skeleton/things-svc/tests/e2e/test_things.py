@@ -1,4 +1,4 @@
-"""things-svc with real servers: from a command to its event and its trace."""
+"""things-svc with real servers: from a command to its event, its trace and its metric."""
 
 import asyncio
 from collections.abc import Iterator
@@ -115,6 +115,16 @@ def wait_until_listed(client: httpx.Client, thing: dict[str, str]) -> None:
 
 def test_what_was_added_is_listed(client: httpx.Client, added: str) -> None:
     wait_until_listed(client, {"thing_id": added, "name": "first"})
+
+
+def test_a_rename_counts_and_a_refused_one_does_not(client: httpx.Client, added: str) -> None:
+    statuses = [
+        client.post(f"/v1/things/{added}/renames", json={"name": "second"}).status_code
+        for _ in range(2)
+    ]
+
+    assert statuses == [200, 409]
+    assert "hometown_things_renames_total 1.0" in client.get("/metrics").text.splitlines()
 
 
 def test_a_confirmed_order_adds_a_thing(context: StackContext, client: httpx.Client) -> None:

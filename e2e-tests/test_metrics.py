@@ -1,0 +1,88 @@
+"""What the processes of a running stack expose is what the registry of metrics lists."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from shared.runtime.declarations import load_declarations
+from test_support.exposed_metrics import REGISTRY, Exposed, parse
+from test_support.system.clients import Hometown
+from test_support.system.eventually import eventually
+from test_support.system.sample import Sample
+from test_support.system.stack import Stack
+
+PROCESSES = [each.name for each in load_declarations().processes if each.profile is None]
+"""Those that run as soon as a stack does."""
+
+ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-")
+
+ONLY_AFTER_TROUBLE = {"hometown_append_conflicts_total", "hometown_connection_refusals_total"}
+"""Their series begin with the first race, and with the first connection that is refused."""
+
+
+@pytest.fixture(autouse=True)
+def orders_counted(hometown: Hometown, sample: Sample) -> None:
+    """Wait until orders were counted: another test may have started processes again before."""
+    eventually(
+        lambda: hometown.hour(sample.hour)["purchases"],
+        bool,
+        what="the orders of the sample",
+    )
+
+
+def read(stack: Stack) -> Iterator[Exposed]:
+    for process in PROCESSES:
+        yield from parse(stack.read_metrics(process))
+
+
+@pytest.mark.parametrize("process", PROCESSES)
+def test_a_process_exposes_only_what_the_registry_has(stack: Stack, process: str) -> None:
+    found = list(parse(stack.read_metrics(process)))
+
+    assert "hometown_process_clock_seconds" in {each.metric for each in found}
+    for each in found:
+        assert each.metric in REGISTRY, f"{each.metric} is not in docs/metrics.md"
+        known = REGISTRY[each.metric]
+        labels = {label for label in each.labels if label != "le"}
+        assert (each.kind, labels) == (known.kind, {to_label(name) for name in known.attributes})
+        assert not any(ID.search(value) for value in each.labels.values()), "a series of each id"
+
+
+def to_label(attribute: str) -> str:
+    return attribute.replace(".", "_")
+
+
+def test_every_metric_of_the_registry_is_exposed(stack: Stack) -> None:
+    eventually(
+        lambda: REGISTRY.keys() - {each.metric for each in read(stack)},
+        lambda missing: missing <= ONLY_AFTER_TROUBLE,
+        what="every metric in the registry",
+    )
+
+
+def test_the_relay_of_a_service_is_active_and_counts_its_records(
+    stack: Stack, sample: Sample
+) -> None:
+    found = list(parse(stack.read_metrics("orders-relay")))
+
+    active = [each.value for each in found if each.metric == "hometown_relay_active"]
+    assert sorted(active)[-2:] in ([1], [0, 1]), "of two, one is in reserve"
+    records = [
+        each.value
+        for each in found
+        if each.metric == "hometown_relay_records_total" and each.labels["topic"] == "orders.v1"
+    ]
+    assert sum(records) >= len(sample.orders)
+
+
+def test_a_confirmed_order_has_the_time_of_its_decision(stack: Stack) -> None:
+    def read_confirmed() -> list[float]:
+        return [
+            each.value
+            for each in parse(stack.read_metrics("orders-worker"))
+            if each.series == "hometown_order_decision_duration_seconds_count"
+            and each.labels["outcome"] == "confirmed"
+        ]
+
+    eventually(read_confirmed, any, what="the time of a decision")

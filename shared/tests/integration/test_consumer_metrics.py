@@ -1,0 +1,64 @@
+"""What a consumer counts is what it has committed, by what became of each message."""
+
+import pytest
+
+from shared.inbox import consumer
+from shared.inbox.consumer import MESSAGES, RETRIES
+from shared.runtime.identifiers import new_id
+from test_support.counted import counting
+from test_support.counter.counted_records import record, records
+from test_support.counter.counter import TOPIC
+from test_support.counter.desk import Desk
+
+
+async def test_each_message_of_a_batch_counts_with_its_outcome(desk: Desk) -> None:
+    sick, counter = new_id(), new_id()
+    desk.poison = {sick}
+
+    with counting(MESSAGES) as counted:
+        await desk.consumer.take([*records(counter, 1, 1), record(sick, 1), record(sick, 2)])
+
+    assert counted == {
+        (TOPIC, "applied"): 1,
+        (TOPIC, "repeated"): 1,
+        (TOPIC, "dead-letter"): 1,
+        (TOPIC, "parked"): 1,
+        (TOPIC, "waiting"): 1,
+    }
+
+
+async def test_a_gap_counts_as_parked(desk: Desk) -> None:
+    with counting(MESSAGES) as counted:
+        await desk.consumer.take([record(new_id(), 3, previous=2)])
+
+    assert counted == {(TOPIC, "parked"): 1}
+
+
+async def test_an_attempt_that_is_rolled_back_counts_as_a_retry_alone(desk: Desk) -> None:
+    desk.errors = [ConnectionError("unavailable"), ConnectionError("still")]
+
+    with counting(MESSAGES) as counted, counting(RETRIES) as retries:
+        await desk.consumer.take(records(new_id(), 1))
+
+    assert desk.attempts == 3
+    assert counted == {(TOPIC, "applied"): 1}
+    assert retries == {(): 2}
+
+
+async def test_a_batch_is_measured_when_it_is_committed(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[float] = []
+    monkeypatch.setattr(consumer.BATCH_SIZE, "record", sizes.append)
+    desk.errors = [ConnectionError("unavailable")]
+
+    await desk.consumer.take(records(new_id(), 1, 2))
+
+    assert sizes == [2]
+
+
+async def test_a_consumer_that_has_consumed_nothing_shows_each_outcome_as_0(desk: Desk) -> None:
+    desk.consumer_of("orders.v1")
+
+    outcomes = {outcome for topic, outcome in MESSAGES.totals if topic == "orders.v1"}
+    assert outcomes == {"applied", "repeated", "waiting", "parked", "dead-letter"}
