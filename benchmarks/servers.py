@@ -211,7 +211,7 @@ async def process(
 
 
 NO_METRICS = {"OTEL_METRICS_EXPORTER": "none"}
-"""In the environment of a process: it records no metrics."""
+"""In the environment of a process: it has no metrics but counters in memory."""
 
 
 def settings_of_process(context: StackContext, dsn: str) -> dict[str, str]:

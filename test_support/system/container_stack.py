@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+import httpx
+
 from containers.compose import Project
 from containers.footprint import footprint
 from containers.up import find_project
@@ -65,15 +67,22 @@ class ContainerStack(Stack):
         return next(each.used for each in footprint(self.project) if each.name == name)
 
     def read_metrics(self, name: str) -> str:
-        """Of all replicas, one after the other."""
-        replicas = [each for each in self.project.containers().values() if each.service == name]
+        """Read those of all replicas, one after the other. Raises httpx.ConnectError."""
+        replicas = [
+            each
+            for each in self.project.containers().values()
+            if each.service == name and each.state == "running"
+        ]
         return "\n".join(self._read_metrics(each.id) for each in replicas)
 
     def _read_metrics(self, container: str) -> str:
         command = ["docker", "exec", container, "python", "-c", READ_METRICS]
-        return subprocess.run(
-            command, capture_output=True, text=True, check=True, timeout=HANGS_AFTER_SECONDS
-        ).stdout
+        ended = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=HANGS_AFTER_SECONDS
+        )
+        if ended.returncode:
+            raise httpx.ConnectError(ended.stderr)
+        return ended.stdout
 
     def logs(self) -> Mapping[str, str]:
         names = self.project.containers()

@@ -143,7 +143,7 @@ class Stack(ABC):
 
     @abstractmethod
     def read_metrics(self, name: str) -> str:
-        """What a process exposes at /metrics."""
+        """Read what a process exposes at /metrics. Raises httpx.HTTPError."""
 
     @abstractmethod
     def logs(self) -> Mapping[str, str]:

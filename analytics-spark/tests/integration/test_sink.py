@@ -63,15 +63,18 @@ def test_trap_t7_two_batches_are_both_there_and_a_replayed_one_changes_nothing(
 
 
 def test_the_orders_of_a_batch_count_when_it_is_committed_and_not_again(
-    writer: psycopg.Connection,
+    writer: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    seconds: list[float] = []
+    monkeypatch.setattr(sink.BATCH_DURATION, "record", seconds.append)
     lasting: Any = SimpleNamespace(run=lambda write: write(writer))
     batch = replace(one_batch(0, JACK), tally=Tally(counted=2, late=1))
 
     with counting(sink.ORDERS) as counted:
         for _ in range(2):
-            sink.merge(lasting, batch, time.time_ns(), FIRST)
+            sink.merge(lasting, batch, time.time_ns() - 7_000_000_000, FIRST)
 
+    assert seconds == [pytest.approx(7, abs=2)]
     assert counted == {("counted",): 2, ("late",): 1}
 
 

@@ -296,7 +296,7 @@ listen {process.name}
 .else
     bind :{process.port}
 .endif
-    http-request return status 404 if {{ path /metrics }}
+    http-request return status 404 if {{ path,url_dec /metrics }}
 {waits}    server-template {process.name} {SERVERS_MAX} {process.name}:8000
 """
 

@@ -21,17 +21,20 @@ PAGE = """\
 # Metrics
 
 Each process serves its metrics in Prometheus's text format at `/metrics`, on the port of its
-health endpoints and without a token; `make status` lists the ports:
+health endpoints and without a token; `make status` lists the ports of processes:
 
 ```sh
 curl -s http://127.0.0.1:8002/metrics
 ```
 
+In containers only the APIs publish a port, and the proxy of a cluster does not pass metrics on: a
+Prometheus runs in the network of the stack there. With `HOMETOWN_TLS=on`, APIs serve them by https.
+
 The names below are those that Prometheus reads; the dots of an attribute become underscores there,
 and a histogram has `_bucket`, `_count` and `_sum`. Each process also has
 `process_cpu_seconds_total`, `process_resident_memory_bytes`, `process_open_fds` and others of
 Prometheus's client, and `target_info` with its name. With `OTEL_METRICS_EXPORTER=none` nothing is
-recorded.
+exposed.
 
 To add a metric, define it where it is recorded, as those here are, and run `make generate`; a test
 compares this page with what the processes of a running stack expose.
@@ -45,7 +48,7 @@ class BadMetric(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """What a definition says, and where it is."""
+    """A definition, and where it is."""
 
     name: str
     kind: str
@@ -65,7 +68,7 @@ class Metric:
 
 
 def find_metrics(root: Path) -> Sequence[Metric]:
-    """The metrics of all packages in a checkout, by their names in Prometheus.
+    """Find the metrics of all packages in a checkout, by their names in Prometheus.
 
     Raises:
         BadMetric: two have one name, or one is not written out.
@@ -80,7 +83,7 @@ def find_metrics(root: Path) -> Sequence[Metric]:
 
 
 def find_in(source: str, path: str) -> Iterator[Metric]:
-    """The metrics that a module defines. Raises BadMetric."""
+    """Find the metrics that a module defines. Raises BadMetric."""
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.Call(
@@ -90,17 +93,21 @@ def find_in(source: str, path: str) -> Iterator[Metric]:
 
 
 def is_definition(call: ast.Call) -> bool:
-    """Other classes are called Counter, too; none of them begins with two names."""
+    """Exclude the Counter of the standard library, which has one argument."""
     return len(call.args) >= 3
 
 
 def to_metric(call: ast.Call, kind: str, path: str) -> Metric:
-    """Raises BadMetric: an argument is not written out, so no reader finds it."""
+    """Read a definition. Raises BadMetric: an argument cannot be read from the code."""
     named = [each.value for each in call.keywords if each.arg == "attributes"]
     try:
         name, unit, description, *attributes = map(ast.literal_eval, [*call.args[:4], *named])
     except ValueError:
         raise BadMetric(f"{path}:{call.lineno}: write the name and its attributes out") from None
+    if not (unit == "1" or unit in UNITS or unit.startswith("{")):
+        raise BadMetric(f"{path}:{call.lineno}: the unit is s, By, 1, or a remark in braces")
+    if any(isinstance(each, str) for each in attributes):
+        raise BadMetric(f"{path}:{call.lineno}: the attributes are a list")
     return Metric(
         name=name,
         kind=KINDS[kind],
@@ -112,7 +119,7 @@ def to_metric(call: ast.Call, kind: str, path: str) -> Metric:
 
 
 def write(found: Sequence[Metric]) -> str:
-    """The page of metrics, in Markdown."""
+    """Write the page of metrics, in Markdown."""
     rows = [
         f"| `{each.exposed_as}` | {each.kind} | {each.unit} | {to_codes(each.attributes)}"
         f" | {each.description} | [{Path(each.path).name}](../{each.path}) |\n"

@@ -147,7 +147,7 @@ listen notes-api
 .else
     bind :8905
 .endif
-    http-request return status 404 if { path /metrics }
+    http-request return status 404 if { path,url_dec /metrics }
     timeout server 2m
     server-template notes-api 4 notes-api:8000
 """

@@ -39,9 +39,11 @@ def test_each_definition_is_found_with_its_name_in_prometheus() -> None:
         'metrics.Counter(NAME, "{note}", "Notes")',
         'metrics.Counter("hometown.notes", "{note}", "Notes", ATTRIBUTES)',
         'metrics.Counter(f"hometown.{what}", "{note}", "Notes")',
+        'metrics.Histogram("hometown.note.duration", "ms", "Time of a note")',
+        'metrics.Counter("hometown.notes", "{note}", "Notes", "colour")',
     ],
 )
-def test_a_definition_that_is_not_written_out_is_refused(definition: str) -> None:
+def test_a_definition_that_cannot_be_read_is_refused(definition: str) -> None:
     with pytest.raises(BadMetric, match=r"^notes\.py:2: "):
         list(find_in(f"\nNOTES = {definition}", "notes.py"))
 

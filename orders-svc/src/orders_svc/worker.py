@@ -44,16 +44,23 @@ def create_consumer(resources: Resources, write_dead_letters: DeadLetterWriter) 
         commands = [to_command(each) for each in deliveries]
         return await react(resources.orders, ORDER, connection, commands)
 
-    note, measure = to_reaction(publications.note), to_reaction(decision_times.record)
+    note = to_reaction(publications.note)
     domain: Reactions = {
         user_messages.TOPIC: {
             "credit-reserved": [decide],
             "credit-refused": [decide],
         },
-        contract.TOPIC: {type_: [note, measure] for type_ in contract.CODEC.names},
+        contract.TOPIC: {type_: [note] for type_ in contract.CODEC.names},
     }
     reactions = merge_reactions(domain, READ_MODELS)
-    return Consumer(NAME, resources.pool, reactions, write_dead_letters, resources.relay_notifier)
+    return Consumer(
+        NAME,
+        resources.pool,
+        reactions,
+        write_dead_letters,
+        resources.relay_notifier,
+        on_applied=decision_times.record,
+    )
 
 
 def to_command(delivery: Delivery) -> CausedCommand[OrderCommand]:

@@ -64,7 +64,7 @@ def to_message(
 Measured = list[tuple[float, str]]
 
 
-async def measure(monkeypatch: pytest.MonkeyPatch, messages: Sequence[Message]) -> Measured:
+def measure(monkeypatch: pytest.MonkeyPatch, messages: Sequence[Message]) -> Measured:
     """The seconds, to the millisecond, and the outcome of each value that is recorded."""
     measured: Measured = []
     monkeypatch.setattr(
@@ -72,8 +72,7 @@ async def measure(monkeypatch: pytest.MonkeyPatch, messages: Sequence[Message]) 
         "record",
         lambda seconds, outcome: measured.append((round(seconds, 3), outcome)),
     )
-    connection: object = None
-    await decision_times.record(connection, messages)  # type: ignore[arg-type]
+    decision_times.record(messages)
     return measured
 
 
@@ -87,33 +86,33 @@ async def measure(monkeypatch: pytest.MonkeyPatch, messages: Sequence[Message]) 
     ],
     ids=["confirmed", "rejected", "timed-out", "cancelled"],
 )
-async def test_a_decision_is_measured_from_the_placing(
+def test_a_decision_is_measured_from_the_placing(
     monkeypatch: pytest.MonkeyPatch, event: OrderEvent, outcome: str
 ) -> None:
     messages = [to_message(PLACED, 1, 0), to_message(event, 2, 1.5)]
 
-    assert await measure(monkeypatch, messages) == [(1.5, outcome)]
+    assert measure(monkeypatch, messages) == [(1.5, outcome)]
 
 
-async def test_the_cancellation_of_a_confirmed_order_is_no_second_decision(
+def test_the_cancellation_of_a_confirmed_order_is_no_second_decision(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     messages = [to_message(CONFIRMED, 2, 1), to_message(CANCELLED, 3, 3600)]
 
-    assert await measure(monkeypatch, messages) == [(1.0, "confirmed")]
+    assert measure(monkeypatch, messages) == [(1.0, "confirmed")]
 
 
-async def test_a_clock_that_is_behind_makes_no_negative_time(
+def test_a_clock_that_is_behind_makes_no_negative_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert await measure(monkeypatch, [to_message(CONFIRMED, 2, -60)]) == [(0.0, "confirmed")]
+    assert measure(monkeypatch, [to_message(CONFIRMED, 2, -60)]) == [(0.0, "confirmed")]
 
 
 @pytest.mark.parametrize("order_id", [UUID(int=0), UUID(int=2**128 - 1)], ids=["least", "greatest"])
-async def test_an_id_without_a_time_costs_no_message(
+def test_an_id_without_a_time_costs_no_message(
     monkeypatch: pytest.MonkeyPatch, order_id: UUID
 ) -> None:
     """An error would park the stream of the order."""
-    [(seconds, _)] = await measure(monkeypatch, [to_message(CONFIRMED, 2, 1, order_id)])
+    [(seconds, _)] = measure(monkeypatch, [to_message(CONFIRMED, 2, 1, order_id)])
 
     assert seconds >= 0

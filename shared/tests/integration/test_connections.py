@@ -261,3 +261,13 @@ async def test_a_target_can_name_the_host_as_well(
 
     assert answer.startswith(b"HTTP/1.1 %d " % status), answer
     assert answer.endswith(content)
+
+
+async def test_a_request_with_two_lengths_is_refused_and_counts() -> None:
+    lengths = b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n"
+    async with serving() as port:
+        with counting(REFUSALS) as counted:
+            answer = await answer_to(port, HEAD + lengths)
+
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert counted == {("malformed-request",): 1}

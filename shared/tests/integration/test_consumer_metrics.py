@@ -1,14 +1,17 @@
 """What a consumer counts is what it has committed, by what became of each message."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from shared.inbox import consumer
-from shared.inbox.consumer import MESSAGES, RETRIES
+from shared.inbox.consumer import MESSAGES, RETRIES, Consumer
+from shared.messaging.messages import Message
 from shared.runtime.identifiers import new_id
 from test_support.counted import counting
 from test_support.counter.counted_records import record, records
 from test_support.counter.counter import TOPIC
-from test_support.counter.desk import Desk
+from test_support.counter.desk import NAME, Desk
 
 
 async def test_each_message_of_a_batch_counts_with_its_outcome(desk: Desk) -> None:
@@ -55,6 +58,28 @@ async def test_a_batch_is_measured_when_it_is_committed(
     await desk.consumer.take(records(new_id(), 1, 2))
 
     assert sizes == [2]
+
+
+async def test_what_was_applied_is_shown_after_its_commit_and_once(desk: Desk) -> None:
+    applied: list[int] = []
+    counter = new_id()
+
+    def note(messages: Sequence[Message]) -> None:
+        applied.extend(each.stream_version for each in messages)
+
+    observed = Consumer(
+        NAME,
+        desk.pool,
+        {TOPIC: {"counted": [desk.react]}},
+        desk.write_dead_letters,
+        desk.notifier,
+        on_applied=note,
+    )
+    desk.errors = [ConnectionError("unavailable")]
+    await observed.take(records(counter, 1, 2))
+    await observed.take(records(counter, 2, 3))
+
+    assert applied == [1, 2, 3]
 
 
 async def test_a_consumer_that_has_consumed_nothing_shows_each_outcome_as_0(desk: Desk) -> None:

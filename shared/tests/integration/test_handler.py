@@ -8,14 +8,8 @@ import pytest
 
 from shared.eventsourcing.decider import Decider
 from shared.eventsourcing.errors import UnexpectedVersion, VersionConflict
-from shared.eventsourcing.handler import (
-    ATTEMPTS_MAX,
-    CONFLICTS,
-    Outcome,
-    attempt,
-    handle,
-    handle_request,
-)
+from shared.eventsourcing.event_store import CONFLICTS, GIVEN_UP, RETRIED
+from shared.eventsourcing.handler import ATTEMPTS_MAX, Outcome, attempt, handle, handle_request
 from shared.messaging.messages import IdempotencyKey, StoredResponse
 from shared.runtime.identifiers import new_id
 from test_support.counted import counting
@@ -62,8 +56,8 @@ async def test_a_lost_race_counts_by_how_it_ended(pool: asyncpg.Pool) -> None:
         await attempt(store, COUNTER, counter, lose, is_new=False)
 
     assert counted == {
-        (store.category, "retried"): ATTEMPTS_MAX - 1,
-        (store.category, "given-up"): 1,
+        (store.category, RETRIED): ATTEMPTS_MAX - 1,
+        (store.category, GIVEN_UP): 1,
     }
 
 

@@ -71,5 +71,9 @@ def test_without_an_exporter_nothing_is_exposed(part: int) -> None:
 def test_each_attribute_has_a_value() -> None:
     histogram = metrics.Histogram("hometown.test.pair", "s", "Two attributes", ["a", "b"])
 
+    counter = metrics.Counter("hometown.test.pairs", "{pair}", "Two attributes", ["a", "b"])
+
     with pytest.raises(ValueError, match="shorter"):
         histogram.record(1, "only one")
+    with pytest.raises(ValueError, match="are not the values of"):
+        counter.add(1, "only one")

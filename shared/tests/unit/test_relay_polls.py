@@ -1,6 +1,7 @@
 """When the relay polls: at once while rows are waiting, otherwise when it is notified."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
@@ -23,13 +24,13 @@ HOURS_SECONDS = 3_600.0
 TURNS = 50
 """Of the event loop: more than the relay needs from one poll to the next."""
 NO_ROWS: Sequence[Any] = ()
-A_RECORD = SimpleNamespace(milliseconds=0)
 
 
-def a_row(topic: str) -> Any:
-    """Of the only partition of its topic."""
+def a_row(topic: str, milliseconds: float = 0) -> Any:
+    """Make a row of the only partition of its topic, recorded so long after 1970."""
+    record = SimpleNamespace(milliseconds=milliseconds)
     return SimpleNamespace(
-        position=1, traceparent=None, record=A_RECORD, topic=topic, target=(topic, 0)
+        position=1, traceparent=None, record=record, topic=topic, target=(topic, 0)
     )
 
 
@@ -58,7 +59,7 @@ class Outbox:
 
 
 class Broker:
-    """Acknowledges everything at once, but what `refuses` says of a batch."""
+    """Acknowledges everything at once, unless it raises the next of `refuses`."""
 
     def __init__(self) -> None:
         self.ends: dict[str, int] = {}
@@ -208,6 +209,20 @@ async def test_acknowledged_records_count_by_their_topic(rhythm: Rhythm) -> None
             pass
 
     assert counted == {("one",): 2, ("other",): 1}
+
+
+async def test_the_delay_of_a_batch_is_that_of_its_oldest_event_in_seconds(
+    rhythm: Rhythm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delays: list[float] = []
+    monkeypatch.setattr(relay.DELAY, "record", delays.append)
+    now = time.time() * 1000
+    rhythm.outbox.found = [[a_row("one", now), a_row("one", now - 7_000), a_row("one", now)]]
+
+    async with rhythm.running():
+        pass
+
+    assert delays == [pytest.approx(7, abs=2)]
 
 
 async def test_records_of_a_partition_that_takes_none_do_not_count(rhythm: Rhythm) -> None:

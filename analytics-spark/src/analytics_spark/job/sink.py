@@ -24,12 +24,12 @@ BATCHES_KEPT_MAX = 100_000
 """Rows of history for each query: half a day of batches without a pause."""
 
 BATCH_DURATION = metrics.Histogram(
-    "hometown.job.batch.duration", "s", "From the begin of a batch's sink to its commit"
+    "hometown.job.batch.duration", "s", "From the start of a batch's sink to its commit"
 )
 ORDERS = metrics.Counter(
     "hometown.job.orders",
     "{order}",
-    "Orders and other records in committed batches: counted, late, and so on",
+    "Orders in committed batches: counted, late, duplicates, cancellations or ignored; bad records",
     ["outcome"],
 )
 

@@ -16,7 +16,7 @@ from shared.web.health import health_server
 DIFFERENCES = metrics.Gauge(
     "hometown.reconcile.differences",
     "{cell}",
-    "Cells that differed from the event stores in the last comparison",
+    "Cells that differed from the event stores in the last comparison, at most 1,000",
 )
 
 log = logging.getLogger(__name__)

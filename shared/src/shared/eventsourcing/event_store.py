@@ -27,7 +27,7 @@ from shared.messaging.messages import (
     StoredResponse,
 )
 from shared.messaging.topics import TOPICS
-from shared.runtime import telemetry
+from shared.runtime import metrics, telemetry
 from shared.runtime.identifiers import new_id
 from shared.runtime.postgres import Connection
 from shared.runtime.relay_notifier import RelayNotifier
@@ -58,6 +58,14 @@ READ_FROM = """
     WHERE events.version >= first_version
     ORDER BY stream_id, events.version
 """
+
+RETRIED, GIVEN_UP = "retried", "given-up"
+CONFLICTS = metrics.Counter(
+    "hometown.append.conflicts",
+    "{conflict}",
+    "Appends that lost a race with another writer: the command was retried, or given up (given-up)",
+    ["category", "outcome"],
+)
 
 APPEND = """
     SELECT refusal, stream_version
@@ -110,6 +118,8 @@ class EventStore(Generic[E]):
         self._relay_notifier = relay_notifier
         self.now = now
         self.states = StateCache()
+        for outcome in (RETRIED, GIVEN_UP):
+            CONFLICTS.add(0, category, outcome)
 
     def within(self, connection: Connection) -> "EventStore[E]":
         """The same store in a transaction of the caller, which notifies the relay afterwards."""

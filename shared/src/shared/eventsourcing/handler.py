@@ -9,11 +9,10 @@ from opentelemetry.trace import Span
 
 from shared.eventsourcing.decider import Decider
 from shared.eventsourcing.errors import Refused, UnexpectedVersion, VersionConflict
-from shared.eventsourcing.event_store import EventStore
+from shared.eventsourcing.event_store import CONFLICTS, GIVEN_UP, RETRIED, EventStore
 from shared.eventsourcing.locked_streams import Append, LockedStreams
 from shared.eventsourcing.state_cache import FoldedStream, count_values
 from shared.messaging.messages import IdempotencyKey, Metadata, RecordedEvent, StoredResponse
-from shared.runtime import metrics
 from shared.runtime.postgres import Connection
 
 C = TypeVar("C")
@@ -23,13 +22,6 @@ R = TypeVar("R")
 
 ATTEMPTS_MAX = 5
 """Decisions on one command before a conflict is given up; each lost race means another one won."""
-
-CONFLICTS = metrics.Counter(
-    "hometown.append.conflicts",
-    "{conflict}",
-    "Appends that another writer forestalled: the command was decided again, or given up",
-    ["category", "outcome"],
-)
 
 EVENTS_PER_PAGE = 5_000
 """Of a stream in one query and one fold: others wait for a tenth of a second at most."""
@@ -190,9 +182,9 @@ async def attempt(
             return await decide_and_append(before)
         except VersionConflict:
             if number == ATTEMPTS_MAX:
-                CONFLICTS.add(1, store.category, "given-up")
+                CONFLICTS.add(1, store.category, GIVEN_UP)
                 raise
-            CONFLICTS.add(1, store.category, "retried")
+            CONFLICTS.add(1, store.category, RETRIED)
     raise AssertionError("the last attempt returns or raises")
 
 

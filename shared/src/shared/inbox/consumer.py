@@ -64,7 +64,8 @@ LETTERS_PER_WRITE_MAX = 50
 MESSAGES = metrics.Counter(
     "hometown.inbox.messages",
     "{message}",
-    "Messages that a worker has committed, by what became of them; and dead letters",
+    "Messages by what a worker has committed: applied, repeated, waiting, parked or dead-letter;"
+    " one that is malformed or poison is dead-letter, and can be applied or parked as well",
     ["topic", "outcome"],
 )
 BATCH_DURATION = metrics.Histogram(
@@ -74,7 +75,9 @@ BATCH_SIZE = metrics.Histogram(
     "hometown.inbox.batch.size", "{message}", "Messages in a batch", bounds=metrics.SIZES
 )
 RETRIES = metrics.Counter(
-    "hometown.inbox.retries", "{retry}", "Attempts at a batch, or at a dead letter, that failed"
+    "hometown.inbox.retries",
+    "{retry}",
+    "Attempts at a batch, a dead letter or parking that failed and are made again",
 )
 
 FAULTS_OF_THE_RECORD = (
@@ -127,8 +130,27 @@ Refusal = tuple[IncomingRecord, str]
 
 Outcome = Literal["applied", "repeated", "waiting", "parked", "dead-letter"]
 
-Outcomes = Counter[tuple[str, Outcome]]
-"""How many messages of each topic have which outcome, if the batch is committed."""
+OnApplied = Callable[[Sequence[Message]], None]
+"""Is called with the messages that were applied, after their commit. It must not raise: the batch
+would be tried again, and its messages be taken for repeats."""
+
+
+class Outcomes:
+    """What becomes of the messages of a batch, if it is committed."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[tuple[str, Outcome]] = Counter()
+        """By topic and outcome."""
+        self.applied: list[Message] = []
+
+    def add(self, message: Message, outcome: Outcome) -> None:
+        self.counts[message.topic, outcome] += 1
+        if outcome == "applied":
+            self.applied.append(message)
+
+
+def ignore(messages: Sequence[Message]) -> None:
+    """Most consumers have nothing to do after a commit."""
 
 
 def is_transient(error: Exception) -> bool:
@@ -149,7 +171,7 @@ def may_pass(error: Exception) -> bool:
 class Consumer:
     """One reader of topics. `reactions` are the message types that it handles.
 
-    `relay_notifier` notifies after a commit of new events.
+    `relay_notifier` notifies after a commit of new events, and `on_applied` is called after each.
     """
 
     def __init__(
@@ -159,6 +181,7 @@ class Consumer:
         reactions: Reactions,
         write_dead_letters: DeadLetterWriter,
         relay_notifier: RelayNotifier,
+        on_applied: OnApplied = ignore,
     ) -> None:
         self.name = name
         self.relay_notifier = relay_notifier
@@ -167,7 +190,10 @@ class Consumer:
         self._write_dead_letters = write_dead_letters
         self._obstacles: dict[object, str] = {}
         self._restored = RestoredGuard()
-        report(Counter({(topic, each): 0 for topic in self.topics for each in get_args(Outcome)}))
+        self._on_applied = on_applied
+        for topic in self.topics:
+            for outcome in get_args(Outcome):
+                MESSAGES.add(0, topic, outcome)
 
     @property
     def topics(self) -> list[str]:
@@ -251,7 +277,7 @@ class Consumer:
 
     async def _commit(self, batch: Sequence[ReadRecord]) -> None:
         """One attempt at a batch, in one transaction."""
-        outcomes: Outcomes = Counter()
+        outcomes = Outcomes()
         began_at = time.perf_counter()
         async with self._transaction() as connection:
             is_recorded = await self._consume(connection, batch, outcomes)
@@ -259,32 +285,32 @@ class Consumer:
         failpoints.hit(Failpoint.EFFECTS_COMMITTED)
         BATCH_DURATION.record(time.perf_counter() - began_at)
         BATCH_SIZE.record(len(batch))
-        report(outcomes)
+        for (topic, outcome), number in outcomes.counts.items():
+            MESSAGES.add(number, topic, outcome)
         if is_recorded:
             self.relay_notifier.notify()
+        self._on_applied(outcomes.applied)
 
     async def _consume(
         self, connection: Connection, batch: Sequence[ReadRecord], outcomes: Outcomes
     ) -> bool:
         inbox = await Inbox.open(connection, self.name, [message for _, message in batch])
-        following: list[Message] = []
         for record, message in batch:
             match inbox.verdict(message):
                 case Repeated():
-                    outcomes[message.topic, "repeated"] += 1
+                    outcomes.add(message, "repeated")
                     self._mark_repeated(message)
                 case Waiting():
-                    outcomes[message.topic, "waiting"] += 1
+                    outcomes.add(message, "waiting")
                     await inbox.add_waiting(record, message)
                 case Gap(reason=reason) | OtherHistory(reason=reason):
-                    outcomes[message.topic, "parked"] += 1
+                    outcomes.add(message, "parked")
                     log.error("%s parks stream %s: %s", self.name, message.stream_id, reason)
                     await inbox.park(record, message, reason)
                 case Next():
-                    outcomes[message.topic, "applied"] += 1
-                    following.append(message)
+                    outcomes.add(message, "applied")
                     inbox.mark_consumed(message)
-        is_recorded = await self.react(connection, following)
+        is_recorded = await self.react(connection, outcomes.applied)
         await inbox.write_versions()
         return is_recorded
 
@@ -355,7 +381,7 @@ class Consumer:
     async def _park(self, record: IncomingRecord, message: Message, reason: str) -> None:
         async with self._transaction() as connection:
             await parked.park(connection, self.name, record, message, reason)
-        report(Counter([(message.topic, "parked")]))
+        MESSAGES.add(1, message.topic, "parked")
 
     async def _send_dead_letters(self, refusals: Sequence[Refusal]) -> None:
         """While a letter cannot be written, nothing continues: its record would be lost."""
@@ -373,7 +399,8 @@ class Consumer:
                 is_retried=may_pass,
             )
             failpoints.hit(Failpoint.DEAD_LETTER_WRITTEN)
-            report(Counter((record.topic, "dead-letter") for record, _ in page))
+            for record, _ in page:
+                MESSAGES.add(1, record.topic, "dead-letter")
 
     async def _until_done(
         self,
@@ -400,11 +427,6 @@ class Consumer:
                 pause = min(2 * pause, BACKOFF_SECONDS_MAX)
         finally:
             self._obstacles.pop(this, None)
-
-
-def report(outcomes: Outcomes) -> None:
-    for (topic, outcome), number in outcomes.items():
-        MESSAGES.add(number, topic, outcome)
 
 
 def to_reason(error: Exception) -> str:

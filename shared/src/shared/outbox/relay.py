@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ from aiokafka.errors import KafkaError
 
 from shared.messaging.kafka import NotAcknowledged, Publisher
 from shared.messaging.log_ends import RecordsLost
-from shared.messaging.wire import Target
+from shared.messaging.wire import OutgoingRecord, Target
 from shared.outbox import lease, outbox
 from shared.outbox.behind import Behind, BehindPartitions
 from shared.outbox.lease import ForeignCheckpoint, Lease, LeaseLost, Standby
@@ -68,10 +68,10 @@ PUBLISHED = metrics.Counter(
 DELAY = metrics.Histogram(
     "hometown.relay.delay",
     "s",
-    "From the recording of a batch's first event to its acknowledgement",
+    "From the recording of the oldest event of a batch to its acknowledgement",
 )
 RETRIES = metrics.Counter(
-    "hometown.relay.retries", "{retry}", "Attempts at a batch while no broker was reached"
+    "hometown.relay.retries", "{retry}", "Attempts to publish while no broker was reached"
 )
 ACTIVE = metrics.Gauge(
     "hometown.relay.active", "1", "Whether the relay holds the lease: 1, or 0 while it stands by"
@@ -383,9 +383,11 @@ class ActiveRelay:
             try:
                 trace.batches = await publisher.publish(trace.records(), hit_handed_over)
             except NotAcknowledged as refusal:
-                count_published([row for row in rows if row.target not in refusal.errors])
+                count_published(row for row in rows if row.target not in refusal.errors)
                 raise
         count_published(rows)
+        recorded_at = min(row.record.milliseconds for row in rows) / 1000
+        DELAY.record(max(0.0, time.time() - recorded_at))
 
     async def _until_reached(self, call: Callable[..., Awaitable[R]], *arguments: object) -> R:
         """Call until a broker is reached: while none is, all partitions wait.
@@ -515,6 +517,7 @@ class ActiveRelay:
                     else:
                         self._leave_behind({target: error})
                 return
+            count_published(records)
             await self._refused.remove(stream_id, versions)
         await self._refused.release(stream_id)
 
@@ -547,12 +550,9 @@ async def tidy(connection: asyncpg.Connection) -> None:
         await asyncio.sleep(TIDY_SECONDS)
 
 
-def count_published(rows: Sequence[OutboxRow]) -> None:
-    """Count acknowledged rows, and how long the first of them has waited."""
-    for topic, number in Counter(row.topic for row in rows).items():
+def count_published(records: Iterable[OutboxRow | OutgoingRecord]) -> None:
+    for topic, number in Counter(each.topic for each in records).items():
         PUBLISHED.add(number, topic)
-    if rows:
-        DELAY.record(max(0.0, time.time() - rows[0].record.milliseconds / 1000))
 
 
 def hit_handed_over() -> None:

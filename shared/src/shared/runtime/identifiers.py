@@ -19,7 +19,7 @@ def first_id_at(instant: datetime) -> UUID:
 
 
 def to_timestamp(identifier: UUID) -> float:
-    """When a UUIDv7 was made, in seconds since 1970, to the millisecond.
+    """Return when a UUIDv7 was made, in seconds since 1970, to the millisecond.
 
     It is no datetime: the bits of an id that is no UUIDv7 can mean a year that there is not.
     """

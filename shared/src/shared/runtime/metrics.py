@@ -17,9 +17,9 @@ from opentelemetry.metrics import CallbackOptions, Observation
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.resources import Resource
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
-from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
-CONTENT_TYPE = CONTENT_TYPE_LATEST
+CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 """Upper bounds of the buckets of a duration: from a request to an order that times out."""
@@ -46,7 +46,7 @@ class Counter:
     """
 
     def __init__(
-        self, name: str, unit: str, description: str, attributes: Sequence[str] = ()
+        self, name: str, unit: str, description: str, /, attributes: Sequence[str] = ()
     ) -> None:
         self._attributes = attributes
         self._totals: dict[Values, float] = defaultdict(float)
@@ -58,6 +58,8 @@ class Counter:
     def add(self, number: float, *values: str) -> None:
         """Count, with a value for each attribute. To add 0 exposes a series before its first
         event: Prometheus computes an increase from two values, so it would miss the first one."""
+        if len(values) != len(self._attributes):
+            raise ValueError(f"{values} are not the values of {self._attributes}")
         with self._lock:
             self._totals[values] += number
 
@@ -79,6 +81,7 @@ class Histogram:
         name: str,
         unit: str,
         description: str,
+        /,
         attributes: Sequence[str] = (),
         bounds: Sequence[float] = SECONDS,
     ) -> None:
@@ -96,7 +99,7 @@ class Gauge:
     """How much there is now, read when the process is asked for its metrics."""
 
     def __init__(
-        self, name: str, unit: str, description: str, attributes: Sequence[str] = ()
+        self, name: str, unit: str, description: str, /, attributes: Sequence[str] = ()
     ) -> None:
         self._attributes = attributes
         self._reads: list[Read] = []
@@ -127,21 +130,25 @@ def to_observations(
     ]
 
 
-CLOCK = Gauge("hometown.process.clock", "s", "The clock of the process, in seconds since 1970")
+CLOCK = Gauge(
+    "hometown.process.clock",
+    "s",
+    "The clock of the process in seconds since 1970, when it was read: at most a second ago",
+)
 
 
 def create_resource(service_name: str) -> Resource:
-    """What metrics and traces of a process say of it."""
+    """Create what metrics and traces have in common: the name of their process."""
     return Resource.create({"service.name": service_name, "service.namespace": "hometown"})
 
 
 @contextmanager
 def configured(service_name: str, exporter: str) -> Iterator[None]:
-    """Record metrics for the length of a process.
+    """Expose metrics for the length of a process.
 
     Args:
         service_name: the name of the process, e.g. `notes-api`.
-        exporter: `prometheus`, or `none` to record nothing.
+        exporter: `prometheus`, or `none` to expose nothing.
     """
     if exporter == "none":
         yield
@@ -149,14 +156,15 @@ def configured(service_name: str, exporter: str) -> Iterator[None]:
     reader = PrometheusMetricReader(scope_info_enabled=False, registry=registry)
     provider = MeterProvider([reader], create_resource(service_name))
     metrics.set_meter_provider(provider)
-    ProcessCollector(registry=registry)
+    of_process = ProcessCollector(registry=registry)
     try:
         with CLOCK.read_by(lambda: {(): time.time()}):
             yield
     finally:
         provider.shutdown()
+        registry.unregister(of_process)
 
 
 def expose() -> bytes:
-    """All metrics of this process in the text format of Prometheus; empty without an exporter."""
+    """Write all metrics of this process as text for Prometheus; nothing without an exporter."""
     return generate_latest(registry)

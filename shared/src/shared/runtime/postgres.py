@@ -62,11 +62,14 @@ IS_RESTORED = "SELECT is_restored()"
 CONNECTIONS = metrics.Gauge(
     "db.client.connection.count",
     "{connection}",
-    "Connections of the pool to PostgreSQL",
-    ["db.client.connection.state"],
+    "Connections of a pool to PostgreSQL, by their state: idle or used",
+    ["db.client.connection.pool.name", "db.client.connection.state"],
 )
 CONNECTIONS_MAX = metrics.Gauge(
-    "db.client.connection.max", "{connection}", "Connections that the pool can have"
+    "db.client.connection.max",
+    "{connection}",
+    "Connections that a pool can have",
+    ["db.client.connection.pool.name"],
 )
 
 APPLIED = "SELECT name, sha256 FROM migrations"
@@ -124,15 +127,16 @@ async def open_pool(dsn: str, *, name: str, connections_max: int) -> AsyncIterat
         },
     ) as pool:
         with (
-            CONNECTIONS.read_by(lambda: count_connections(pool)),
-            CONNECTIONS_MAX.read_by(lambda: {(): pool.get_max_size()}),
+            CONNECTIONS.read_by(lambda: count_connections(pool, name)),
+            CONNECTIONS_MAX.read_by(lambda: {(name,): pool.get_max_size()}),
         ):
             yield pool
 
 
-def count_connections(pool: asyncpg.Pool) -> Mapping[metrics.Values, int]:
+def count_connections(pool: asyncpg.Pool, name: str) -> Mapping[metrics.Values, int]:
+    """Count the connections of a pool by their state."""
     idle = pool.get_idle_size()
-    return {("idle",): idle, ("used",): pool.get_size() - idle}
+    return {(name, "idle"): idle, (name, "used"): pool.get_size() - idle}
 
 
 @asynccontextmanager

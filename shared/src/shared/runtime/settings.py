@@ -66,7 +66,7 @@ class ProcessSettings(KafkaSettings):
     in PEM; in addition to the usual ones."""
     otel_exporter_otlp_endpoint: str | None = None
     otel_metrics_exporter: Literal["prometheus", "none"] = "prometheus"
-    """`prometheus`: metrics are recorded and served at /metrics, next to the health endpoints."""
+    """`prometheus`: metrics are served at /metrics, next to the health endpoints."""
     auth_issuer: str | None = None
     """Whose tokens are accepted; an API does not start without."""
     auth_audience: str = Field(default="hometown", min_length=1)

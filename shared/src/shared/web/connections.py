@@ -40,6 +40,8 @@ REFUSALS = metrics.Counter(
     "Connections that were closed because of what they sent, or because there were too many",
     ["code"],
 )
+for each in (HEAD_TOO_SLOW, BODY_TOO_SLOW, TOO_MANY, MALFORMED):
+    REFUSALS.add(0, each[1])
 
 
 class TimedConnection(H11Protocol):
@@ -152,6 +154,7 @@ class OneLength:
         if scope["type"] == "http":
             names = {name for name, _ in scope["headers"]}
             if b"transfer-encoding" in names and b"content-length" in names:
+                REFUSALS.add(1, TWO_LENGTHS[1])
                 refusal = problem(*TWO_LENGTHS, headers={"Connection": "close"})
                 return await refusal(scope, receive, send)
         return await self.app(scope, receive, send)

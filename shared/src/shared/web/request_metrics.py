@@ -8,7 +8,7 @@ import time
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shared.runtime import metrics
-from shared.web.request_spans import METHODS, OTHER_METHOD, UNOBSERVED
+from shared.web.request_spans import METHODS, OTHER_METHOD, is_probe
 
 DURATION = metrics.Histogram(
     "http.server.request.duration",
@@ -30,7 +30,7 @@ class RequestMetrics:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"].startswith(UNOBSERVED):
+        if scope["type"] != "http" or is_probe(scope["path"]):
             return await self.app(scope, receive, send)
         status = INTERNAL_ERROR
 

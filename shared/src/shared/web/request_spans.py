@@ -16,8 +16,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shared.runtime import telemetry
 
-UNOBSERVED = ("/health/", "/metrics")
-"""Prefixes of paths that are requested every few seconds; they have no span and do not count."""
+METRICS, HEALTH = "/metrics", "/health/"
+"""A path, and the prefix of others, that are requested every few seconds."""
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"})
 """A client can send any method; span names contain only these."""
@@ -35,7 +35,7 @@ class RequestSpans:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"].startswith(UNOBSERVED):
+        if scope["type"] != "http" or is_probe(scope["path"]):
             return await self.app(scope, receive, send)
         span = telemetry.tracer.start_span(
             get_span_name(scope["method"]), extract_parent(scope), SpanKind.SERVER
@@ -63,6 +63,11 @@ class RequestSpans:
             if route is not None:
                 span.set_attribute("http.route", route)
                 span.update_name(f"{get_span_name(scope['method'])} {route}")
+
+
+def is_probe(path: str) -> bool:
+    """Whether a request has no span, and does not count."""
+    return path == METRICS or path.startswith(HEALTH)
 
 
 def get_span_name(method: str) -> str:

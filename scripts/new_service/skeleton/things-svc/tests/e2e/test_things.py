@@ -117,9 +117,11 @@ def test_what_was_added_is_listed(client: httpx.Client, added: str) -> None:
     wait_until_listed(client, {"thing_id": added, "name": "first"})
 
 
-def test_a_rename_counts_and_a_refused_one_does_not(client: httpx.Client, added: str) -> None:
+def test_a_rename_counts_and_a_refused_one_does_not(client: httpx.Client) -> None:
+    thing_id = add_thing(client)
+
     statuses = [
-        client.post(f"/v1/things/{added}/renames", json={"name": "second"}).status_code
+        client.post(f"/v1/things/{thing_id}/renames", json={"name": "second"}).status_code
         for _ in range(2)
     ]
 
