@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from types import MappingProxyType
 from uuid import UUID
 
@@ -103,10 +104,10 @@ class Bench:
     async def measure_round(self, count: int, samples: Samples, *, is_reversed: bool) -> None:
         """The workers take turns to be first, so that caches and growth favour none."""
         begin = await servers.ends(self.context, TOPIC)
-        workers = [
+        workers: list[tuple[str, Callable[[int], Awaitable[float]]]] = [
             (WORKER, self.measure_alone),
             (PARKED, self.measure_with_parked),
-            (UNMEASURED, self.measure_without_metrics),
+            (UNMEASURED, partial(self.measure_alone, more=servers.NO_METRICS)),
         ]
         for name, measure_rate in reversed(workers) if is_reversed else workers:
             await self.connection.execute(FORGET_PARKED)
@@ -116,13 +117,12 @@ class Bench:
         async with servers.reader(self.context, begin) as consumer:
             samples[UPSERT].append(await measure_read_rate(consumer, count, self.upsert))
 
-    async def measure_alone(self, count: int) -> float:
+    async def measure_alone(
+        self, count: int, more: Mapping[str, str] = MappingProxyType({})
+    ) -> float:
+        """Events per second, with `more` in the environment of the worker."""
         await self.publish(await self.create_orders(count))
-        return await self.measure_worker(count)
-
-    async def measure_without_metrics(self, count: int) -> float:
-        await self.publish(await self.create_orders(count))
-        return await self.measure_worker(count, servers.NO_METRICS)
+        return await self.measure_worker(count, more)
 
     async def measure_with_parked(self, count: int) -> float:
         """With later messages of the parked streams spread evenly among the orders."""

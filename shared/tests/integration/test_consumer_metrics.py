@@ -7,11 +7,26 @@ import pytest
 from shared.inbox import consumer
 from shared.inbox.consumer import MESSAGES, RETRIES, Consumer
 from shared.messaging.messages import Message
+from shared.runtime import failpoints
+from shared.runtime.failpoints import Failpoint
 from shared.runtime.identifiers import new_id
 from test_support.counted import counting
 from test_support.counter.counted_records import record, records
 from test_support.counter.counter import TOPIC
 from test_support.counter.desk import NAME, Desk
+
+
+@pytest.fixture
+def failed_commits(monkeypatch: pytest.MonkeyPatch) -> list[Exception]:
+    """Let transactions fail when their effects are written, once for each error in the list."""
+    errors: list[Exception] = []
+
+    def fail(point: Failpoint) -> None:
+        if point is Failpoint.EFFECTS_WRITTEN and errors:
+            raise errors.pop()
+
+    monkeypatch.setattr(failpoints, "hit", fail)
+    return errors
 
 
 async def test_each_message_of_a_batch_counts_with_its_outcome(desk: Desk) -> None:
@@ -37,8 +52,10 @@ async def test_a_gap_counts_as_parked(desk: Desk) -> None:
     assert counted == {(TOPIC, "parked"): 1}
 
 
-async def test_an_attempt_that_is_rolled_back_counts_as_a_retry_alone(desk: Desk) -> None:
-    desk.errors = [ConnectionError("unavailable"), ConnectionError("still")]
+async def test_an_attempt_that_is_rolled_back_counts_as_a_retry_alone(
+    desk: Desk, failed_commits: list[Exception]
+) -> None:
+    failed_commits += [ConnectionError("unavailable"), ConnectionError("still")]
 
     with counting(MESSAGES) as counted, counting(RETRIES) as retries:
         await desk.consumer.take(records(new_id(), 1))
@@ -49,18 +66,20 @@ async def test_an_attempt_that_is_rolled_back_counts_as_a_retry_alone(desk: Desk
 
 
 async def test_a_batch_is_measured_when_it_is_committed(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, failed_commits: list[Exception]
 ) -> None:
     sizes: list[float] = []
     monkeypatch.setattr(consumer.BATCH_SIZE, "record", sizes.append)
-    desk.errors = [ConnectionError("unavailable")]
+    failed_commits += [ConnectionError("unavailable")]
 
     await desk.consumer.take(records(new_id(), 1, 2))
 
     assert sizes == [2]
 
 
-async def test_what_was_applied_is_shown_after_its_commit_and_once(desk: Desk) -> None:
+async def test_what_was_applied_is_shown_after_its_commit_and_once(
+    desk: Desk, failed_commits: list[Exception]
+) -> None:
     applied: list[int] = []
     counter = new_id()
 
@@ -75,7 +94,7 @@ async def test_what_was_applied_is_shown_after_its_commit_and_once(desk: Desk) -
         desk.notifier,
         on_applied=note,
     )
-    desk.errors = [ConnectionError("unavailable")]
+    failed_commits += [ConnectionError("unavailable")]
     await observed.take(records(counter, 1, 2))
     await observed.take(records(counter, 2, 3))
 

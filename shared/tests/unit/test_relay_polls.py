@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from aiokafka.errors import KafkaConnectionError, KafkaError
@@ -234,6 +235,24 @@ async def test_records_of_a_partition_that_takes_none_do_not_count(rhythm: Rhyth
             pass
 
     assert counted == {("one",): 1}
+
+
+async def test_records_of_a_parked_stream_count_when_they_are_redriven(
+    rhythm: Rhythm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream_id, waiting = new_id(), [([1, 2], [a_row("one"), a_row("one")]), ([], [])]
+    refused: Any = RefusedStreams
+    monkeypatch.setattr(refused, "__bool__", lambda _: bool(waiting))
+    monkeypatch.setattr(refused, "find_requested", AsyncMock(return_value=[stream_id]))
+    monkeypatch.setattr(refused, "read_waiting", AsyncMock(side_effect=lambda _: waiting.pop(0)))
+    monkeypatch.setattr(refused, "remove", AsyncMock())
+    monkeypatch.setattr(refused, "release", AsyncMock())
+
+    with counting(PUBLISHED) as counted:
+        async with rhythm.running():
+            pass
+
+    assert counted == {("one",): 2}
 
 
 async def test_each_attempt_without_a_broker_is_a_retry(
