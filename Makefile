@@ -32,7 +32,7 @@ TEST_WORKERS ?= 4
 CHECK_WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fetch up compare down status logs token rotate clean footprint demo load lesson lessons learn \
+.PHONY: help setup fetch up compare down status logs lag token rotate clean footprint demo load lesson lessons learn \
 	rebuild-check rebuild replace replay republish backup restore reprocess rescale reconcile export audit check-cells \
 	stress saga fuzz differential crashes bench bench-analytics \
 	generate new-service contracts contracts-check contracts-release \
@@ -61,6 +61,9 @@ status: setup ## what runs, on which address, and reasons of failures
 
 logs: setup ## recent log lines; of one process with name=users-api
 	@$(STACK) logs $(name)
+
+lag: setup ## how far each consumer and outbox is behind, exit status 1 if one has stopped; args=--json
+	@$(STACK) lag $(args)
 
 # Standard output is the token only; messages of the installation go to standard error.
 token: ## a bearer token: as=clerk, as=analyst, or as=user user=ID

@@ -27,7 +27,7 @@ DOCUMENTS = [
     if not document.relative_to(CHECKOUT).parts[0].startswith(".")
 ]
 
-RUN_BY_TESTS = {"demo", "up", "down", "status", "logs", "clean", "footprint", "help"} | {
+RUN_BY_TESTS = {"demo", "up", "down", "status", "logs", "lag", "clean", "footprint", "help"} | {
     "load",
     "lesson",
     "lessons",

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from shared.runtime.declarations import load_declarations
 
-FIRST = ("users", "orders", "analytics", "analytics-faust")
+FIRST = ("users", "orders", "analytics", "analytics-faust", "observer")
 ADDED = {each.name for each in load_declarations().services} - {*FIRST}
 
 

@@ -55,6 +55,12 @@ class ContainerStack(Stack):
     def kill_everything(self) -> None:
         self.project.output("kill")
 
+    def freeze(self, name: str) -> None:
+        self.project.output("pause", name)
+
+    def thaw(self, name: str) -> None:
+        self.project.output("unpause", name)
+
     def lives(self) -> Mapping[str, str]:
         inspected = self._inspected()
         return {

@@ -54,6 +54,12 @@ class ProcessStack(Stack):
             with suppress(psutil.NoSuchProcess):
                 process.kill()
 
+    def freeze(self, name: str) -> None:
+        psutil.Process(self._programs()[name].pid).suspend()
+
+    def thaw(self, name: str) -> None:
+        psutil.Process(self._programs()[name].pid).resume()
+
     def lives(self) -> Mapping[str, str]:
         programs = self._programs()
         if not programs:  # they may have lost their supervisor

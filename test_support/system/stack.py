@@ -117,6 +117,21 @@ class Stack(ABC):
         finally:
             self.start(names)
 
+    @contextmanager
+    def frozen(self, name: str) -> Iterator[None]:
+        """A process gets no time inside the block, and does not know that."""
+        self.freeze(name)
+        try:
+            yield
+        finally:
+            self.thaw(name)
+
+    @abstractmethod
+    def freeze(self, name: str) -> None: ...
+
+    @abstractmethod
+    def thaw(self, name: str) -> None: ...
+
     @abstractmethod
     def stop(self, names: Sequence[str]) -> None:
         """Returns when they are down."""

@@ -1,4 +1,4 @@
-"""The verbs of the stack in containers: `up|down|status|logs|run|token|clean|footprint|replace`."""
+"""The verbs of the stack in containers, such as `up|down|status|logs|lag|run|replace`."""
 
 import argparse
 import sys
@@ -9,7 +9,7 @@ from containers.rotation import rotate
 from containers.settings import ContainerSettings
 from containers.tools import run
 from containers.up import down, find_project, up
-from local_stack import figures
+from local_stack import figures, observing
 from local_stack.command_line import CommandLine, Verbs
 from local_stack.progress import table, tell
 from local_stack.run_folder import RunFolder
@@ -61,6 +61,11 @@ def do_logs(arguments: argparse.Namespace, settings: Settings) -> int:
     return find_project(settings).call("logs", "--tail", str(arguments.lines), *follow, *chosen)
 
 
+def do_lag(arguments: argparse.Namespace, settings: Settings) -> int:
+    command = observing.get_command(as_json=arguments.json)
+    return find_project(settings).call("exec", "--no-TTY", observing.OBSERVER, "python", *command)
+
+
 def do_run(arguments: argparse.Namespace, settings: Settings) -> int:
     return run(find_project(settings), arguments.service, arguments.arguments, arguments.without)
 
@@ -89,6 +94,7 @@ def main() -> int:
         footprint=do_footprint,
         status=do_status,
         logs=do_logs,
+        lag=do_lag,
         run=do_run,
         rotate=do_rotate,
         republish=do_republish,

@@ -88,6 +88,8 @@ def rights_of_process(service: Service, process: Process) -> list[Right]:
     """None for a process that declares nothing of Kafka."""
     rights = [Right("topic", topic, "write") for topic in process.writes]
     rights += [Right("topic", topic, "describe") for topic in process.describes]
+    if process.observes:
+        rights += [Right(kind, EVERY, "describe") for kind in ("topic", "group")]
     if process.reads:
         rights += [group_of(process), *rights_of_reader(process)]
         rights += [

@@ -412,7 +412,7 @@ def kustomization(declared: Declarations, root: Path) -> str:
         secret_generator(name, files)
         for service in services
         for name, files in (
-            (f"{service.name}-migrate", ("database_url",)),
+            *([(f"{service.name}-migrate", ("database_url",))] if service.database else []),
             *((each.name, secrets.files_of(service, each)) for each in processes(service)),
         )
     )

@@ -52,6 +52,7 @@ def store_url(database: str) -> str:
 FILES_OF_NEEDS = {
     "personal-data-key": ("personal_data_key",),
     "event-stores": tuple(map(store_url, READ_BY_RECONCILER)),
+    "databases": tuple(map(store_url, DATABASES)),
 }
 """What a need adds to the folder of a process or tool; other needs add nothing secret."""
 
@@ -147,7 +148,7 @@ def folders(
         "personal_data_key": personal_data_key(kept),
         **{
             store_url(name): url(POSTGRES, passwords, RECONCILER, name, ca_file=ca_file)
-            for name in READ_BY_RECONCILER
+            for name in DATABASES
         },
     }
     folders: dict[str, dict[str, str]] = {

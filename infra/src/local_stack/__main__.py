@@ -1,4 +1,4 @@
-"""The verbs of the stack: `up|down|status|logs|run|token|clean|footprint|fetch`."""
+"""The verbs of the stack, such as `up|down|status|logs|lag|run|fetch`."""
 
 import argparse
 import contextlib
@@ -16,6 +16,7 @@ from local_stack import (
     footprint,
     issuer,
     logs,
+    observing,
     replacing,
     republishing,
     status,
@@ -61,6 +62,9 @@ def verbs_of(spec: StackSpec) -> Verbs:
     def do_status(arguments: argparse.Namespace, settings: Settings) -> int:
         return status.show(status.status(spec, settings), as_json=arguments.json)
 
+    def do_lag(arguments: argparse.Namespace, settings: Settings) -> int:
+        return observing.show_lag(settings, as_json=arguments.json)
+
     def do_run(arguments: argparse.Namespace, settings: Settings) -> int:
         return tools.run(spec, settings, arguments.service, arguments.arguments, arguments.without)
 
@@ -84,6 +88,7 @@ def verbs_of(spec: StackSpec) -> Verbs:
         footprint=do_footprint,
         status=do_status,
         logs=do_logs,
+        lag=do_lag,
         run=do_run,
         rotate=do_rotate,
         republish=do_republish,

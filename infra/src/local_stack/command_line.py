@@ -15,6 +15,7 @@ from local_stack.settings import Settings
 from shared.runtime.identifiers import new_id
 
 LOG_LINES_DEFAULT = 20
+FOR_PROGRAMS = "for programs"
 
 Verb = Callable[[argparse.Namespace, Settings], int]
 """Runs a verb; returns its exit status."""
@@ -30,6 +31,7 @@ class Verbs:
     footprint: Verb
     status: Verb
     logs: Verb
+    lag: Verb
     run: Verb
     rotate: Verb
     republish: Verb
@@ -86,11 +88,15 @@ class CommandLine:
         status = self.add(
             "status", verbs.status, "what runs, where, and why not; exit 0 if all is ready"
         )
-        status.add_argument("--json", action="store_true", help="for programs")
+        status.add_argument("--json", action="store_true", help=FOR_PROGRAMS)
         logs = self.add("logs", verbs.logs, "the last lines of one process, or of all")
         logs.add_argument("name", nargs="?", help="a process, such as users-api")
         logs.add_argument("-f", "--follow", action="store_true", help="go on until interrupted")
         logs.add_argument("-n", "--lines", type=int, default=LOG_LINES_DEFAULT, help="how many")
+        text = "how far each consumer and outbox is behind; exit 1 if one has stopped"
+        self.add("lag", verbs.lag, text).add_argument(
+            "--json", action="store_true", help=FOR_PROGRAMS
+        )
         rotate = self.add("rotate", verbs.rotate, "replace the issuer's key, or certificates")
         rotate.add_argument("what", choices=issuer.ROTATED)
         rotate.add_argument(

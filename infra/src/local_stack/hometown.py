@@ -7,7 +7,7 @@ from local_stack import issuer
 from local_stack.jaeger import JAEGER
 from local_stack.kafka import KAFKA
 from local_stack.needs import Need, find_needs
-from local_stack.postgres import POSTGRES, READ_BY_RECONCILER, RECONCILER, dsn, owner
+from local_stack.postgres import POSTGRES, RECONCILER, dsn, owner
 from local_stack.readiness import http_probe
 from local_stack.stack_spec import (
     HOST,
@@ -129,12 +129,11 @@ def needed_variables(needs: Sequence[Need], context: StackContext) -> Mapping[st
 
 def owner_variables(service: Service, context: StackContext) -> Mapping[str, str]:
     """For what the role of a service cannot do."""
-    reader = {"DATABASE_READER_ROLE": RECONCILER} if service.name in READ_BY_RECONCILER else {}
     return {
         **shared_variables(context),
         "DATABASE_URL": dsn(context, owner(service.name)),
         "DATABASE_SERVICE_ROLE": service.name,
-        **reader,
+        "DATABASE_READER_ROLE": RECONCILER,
     }
 
 

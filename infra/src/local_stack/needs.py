@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from fetching import aot_cache
 from fetching.jars import SPARK_JARS, fetch
-from local_stack.postgres import READ_BY_RECONCILER, RECONCILER, dsn
+from local_stack.postgres import DATABASES, READ_BY_RECONCILER, RECONCILER, dsn
 from local_stack.run_folder import personal_data_key
 from local_stack.stack_spec import (
     READY_SECONDS_MAX,
@@ -50,12 +51,9 @@ def jaeger_ui_variables(context: StackContext) -> Mapping[str, str]:
     return {"JAEGER_UI_URL": f"http://{context.address('jaeger')}"}
 
 
-def event_store_variables(context: StackContext) -> Mapping[str, str]:
-    """Every event store, with the role that only reads there."""
-    return {
-        f"{database.upper()}_STORE_URL": dsn(context, RECONCILER, database)
-        for database in READ_BY_RECONCILER
-    }
+def store_variables(databases: Iterable[str], context: StackContext) -> Mapping[str, str]:
+    """The address of each database, with the role that only reads there."""
+    return {f"{name.upper()}_STORE_URL": dsn(context, RECONCILER, name) for name in databases}
 
 
 def spark_files(context: StackContext) -> None:
@@ -90,7 +88,8 @@ def export_variables(context: StackContext) -> Mapping[str, str]:
 NEEDS = {
     "personal-data-key": Need(variables=personal_data_variables),
     "jaeger-ui": Need(variables=jaeger_ui_variables),
-    "event-stores": Need(variables=event_store_variables),
+    "event-stores": Need(variables=partial(store_variables, READ_BY_RECONCILER)),
+    "databases": Need(variables=partial(store_variables, DATABASES)),
     "spark": Need(
         variables=spark_variables,
         prepare=spark_files,

@@ -40,7 +40,8 @@ def owner(database: str) -> str:
 
 
 RECONCILER = "reconciler"
-"""Reads the facts of other services, to compare analytics with them."""
+"""Reads what each database shows to it, and writes nothing: the reconciler compares the facts of
+services with analytics, and the observer sees what waits there."""
 READ_BY_RECONCILER = load_declarations().event_stores
 
 ROLES = (SUPERUSER, *DATABASES, *map(owner, DATABASES), RECONCILER)
@@ -235,7 +236,7 @@ async def establish(
 async def create_reconciler(
     connection: asyncpg.Connection,
     passwords: Mapping[str, str],
-    databases: Sequence[str] = READ_BY_RECONCILER,
+    databases: Sequence[str] = DATABASES,
 ) -> None:
     """What it can read there, the owner of each database grants with its migrations."""
     await create_role(connection, RECONCILER, passwords)

@@ -94,6 +94,7 @@ def test_the_rights_follow_from_the_declarations() -> None:
         "analytics-api": {f"{topic} describe" for topic in (USERS, ITEMS, ORDERS)},
         "analytics-faust": of_reader("analytics-faust", USERS, ITEMS, ORDERS)
         | {f"{topic} {operation}" for topic in STEPS for operation in ("read", "write")},
+        "observer": {"* describe"},
         "topics": {"* create", "* describe"},
         "visitor": {"* read", "* describe_configs", "visitor* read"},
     }

@@ -57,6 +57,7 @@ def test_each_process_has_the_files_that_follow_from_its_declaration(tmp_path: P
         "analytics-job": DATABASE | KAFKA,
         "analytics-tool": DATABASE | KAFKA | STORES,
         "analytics-faust": KEYS | KAFKA,
+        "observer": STORES | {"analytics_store_url"} | KAFKA,
         "postgres": {"password"},
         "load": {"addresses.json", "issuer-key.pem"},
         "proxy": set(),

@@ -188,6 +188,16 @@ def test_a_notification_reaches_each_relay_in_kubernetes(with_notes: Declaration
     assert "clusterIP" not in services["notes-api"]
 
 
+def test_the_observer_gets_the_address_of_each_database_and_migrates_none() -> None:
+    declared = load_declarations()
+    text = generate(declared, services_dir())["infra/k8s/kustomization.yaml"]
+    files = {each["name"]: each["files"] for each in yaml.safe_load(text)["secretGenerator"]}
+
+    stores = {f"secrets/observer/{name}_store_url" for name in declared.databases}
+    assert {*files["observer"]} == stores
+    assert "observer-migrate" not in files
+
+
 def test_every_service_with_containers_is_in_the_stack() -> None:
     """The one line that a new service needs outside of its folder."""
     root = services_dir()

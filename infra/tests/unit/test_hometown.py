@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from local_stack.hometown import HOMETOWN, build_spec
-from local_stack.postgres import DATABASES
+from local_stack.postgres import DATABASES, RECONCILER
 from local_stack.settings import CHECKOUT, Settings
 from local_stack.stack_spec import Process, StackContext
 from shared.runtime.declarations import DeclarationError, load_declarations
@@ -37,6 +37,7 @@ OWN_VARIABLES: dict[str, set[str]] = {
     "analytics_spark reconciler": STORES,
     "analytics_spark job": SPARK,
     "analytics_faust worker": {"ANALYTICS_URL", "FAUST_DIR"},
+    "observer_svc watch": STORES | {"ANALYTICS_STORE_URL"},
 }
 """What each command gets besides what every process gets."""
 EVERY_PROCESS = {
@@ -82,6 +83,7 @@ def test_the_usual_ports() -> None:
         "analytics-job": 8023,
         "analytics-faust": 8004,
         "analytics-reconciler": 8033,
+        "observer": 8043,
     }
 
 
@@ -103,7 +105,7 @@ def test_a_service_has_the_role_of_its_own_database(
     process: Process, whole_site: StackContext
 ) -> None:
     variables = environment(process, whole_site)
-    if process is ANALYTICS_FAUST:
+    if process.name in ("analytics-faust", "observer"):
         assert "DATABASE_URL" not in variables
         return
     role = process.name.partition("-")[0]
@@ -168,6 +170,7 @@ def test_tables_are_made_by_the_owner_which_grants_the_service_its_rights(
     address = f"postgresql://{name}_owner:password-of-{name}_owner@127.0.0.1:15432/{name}"
     assert variables["DATABASE_URL"] == address
     assert variables["DATABASE_SERVICE_ROLE"] == name
+    assert variables["DATABASE_READER_ROLE"] == RECONCILER
 
 
 def test_the_commands_of_a_service_run_as_the_owner_and_notify_its_relay(

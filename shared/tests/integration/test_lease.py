@@ -5,7 +5,7 @@ from functools import partial
 import asyncpg
 import pytest
 
-from shared.outbox import lease
+from shared.outbox import backlog, lease
 from shared.outbox.lease import (
     LEASE_SECONDS,
     SAFETY_SECONDS,
@@ -47,7 +47,7 @@ async def test_a_zombie_can_neither_renew_nor_store(connection: asyncpg.Connecti
     await lease.acquire(connection, new_id())
 
     with pytest.raises(LeaseLost):
-        await zombie[0].renew(connection)
+        await zombie[0].renew(connection, 0.0)
     with pytest.raises(LeaseLost):
         await zombie[0].store(connection, RelayCheckpoint(Snapshot("999")))
 
@@ -61,12 +61,15 @@ async def test_a_lease_that_cannot_be_renewed_in_time_is_lost(
     assert acquired is not None
     held, _ = acquired
     held.valid_until = held.clock() + 0.2
-    attempt = held.renew if what == "renew" else partial(held.store, progress=RelayCheckpoint())
+    attempts = {
+        "renew": partial(held.renew, beat_seconds=0.0),
+        "store": partial(held.store, progress=RelayCheckpoint()),
+    }
     async with pool.acquire() as other, other.transaction():
         await other.execute("SELECT FROM relay FOR UPDATE")
 
         with pytest.raises(LeaseLost):
-            await attempt(connection)
+            await attempts[what](connection)
 
 
 class Clock:
@@ -90,7 +93,7 @@ async def test_a_lease_counts_from_before_it_was_asked_for_and_ends_a_little_ear
     assert held[0].valid_until == 101 + LEASE_SECONDS - SAFETY_SECONDS
 
     clock.now = 102
-    await held[0].renew(connection)
+    await held[0].renew(connection, 0.0)
     assert held[0].valid_until == 103 + LEASE_SECONDS - SAFETY_SECONDS
     held[0].check()
 
@@ -133,7 +136,7 @@ async def test_a_lease_that_is_renewed_is_not_taken_whatever_the_clocks_say(
     clock = Clock()
     standby = Standby(new_id(), clock)
     for _ in range(3):
-        await held[0].renew(connection)
+        await held[0].renew(connection, 0.0)
         await connection.execute(PUT_BACK)
         assert await standby.acquire(connection) is None
         clock.now += LEASE_SECONDS
@@ -144,3 +147,20 @@ async def test_the_checkpoint_of_another_cluster_is_refused(connection: asyncpg.
 
     with pytest.raises(ForeignCheckpoint):
         await lease.acquire(connection, new_id())
+
+
+async def test_a_renewal_stores_when_the_loop_of_the_holder_came_round(
+    connection: asyncpg.Connection,
+) -> None:
+    held = await lease.acquire(connection, new_id())
+    assert held is not None
+    assert (await backlog.read(connection)).beat_seconds is None
+
+    await held[0].renew(connection, beat_seconds=100.0)
+
+    found = await backlog.read(connection)
+    assert found.is_held
+    assert found.beat_seconds is not None
+    assert 100 <= found.beat_seconds < 200
+    await held[0].release(connection)
+    assert not (await backlog.read(connection)).is_held

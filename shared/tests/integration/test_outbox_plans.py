@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from local_stack.testing import execute, new_database
-from shared.outbox import outbox
+from shared.outbox import backlog, outbox
 from shared.outbox.relay import ROWS_MAX
 from shared.runtime import postgres
 from test_support.plans import Scan, count_rows, explain, prepare
@@ -38,6 +38,11 @@ INDEXES = """
 TRANSACTION = "SELECT transaction_id::text FROM outbox WHERE position = $1"
 SNAPSHOT = "SELECT pg_current_snapshot()::text"
 PUBLISHED = "UPDATE relay SET published_xmax = $1::text::xid8"
+PUBLISHED_BUT = (
+    "UPDATE relay SET published_xmax = $1::text::xid8, published_xip = $2::text[]::xid8[]"
+)
+RELAY_ROWS = 2
+"""Its one row, once for the lease and once for the checkpoint."""
 PARTITION_OF = "SELECT tableoid::regclass::text FROM outbox WHERE position = $1"
 ROWS_READ_ONE_BY_ONE = "SELECT seq_tup_read FROM pg_stat_xact_user_tables WHERE relname = $1"
 
@@ -191,6 +196,51 @@ async def test_the_begin_of_a_window_is_found_without_what_is_published(
     scans = await scans_of(connection, outbox.WINDOW_FLOOR, f"'{new}', '{{{old}}}'")
 
     assert_reads_what_is_new(scans)
+
+
+async def rows_read_to_count(connection: asyncpg.Connection, published: str) -> float:
+    """How many rows `backlog.BACKLOG` touches after a checkpoint that does not know OLD."""
+    old = await transaction_of(connection, OLD)
+    transaction = connection.transaction()
+    await transaction.start()
+    try:
+        await connection.execute(PUBLISHED_BUT, published, [old])
+        return count_rows(await scans_of(connection, backlog.BACKLOG, str(backlog.ROWS_MAX)))
+    finally:
+        await transaction.rollback()
+
+
+async def test_what_waits_is_counted_without_what_is_published(
+    connection: asyncpg.Connection,
+) -> None:
+    new = await transaction_of(connection, NEW)
+
+    touched = await rows_read_to_count(connection, new)
+
+    waiting = 3 * ROWS_PER_COMMIT
+    assert waiting < touched <= waiting + HOURS + RELAY_ROWS
+
+
+async def test_no_more_rows_are_counted_than_the_limit(connection: asyncpg.Connection) -> None:
+    half = await transaction_of(connection, HALF)
+
+    touched = await rows_read_to_count(connection, half)
+
+    assert touched <= backlog.ROWS_MAX + ROWS_PER_COMMIT + HOURS + RELAY_ROWS
+
+
+async def test_without_its_index_counting_would_read_everything(
+    connection: asyncpg.Connection,
+) -> None:
+    """The negative control."""
+    new = await transaction_of(connection, NEW)
+    transaction = connection.transaction()
+    await transaction.start()
+    await connection.execute("DROP INDEX outbox_by_transaction")
+
+    assert await rows_read_to_count(connection, new) > ROWS / 2
+
+    await transaction.rollback()
 
 
 async def rows_read_to_empty(connection: asyncpg.Connection, position: int, published: str) -> int:

@@ -19,6 +19,7 @@ NAMES = [
     "shared/0005_refused_records.sql",
     "shared/0006_lost_records.sql",
     "shared/0007_streams_by_topic.sql",
+    "shared/0008_relay_beats.sql",
 ]
 
 TAMPER = "UPDATE migrations SET sha256 = 'another' WHERE name = $1"

@@ -11,10 +11,11 @@ import asyncpg
 import pytest
 
 from local_stack.postgres import create_database, owner
+from shared.inbox import parked
 from shared.inbox.consumer import Consumer, Delivery
 from shared.messaging.messages import Message
 from shared.messaging.wire import OutgoingRecord
-from shared.outbox import lease, outbox
+from shared.outbox import backlog, lease, outbox
 from shared.outbox.outbox import Snapshot
 from shared.projections import rebuild
 from shared.projections.read_models import ReadModel
@@ -120,7 +121,7 @@ async def test_the_owner_is_not_refused(own: Own) -> None:
     await connection.close()
 
 
-READ_BY_A_READER = {"events"}
+READ_BY_A_READER = {"events", "outbox", "relay", "parked_streams"}
 
 NOT_FOR_A_READER = [
     "INSERT INTO events (stream_id) VALUES (gen_random_uuid())",
@@ -161,6 +162,8 @@ async def test_a_reader_of_facts_reads_them_and_nothing_else(
     )
     assert {row["relname"] for row in tables} == READ_BY_A_READER
     assert await reader.fetchval("SELECT count(*) FROM events") >= 0
+    assert (await backlog.read(reader)).rows >= 0
+    assert await parked.count_streams(reader) == {}
 
     for statement in NOT_FOR_A_READER:
         with pytest.raises(asyncpg.InsufficientPrivilegeError):

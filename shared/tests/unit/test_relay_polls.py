@@ -12,7 +12,7 @@ import pytest
 from aiokafka.errors import KafkaConnectionError, KafkaError
 
 from shared.messaging.kafka import NotAcknowledged
-from shared.outbox import outbox, relay
+from shared.outbox import lease, outbox, relay
 from shared.outbox.lease import Lease
 from shared.outbox.outbox import RelayCheckpoint, Snapshot
 from shared.outbox.refused import RefusedStreams
@@ -66,12 +66,15 @@ class Broker:
         self.ends: dict[str, int] = {}
         self.batches = 0
         self.refuses: list[KafkaError] = []
+        self.responds = asyncio.Event()
+        self.responds.set()
 
     async def require_acknowledged(self) -> dict[Any, Any]:
         return {}
 
     async def publish(self, records: object, then: object) -> Sequence[Any]:
         self.batches += 1
+        await self.responds.wait()
         if self.refuses:
             raise self.refuses.pop(0)
         return ()
@@ -85,7 +88,7 @@ class Rhythm:
         self.notified, self._stopping = asyncio.Event(), asyncio.Event()
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def running(self) -> AsyncIterator[ActiveRelay]:
         nothing: Any = None
         broker: Any = self.broker
         lease = Lease(new_id(), 1, float("inf"))
@@ -102,7 +105,7 @@ class Rhythm:
         publishing = asyncio.create_task(active.publish_until(self._stopping))
         try:
             await self.settle()
-            yield
+            yield active
         finally:
             publishing.cancel()
             await asyncio.gather(publishing, return_exceptions=True)
@@ -267,3 +270,34 @@ async def test_each_attempt_without_a_broker_is_a_retry(
             pass
 
     assert (counted, retries) == ({("counters",): 1}, {(): 2})
+
+
+async def test_a_loop_that_hangs_gives_no_sign_of_life_though_the_lease_is_renewed(
+    rhythm: Rhythm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The negative control is its first half: a quiet relay gives one with each poll."""
+    clock, beats = SimpleNamespace(now=1_000.0), list[float]()
+
+    async def renew(_: Lease, connection: object, beat_seconds: float) -> None:
+        beats.append(beat_seconds)
+
+    monkeypatch.setattr(Lease, "renew", renew)
+    monkeypatch.setattr(Lease, "store", AsyncMock())
+    monkeypatch.setattr(relay, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(lease, "RENEW_SECONDS", 0.0)
+    monkeypatch.setattr(relay, "time", SimpleNamespace(monotonic=lambda: clock.now, time=time.time))
+    async with rhythm.running() as active:
+        renewing = asyncio.create_task(active.keep_lease())
+        clock.now += 60
+        await rhythm.notify()
+        quiet = beats[-1]
+
+        rhythm.outbox.found = [A_ROW]
+        rhythm.broker.responds.clear()
+        await rhythm.notify()
+        clock.now += 60
+        await rhythm.settle()
+        hanging = beats[-1]
+        renewing.cancel()
+
+    assert (quiet, hanging) == (0, 60)

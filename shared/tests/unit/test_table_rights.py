@@ -15,13 +15,17 @@ def test_the_facts_of_the_packages_are_declared() -> None:
 
     assert load_rights(["shared", "users_svc"]).service == shared
     assert load_rights(["shared", "orders_svc"]).service == shared
-    assert load_rights(["shared", "users_svc"]).reader.keys() == {"events"}
-    assert load_rights(["shared", "orders_svc"]).reader.keys() == {"events", "publications"}
+    read = {"events", "outbox", "relay", "parked_streams"}
+    assert load_rights(["shared", "users_svc"]).reader.keys() == read
+    assert load_rights(["shared", "orders_svc"]).reader.keys() == read | {"publications"}
     assert load_rights(["analytics_spark"]).service == {
         "migrations": "SELECT",
         "generations": "SELECT",
     }
-    assert load_rights(["analytics_spark"]).reader == {}
+    assert load_rights(["analytics_spark"]).reader.keys() == {
+        "consumer_positions",
+        "consumer_progress",
+    }
 
 
 @pytest.mark.parametrize(

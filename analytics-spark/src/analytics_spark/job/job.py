@@ -36,8 +36,15 @@ POLL_SECONDS = 0.25
 STOP_WAIT_SECONDS = 10
 """How long a stop waits for the current batch. An interrupted one runs again after a start."""
 
-GENERATION_POLL_SECONDS = 5
-"""How often a job without new batches checks that its generation is still active."""
+BEAT_SECONDS = 5
+"""How often a job without new batches checks that its generation is active, and stores that it
+runs."""
+
+BEAT = """
+    INSERT INTO beats (consumer, beat_at)
+    VALUES ('analytics-job', clock_timestamp())
+    ON CONFLICT (consumer) DO UPDATE SET beat_at = excluded.beat_at
+"""
 
 FAILURES = (
     writer.NotTheWriter,
@@ -88,9 +95,8 @@ def run_query(settings: JobSettings, stop: threading.Event, readiness: Readiness
         stop_at_end(start(), stop) as live,
     ):
         readiness.set_writer(opened)
-        watch(
-            live, opened, stop, readiness, lambda: require_active(settings.database_dsn, generation)
-        )
+        dsn = settings.database_dsn
+        watch(live, opened, stop, readiness, lambda: beat(dsn, generation, readiness))
 
 
 @contextmanager
@@ -195,19 +201,20 @@ def watch(
 ) -> None:
     """Wait until `stop`. Raises the error of the query, of its writer, or of `check`, as soon as
     there is one."""
-    checked_at = time.monotonic()
+    checked_at, was_ready = time.monotonic(), False
     while not stop.wait(POLL_SECONDS):
         if not live.isActive:
             raise live.exception() or RuntimeError("the query ended without an error")
         readiness.observe(live)
         opened.renew_if_lost()
-        if time.monotonic() - checked_at > GENERATION_POLL_SECONDS:
+        begins, was_ready = not was_ready and readiness.is_ready, readiness.is_ready
+        if begins or time.monotonic() - checked_at > BEAT_SECONDS:
             check()
             checked_at = time.monotonic()
 
 
-def require_active(dsn: str, generation: Generation) -> None:
-    """The sink checks this for each batch; this is for a job without batches.
+def beat(dsn: str, generation: Generation, readiness: Readiness) -> None:
+    """Check that the generation is active, and store that the query runs: also without batches.
 
     Raises:
         OtherGeneration: another generation is active.
@@ -218,6 +225,8 @@ def require_active(dsn: str, generation: Generation) -> None:
             connection.cursor() as cursor,
         ):
             generations.require_unchanged(cursor, generation)
+            if readiness.is_ready:
+                cursor.execute(BEAT)
     except psycopg.Error as error:
         log.warning("cannot read the active generation: %s", get_cause(error))
 

@@ -38,7 +38,15 @@ class Readiness:
             self._progress, self._progress_at = progress, time.monotonic()
         self._begun |= progress is not None or self._message.startswith("Waiting for")
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether the query has begun, makes progress and can write."""
+        return self.find_obstacle() is None
+
     async def check(self) -> str | None:
+        return self.find_obstacle()
+
+    def find_obstacle(self) -> str | None:
         """None when ready. The silence is measured here, to notice that `observe` is not called."""
         silence_seconds = time.monotonic() - self._progress_at
         if self._begun and silence_seconds > self._silence_seconds_max:

@@ -5,7 +5,7 @@ stream shared while it consumes messages, a redrive holds it exclusively: the tw
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -56,6 +56,13 @@ STREAMS = """
     WHERE consumer = $1 AND ($2::uuid IS NULL OR stream_id = $2)
     ORDER BY parked_at, stream_id
     LIMIT $3
+"""
+
+COUNT = """
+    SELECT consumer, count(*) AS streams,
+           extract(epoch FROM clock_timestamp() - min(parked_at))::float8 AS seconds
+    FROM parked_streams
+    GROUP BY consumer
 """
 
 MESSAGES = """
@@ -165,6 +172,14 @@ class ParkedStream:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ParkedCount:
+    """How many streams of a consumer wait, and the seconds since the first of them was parked."""
+
+    streams: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ParkedMessage:
     version: int
     event_id: UUID
@@ -236,6 +251,14 @@ async def list_streams(
     """The parked streams, longest waiting first, at most STREAMS_MAX; or those with one id."""
     rows = await database.fetch(STREAMS, consumer, stream_id, STREAMS_MAX)
     return [ParkedStream(**row) for row in rows]
+
+
+async def count_streams(connection: Connection) -> Mapping[str, ParkedCount]:
+    """The parked streams of each consumer that has any. The role has to read `parked_streams`."""
+    return {
+        row["consumer"]: ParkedCount(streams=row["streams"], seconds=max(0.0, row["seconds"]))
+        for row in await connection.fetch(COUNT)
+    }
 
 
 async def find_stream(

@@ -50,7 +50,8 @@ TERM = "SELECT epoch, lease_until FROM relay"
 
 RENEW = """
     UPDATE relay
-    SET lease_until = clock_timestamp() + make_interval(secs => $3)
+    SET lease_until = clock_timestamp() + make_interval(secs => $3),
+        beat_at = clock_timestamp() - make_interval(secs => $4)
     WHERE owner = $1 AND epoch = $2
 """
 
@@ -121,14 +122,14 @@ class Lease:
         if self.is_over:
             raise LeaseLost
 
-    async def renew(self, connection: asyncpg.Connection) -> None:
-        """Extend the lease.
+    async def renew(self, connection: asyncpg.Connection, beat_seconds: float) -> None:
+        """Extend the lease, and note that the owner's loop came round `beat_seconds` ago.
 
         Raises:
             LeaseLost: another owner took over, or there was no answer before the lease ended.
         """
         asked_at = self.clock()
-        await self._update(connection, RENEW, LEASE_SECONDS)
+        await self._update(connection, RENEW, LEASE_SECONDS, beat_seconds)
         self.valid_until = asked_at + LEASE_SECONDS - SAFETY_SECONDS
 
     async def release(self, connection: asyncpg.Connection) -> None:

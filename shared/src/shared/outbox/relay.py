@@ -247,6 +247,8 @@ class ActiveRelay:
         self._notified = notified
         self._refused = RefusedStreams(reader, self._reading, name, held)
         self._behind = BehindPartitions()
+        self._beat_at = time.monotonic()
+        """When the publishing loop last came round, or had a page acknowledged."""
         self._refusal: str | None = None
         self._sending_since: float | None = None
 
@@ -258,7 +260,7 @@ class ActiveRelay:
             await self._store()
             if time.monotonic() - renewed_at >= lease.RENEW_SECONDS:
                 renewed_at = time.monotonic()
-                await self._lease.renew(self._writer)
+                await self._lease.renew(self._writer, renewed_at - self._beat_at)
 
     async def _store(self) -> None:
         progress = self._behind.limit(self._progress)
@@ -282,7 +284,7 @@ class ActiveRelay:
         while not stopping.is_set():
             # First, so that a notification from now on leads to another poll.
             self._notified.clear()
-            polled_at = time.monotonic()
+            polled_at = self._beat_at = time.monotonic()
             if self._refused:
                 await self._redrive()
             if self._progress.target is None:
@@ -341,6 +343,7 @@ class ActiveRelay:
             publish = partial(self._publish, self._publisher)
             self._leave_behind(await self._deliver(partial(self._until_reached, publish), rows))
             failpoints.hit(Failpoint.RECORDS_ACKNOWLEDGED)
+            self._beat_at = time.monotonic()
 
     def _leave_behind(self, unavailable: Mapping[Target, KafkaError]) -> None:
         """Go on without partitions, which have what was published until now."""

@@ -65,6 +65,8 @@ class Process:
     """Modules whose VIEWS are pairs: a topic of another service, and the codec that reads it."""
     describes: tuple[str, ...] = ()
     """Topics of which it asks for the ends and nothing else."""
+    observes: bool = False
+    """Whether it asks for the ends of all topics, and for the offsets of all groups."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 
@@ -100,9 +100,11 @@ class Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def health_server(host: str, port: int, checks: Mapping[str, Check]) -> AsyncIterator[None]:
-    """Serves health requests of a process that has no other HTTP."""
-    app = Starlette(routes=health_routes(checks))
+async def health_server(
+    host: str, port: int, checks: Mapping[str, Check], routes: Sequence[Route] = ()
+) -> AsyncIterator[None]:
+    """Serves health requests of a process that has no other HTTP but these routes."""
+    app = Starlette(routes=[*health_routes(checks), *routes])
     async with served(server_config(app, host, port)):
         yield
 

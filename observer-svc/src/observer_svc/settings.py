@@ -1,0 +1,24 @@
+"""The settings of the observer: the address of each database that the services declare."""
+
+from pydantic import Field, PostgresDsn, create_model
+
+from shared.runtime.declarations import load_declarations
+from shared.runtime.settings import ProcessSettings
+
+
+class WatchSettings(ProcessSettings):
+    """Those that do not depend on the databases of the stack."""
+
+    observe_seconds: float = Field(default=3.0, gt=0)
+    """The time between two measurements."""
+
+
+def name_store_url(database: str) -> str:
+    """The setting with the address of a database."""
+    return f"{database}_store_url"
+
+
+def create_settings() -> type[WatchSettings]:
+    """With one address for each database: their names are declared, not known here."""
+    stores = {name_store_url(name): (PostgresDsn, ...) for name in load_declarations().databases}
+    return create_model("ObserverSettings", __base__=WatchSettings, **stores)  # type: ignore[call-overload,no-any-return]

@@ -1,0 +1,210 @@
+"""What the observer reports of what it could read, and of what it could not."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from aiokafka import TopicPartition
+from aiokafka.errors import KafkaConnectionError
+
+from observer_svc import databases, gauges, groups
+from observer_svc.databases import Database
+from observer_svc.gauges import ALIVE, EVENT_LAG, LAG, PARKED, REACHED, RELAY_STATE
+from observer_svc.groups import Group, Logs, list_partitions
+from observer_svc.report import ConsumerProgress, Place, Report
+from observer_svc.states import GONE_SAMPLES, State
+from observer_svc.watch import BROKER, Watch
+from shared.inbox.parked import ParkedCount
+from shared.outbox.backlog import Backlog
+from shared.runtime.brokers import Brokers
+
+PUBLISHED = Backlog(rows=0, seconds=0.0, is_held=True, beat_seconds=0.1)
+GONE = Group(committed={}, members=0)
+FIRST = TopicPartition("orders.v1", 0)
+JOB = ConsumerProgress(
+    consumer="analytics-job",
+    beat_seconds=1.0,
+    commit_seconds=None,
+    event_seconds=None,
+    watermark_seconds=None,
+)
+
+
+@dataclass
+class Servers:
+    """In place of the databases and the brokers: what they answer, or the error that they cause."""
+
+    databases: dict[str, Database | Exception] = field(
+        default_factory=lambda: {
+            "users": Database(backlog=PUBLISHED),
+            "orders": Database(backlog=PUBLISHED),
+            "analytics": Database(progress=[JOB], positions={Place("analytics-job", *FIRST): 7}),
+        }
+    )
+    groups: dict[str, Group] = field(default_factory=dict)
+    end: int | Exception = 9
+
+    async def read_database(self, dsn: str, *, has_event_store: bool) -> Database:
+        found = self.databases[dsn]
+        if isinstance(found, Exception):
+            raise found
+        assert has_event_store == (found.backlog is not None)
+        return found
+
+    async def read_logs(self, _: Brokers, names: Collection[str]) -> Logs:
+        if isinstance(self.end, Exception):
+            raise self.end
+        members = Group(committed={}, members=1)
+        return Logs(
+            ends=dict.fromkeys(list_partitions(), self.end),
+            groups={name: self.groups.get(name, members) for name in names},
+        )
+
+
+@pytest.fixture
+def servers(monkeypatch: pytest.MonkeyPatch) -> Servers:
+    servers = Servers()
+    monkeypatch.setattr(databases, "read", servers.read_database)
+    monkeypatch.setattr(groups, "read", servers.read_logs)
+    return servers
+
+
+@pytest.fixture
+def watch(servers: Servers) -> Watch:
+    return Watch(Brokers("nowhere"), {name: name for name in servers.databases})
+
+
+async def measure(watch: Watch, times: int = 1) -> Report:
+    for _ in range(times):
+        await watch.measure()
+    assert watch.report is not None
+    return watch.report
+
+
+def numbers(gauge: Any, report: Report) -> Mapping[tuple[str, ...], float]:
+    return gauges.READS[gauge](report)
+
+
+async def test_nothing_is_reported_before_a_measurement(watch: Watch) -> None:
+    assert watch.report is None
+    assert await watch.check() == "nothing is measured yet"
+
+    await measure(watch)
+
+    assert await watch.check() is None
+
+
+async def test_a_group_begins_where_it_has_committed_nothing(
+    watch: Watch, servers: Servers
+) -> None:
+    servers.groups["users-worker"] = Group(committed={FIRST: 7}, members=2)
+
+    lags = numbers(LAG, await measure(watch))
+
+    assert lags["users-worker", "orders.v1", "0"] == 2
+    assert lags["users-worker", "orders.v1", "1"] == 9
+
+
+async def test_a_consumer_with_offsets_of_its_own_is_asked_of_its_database(watch: Watch) -> None:
+    report = await measure(watch)
+
+    lags = numbers(LAG, report)
+    assert lags["analytics-job", "orders.v1", "0"] == 2
+    assert lags["analytics-job", "users.v1", "0"] == 9
+    assert numbers(ALIVE, report)["analytics-job",] == 1
+    assert numbers(EVENT_LAG, report) == {}, "nothing is counted yet"
+
+
+async def test_a_job_without_a_recent_beat_has_stopped(watch: Watch, servers: Servers) -> None:
+    silent = ConsumerProgress(
+        consumer=JOB.consumer,
+        beat_seconds=99.0,
+        commit_seconds=99.0,
+        event_seconds=100.0,
+        watermark_seconds=200.0,
+    )
+    servers.databases["analytics"] = Database(progress=[silent])
+
+    report = await measure(watch, GONE_SAMPLES)
+
+    states = {each.state for each in report.consumers if each.place.consumer == JOB.consumer}
+    assert states == {State.STOP}
+    assert numbers(EVENT_LAG, report) == {(JOB.consumer,): 100.0}
+
+
+async def test_a_worker_that_was_never_there_has_stopped(watch: Watch, servers: Servers) -> None:
+    servers.groups["users-worker"] = GONE
+
+    report = await measure(watch, GONE_SAMPLES)
+
+    stopped = {each.place.consumer for each in report.consumers if each.state is State.STOP}
+    assert stopped == {"users-worker"}
+    assert report.state is State.STOP
+
+
+async def test_a_program_that_starts_on_request_is_not_missed(
+    watch: Watch, servers: Servers
+) -> None:
+    servers.groups["analytics-faust"] = Group(committed={FIRST: 1}, members=0)
+    assert ("analytics-faust",) not in numbers(ALIVE, await measure(watch))
+
+    servers.groups["analytics-faust"] = Group(committed={FIRST: 1}, members=1)
+    assert ("analytics-faust",) in numbers(ALIVE, await measure(watch))
+
+
+async def test_of_a_server_that_cannot_be_read_nothing_old_is_reported(
+    watch: Watch, servers: Servers
+) -> None:
+    await measure(watch)
+    servers.databases["users"], servers.end = OSError("down"), KafkaConnectionError()
+
+    report = await measure(watch)
+
+    assert report.consumers == []
+    assert numbers(RELAY_STATE, report).keys() == {("orders",)}
+    assert numbers(REACHED, report) == {
+        ("users",): 0,
+        ("orders",): 1,
+        ("analytics",): 1,
+        (BROKER,): 0,
+    }
+    assert "down" in (report.servers["users"] or "")
+
+
+async def test_while_its_database_is_down_a_job_is_not_taken_for_a_group_that_is_gone(
+    watch: Watch, servers: Servers
+) -> None:
+    servers.databases["analytics"] = OSError("down")
+    servers.groups[JOB.consumer] = GONE
+
+    report = await measure(watch, GONE_SAMPLES)
+
+    assert JOB.consumer not in {each.place.consumer for each in report.consumers}
+    assert report.state is State.OK
+
+
+async def test_parked_streams_are_a_series_before_there_are_any(
+    watch: Watch, servers: Servers
+) -> None:
+    servers.databases["users"] = Database(
+        backlog=PUBLISHED, parked={"users-worker": ParkedCount(streams=2, seconds=3.0)}
+    )
+
+    parked = numbers(PARKED, await measure(watch))
+
+    assert parked["users", "users-worker"] == 2
+    assert parked["users", "users-relay"] == 0
+    assert ("orders", "orders-api") not in parked
+
+
+async def test_an_outage_is_logged_once(
+    watch: Watch, servers: Servers, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    servers.end = KafkaConnectionError()
+    await measure(watch, 3)
+    servers.end = 9
+    await measure(watch, 2)
+
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
