@@ -9,6 +9,7 @@ from containers.rotation import rotate
 from containers.settings import ContainerSettings
 from containers.tools import run
 from containers.up import down, find_project, up
+from fetching.errors import Failure
 from local_stack import figures, observing
 from local_stack.command_line import CommandLine, Verbs
 from local_stack.progress import table, tell
@@ -62,8 +63,11 @@ def do_logs(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def do_lag(arguments: argparse.Namespace, settings: Settings) -> int:
+    project = find_project(settings)
+    if observing.OBSERVER not in project.containers():
+        raise Failure(f"nothing runs here: `make up {project.way}`, then again")
     command = observing.get_command(as_json=arguments.json)
-    return find_project(settings).call("exec", "--no-TTY", observing.OBSERVER, "python", *command)
+    return project.call("exec", "--no-TTY", observing.OBSERVER, "python", *command)
 
 
 def do_run(arguments: argparse.Namespace, settings: Settings) -> int:

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from fetching.environment import inherit
+from fetching.errors import Failure
 from local_stack.settings import Settings
 from local_stack.status import as_found
 
@@ -22,6 +23,11 @@ def show_lag(settings: Settings, *, as_json: bool) -> int:
     Raises:
         Failure: no stack has run here.
     """
-    address = as_found(settings).address(OBSERVER)
-    command = [sys.executable, *get_command(as_json=as_json), "--address", address]
+    stack = as_found(settings)
+    if OBSERVER not in stack.ports:
+        raise Failure("nothing runs here: `make up`, then again")
+    command = [
+        *(sys.executable, *get_command(as_json=as_json)),
+        *("--address", stack.address(OBSERVER)),
+    ]
     return subprocess.run(command, env=inherit(), check=False).returncode

@@ -52,11 +52,12 @@ def test_nothing_to_stop_and_nothing_to_remove_is_harmless(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_command_of_a_service_needs_a_stack_that_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("words", ["run users rebuild --check", "lag"])
+def test_what_a_running_stack_answers_needs_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: str
 ) -> None:
     monkeypatch.setenv("HOMETOWN_RUN_DIR", str(tmp_path / "never"))
-    monkeypatch.setattr(sys, "argv", ["local_stack", "run", "users", "rebuild", "--check"])
+    monkeypatch.setattr(sys, "argv", ["local_stack", *words.split()])
     assert main(HOMETOWN) == 1
     assert capsys.readouterr().err == "hometown: nothing runs here: `make up`, then again\n"
     assert list(tmp_path.iterdir()) == []

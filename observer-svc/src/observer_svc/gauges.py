@@ -29,25 +29,25 @@ ALIVE = metrics.Gauge(
 BEAT_AGE = metrics.Gauge(
     "hometown.consumer.beat.age",
     "s",
-    "Since the last sign of life of a consumer that is no consumer group",
+    "Since the job has stored that its query is ready: a consumer that is no consumer group",
     ["consumer"],
 )
 COMMIT_AGE = metrics.Gauge(
     "hometown.consumer.commit.age",
     "s",
-    "Since the last commit of a consumer that keeps its offsets itself",
+    "Since the job has committed a batch: a consumer that keeps its offsets itself",
     ["consumer"],
 )
 EVENT_LAG = metrics.Gauge(
     "hometown.consumer.event.lag",
     "s",
-    "From the latest time of an event that such a consumer has counted to now",
+    "From the latest time of an event that the job has counted to now, by its database",
     ["consumer"],
 )
 WATERMARK_LAG = metrics.Gauge(
     "hometown.consumer.watermark.lag",
     "s",
-    "From the watermark of such a consumer to the latest time of an event",
+    "From the watermark of the job to the latest time of an event that it has counted",
     ["consumer"],
 )
 OUTBOX_ROWS = metrics.Gauge(

@@ -164,3 +164,7 @@ async def test_a_renewal_stores_when_the_loop_of_the_holder_came_round(
     assert 100 <= found.beat_seconds < 200
     await held[0].release(connection)
     assert not (await backlog.read(connection)).is_held
+    assert await lease.acquire(connection, new_id()) is not None
+    assert (await backlog.read(connection)).beat_seconds is None, (
+        "it is not that of the next holder"
+    )

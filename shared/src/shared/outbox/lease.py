@@ -25,6 +25,7 @@ ACQUIRE = """
     SET owner = $1,
         epoch = epoch + 1,
         lease_until = clock_timestamp() + make_interval(secs => $2),
+        beat_at = NULL,
         system_identifier = (SELECT system_identifier FROM pg_control_system()),
         timeline = current_timeline()
     WHERE (lease_until < clock_timestamp() OR owner = $1
