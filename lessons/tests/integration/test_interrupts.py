@@ -4,7 +4,7 @@ import asyncio
 import signal
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 from pyspark.sql import DataFrame
@@ -23,6 +23,15 @@ STOP_SECONDS = 0.1
 ENGINES: tuple[Engine, ...] = ("spark", "faust")
 CASES = 2
 """Of each engine."""
+
+
+@pytest.fixture(autouse=True)
+def handler_of_a_new_program() -> Iterator[None]:
+    """That of Python: an earlier test of this process can have left the one of PySpark, which
+    raises KeyboardInterrupt wherever it finds the program."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def interrupt(records: DataFrame) -> DataStreamWriter:
