@@ -30,7 +30,7 @@ def show_lag(address: str, *, as_json: bool) -> int:
     """Print what the observer has measured last; the exit status: 1 when something has stopped, or
     could not be measured."""
     try:
-        response = httpx.get(f"http://{address}/lag", timeout=REQUEST_SECONDS_MAX)
+        response = httpx.get(f"http://{address}/lag", timeout=REQUEST_SECONDS_MAX, trust_env=False)
         response.raise_for_status()
         report = JSON.validate_json(response.content)
     except (httpx.HTTPError, ValidationError) as error:

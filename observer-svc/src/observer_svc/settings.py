@@ -9,7 +9,7 @@ from shared.runtime.settings import ProcessSettings
 class WatchSettings(ProcessSettings):
     """Those that do not depend on the databases of the stack."""
 
-    observe_seconds: float = Field(default=3.0, gt=0)
+    observe_seconds: float = Field(default=3.0, gt=0, le=10)
     """The time between two measurements."""
 
 

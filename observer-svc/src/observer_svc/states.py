@@ -14,7 +14,8 @@ from enum import StrEnum
 from shared.outbox.backlog import Backlog
 
 GONE_SAMPLES = 2
-"""Measurements in which something was not there before it has stopped: a restart takes less."""
+"""Measurements in which something was not there before it has stopped: a restart of a worker or a
+relay takes less. That of the job can take longer."""
 FULL_SAMPLES = 10
 """Measurements that all other states are decided on: the last half minute, at the usual three
 seconds."""

@@ -47,7 +47,7 @@ def list_problems(report: Report) -> Iterable[str]:
     for each in report.parked:
         if each.count.streams:
             yield (
-                f"{each.consumer} has parked {each.count.streams} streams, the first of them"
+                f"streams parked by {each.consumer}: {each.count.streams}, the first of them"
                 f" {each.count.seconds:.0f} s ago"
             )
     for server, reason in report.servers.items():

@@ -175,7 +175,7 @@ class Watch:
                     database=name, consumer=consumer, count=found.parked.get(consumer, NONE_PARKED)
                 )
                 for name, found in self._databases.items()
-                for consumer in list_parking(name)
+                for consumer in sorted({*list_parking(name), *found.parked})
             ],
             clock_skew_seconds={
                 name: found.clock_skew_seconds for name, found in self._databases.items()
@@ -187,7 +187,8 @@ class Watch:
         """Log an outage once."""
         if server not in self._failures:
             log.warning("%s cannot be measured: %r", server, error)
-        self._failures[server] = repr(error)
+        # Any caller can read it: the text of an error is only logged.
+        self._failures[server] = type(error).__name__
 
     def _note_success(self, server: str) -> None:
         if self._failures.pop(server, None):

@@ -1,6 +1,8 @@
 """`make lag` ends with 1 when something has stopped, or when nothing current is known."""
 
 import json
+import socket
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,6 +15,7 @@ from observer_svc.settings import create_settings
 from observer_svc.states import State
 from observer_svc.watch import SILENCE_SECONDS_MAX
 from shared.runtime.declarations import load_declarations
+from test_support.waits import HANGS_AFTER_SECONDS
 
 Answer = Callable[..., None]
 
@@ -82,6 +85,23 @@ def test_an_old_report_is_not_shown(answer: Answer) -> None:
 def test_without_an_observer_one_line_says_what_to_do() -> None:
     with pytest.raises(SystemExit, match=r"does not respond: .*`make status` shows why"):
         show_lag("127.0.0.1:1", as_json=False)
+
+
+def test_the_observer_is_asked_without_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Docker passes the proxies of its own settings to each container."""
+    asked = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as observer:
+
+        def accept() -> None:
+            observer.accept()[0].close()
+            asked.set()
+
+        threading.Thread(target=accept, daemon=True).start()
+        monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+        with pytest.raises(SystemExit):
+            show_lag(f"127.0.0.1:{observer.getsockname()[1]}", as_json=False)
+
+        assert asked.wait(HANGS_AFTER_SECONDS)
 
 
 def test_there_is_a_setting_for_each_database() -> None:

@@ -66,7 +66,7 @@ def test_lags_are_summed_and_listed_by_partition_with_the_worst_state() -> None:
         "relay        rows  oldest  loop   state",
         "users-relay  7     12.5 s  never  STOP",
         "",
-        "users-worker has parked 2 streams, the first of them 90 s ago",
+        "streams parked by users-worker: 2, the first of them 90 s ago",
         "orders cannot be measured: it is down",
     ]
 

@@ -163,7 +163,7 @@ async def test_a_reader_of_facts_reads_them_and_nothing_else(
     assert {row["relname"] for row in tables} == READ_BY_A_READER
     assert await reader.fetchval("SELECT count(*) FROM events") >= 0
     assert (await backlog.read(reader)).rows >= 0
-    assert await parked.count_streams(reader) == {}
+    assert isinstance(await parked.count_streams(reader), dict)
 
     for statement in NOT_FOR_A_READER:
         with pytest.raises(asyncpg.InsufficientPrivilegeError):

@@ -207,7 +207,8 @@ def watch(
             raise live.exception() or RuntimeError("the query ended without an error")
         readiness.observe(live)
         opened.renew_if_lost()
-        begins, was_ready = not was_ready and readiness.is_ready, readiness.is_ready
+        is_ready = readiness.is_ready
+        begins, was_ready = is_ready and not was_ready, is_ready
         if begins or time.monotonic() - checked_at > BEAT_SECONDS:
             check()
             checked_at = time.monotonic()
@@ -228,7 +229,9 @@ def beat(dsn: str, generation: Generation, readiness: Readiness) -> None:
             if readiness.is_ready:
                 cursor.execute(BEAT)
     except psycopg.Error as error:
-        log.warning("cannot read the active generation: %s", get_cause(error))
+        log.warning(
+            "cannot read the active generation, or store that the query runs: %s", get_cause(error)
+        )
 
 
 def get_cause(error: Exception) -> str:
