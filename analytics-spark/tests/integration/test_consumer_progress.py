@@ -13,8 +13,8 @@ from analytics_spark.job.generations import FIRST, OtherGeneration
 from analytics_spark.job.writer import open_writer
 from test_support.analytics.one_batch import BUCKETS, JACK, one_batch
 
-READY: Any = SimpleNamespace(is_ready=True)
-STUCK: Any = SimpleNamespace(is_ready=False)
+READY: Any = SimpleNamespace(is_working=True)
+STUCK: Any = SimpleNamespace(is_working=False)
 
 BEAT = "SELECT beat_at FROM beats"
 POSITIONS = "SELECT consumer, topic, partition, position FROM consumer_positions"

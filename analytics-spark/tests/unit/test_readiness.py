@@ -102,3 +102,16 @@ async def test_an_intended_pause_is_waited_for(job: Job) -> None:
     job.says(WAITING, progress="first")
     job.now += 300 + PROGRESS_SECONDS_MAX
     assert await job.readiness.check() is None
+
+
+def test_a_query_works_before_its_first_batch_is_done_and_no_longer_when_it_is_stuck(
+    job: Job,
+) -> None:
+    """After a long outage the first batch is a long one: the job has not stopped."""
+    job.says("Processing new data")
+    job.now += 10 * PROGRESS_SECONDS_MAX
+    assert job.readiness.is_working
+
+    job.says("Processing new data", progress="first")
+    job.now += 2 * PROGRESS_SECONDS_MAX
+    assert not job.readiness.is_working

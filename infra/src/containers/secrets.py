@@ -21,7 +21,7 @@ from local_stack.postgres import (
     url,
 )
 from local_stack.run_folder import RunFolder, load_passwords, personal_data_key, write_atomically
-from shared.runtime.declarations import Process, Service, load_declarations
+from shared.runtime.declarations import Process, Service, load_declarations, store_url
 
 POSTGRES = "postgres:5432"
 APIS = [
@@ -43,10 +43,6 @@ HTTP_SETTINGS = {
 }
 TLS_FILES = frozenset({AUTHORITY, CERTIFICATE, *HTTP_SETTINGS})
 """What is removed where it is not needed."""
-
-
-def store_url(database: str) -> str:
-    return f"{database}_store_url"
 
 
 FILES_OF_NEEDS = {

@@ -405,6 +405,19 @@ def test_before_the_first_start_nothing_is_rotated(
     assert printed == "hometown: nothing runs here: `make up in=containers`, then again\n"
 
 
+def test_without_containers_there_is_no_lag_to_show(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Project, "containers", lambda _: {})
+    monkeypatch.setenv("HOMETOWN_RUN_DIR", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", ["containers", "lag"])
+
+    assert containers.main() == 1
+
+    printed = capsys.readouterr().err
+    assert printed == "hometown: nothing runs here: `make up in=containers`, then again\n"
+
+
 def test_with_tls_the_addresses_of_apis_are_https(monkeypatch: pytest.MonkeyPatch) -> None:
     schemes = {port.name: port.scheme for port in project().published}
     monkeypatch.setenv("HOMETOWN_TLS", "on")

@@ -9,10 +9,10 @@ from pydantic import ValidationError
 
 from observer_svc import table, watch
 from observer_svc.report import JSON
-from observer_svc.settings import WatchSettings, create_settings, name_store_url
+from observer_svc.settings import WatchSettings, create_settings
 from observer_svc.states import State
 from shared.runtime import processes, telemetry
-from shared.runtime.declarations import load_declarations
+from shared.runtime.declarations import load_declarations, store_url
 
 REQUEST_SECONDS_MAX = 10
 
@@ -20,7 +20,7 @@ REQUEST_SECONDS_MAX = 10
 async def run_watch() -> None:
     settings = processes.read_settings(create_settings())
     stores = {
-        name: str(getattr(settings, name_store_url(name))) for name in load_declarations().databases
+        name: str(getattr(settings, store_url(name))) for name in load_declarations().databases
     }
     with telemetry.configured("observer", settings):
         await watch.run(settings, stores)

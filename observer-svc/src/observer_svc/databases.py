@@ -17,8 +17,7 @@ CONNECT_SECONDS_MAX = 3.0
 READ_SECONDS_MAX = 6.0
 """Of all queries together."""
 
-# The views of a consumer that keeps its offsets outside of Kafka.
-HAS_CONSUMER = "SELECT to_regclass('consumer_progress') IS NOT NULL"
+# The views of consumers that are no consumer groups.
 POSITIONS = "SELECT consumer, topic, partition, position FROM consumer_positions"
 PROGRESS = """
     SELECT consumer,
@@ -47,11 +46,15 @@ class Database:
     clock_skew_seconds: float = 0.0
 
 
-async def read(dsn: str, *, has_event_store: bool) -> Database:
+async def read(dsn: str, *, has_event_store: bool, has_offsets: bool) -> Database:
     """Read a database, on a connection of its own: a server can restart between two reads.
 
+    Args:
+        has_event_store: whether there are an outbox and parked streams.
+        has_offsets: whether there are offsets of consumers.
+
     Raises:
-        UNAVAILABLE, PostgresError: it cannot be read now.
+        UNAVAILABLE, PostgresError: it cannot be read now, or does not have all of this yet.
     """
     connection = await asyncpg.connect(
         dsn,
@@ -60,12 +63,11 @@ async def read(dsn: str, *, has_event_store: bool) -> Database:
     )
     try:
         async with asyncio.timeout(READ_SECONDS_MAX):
-            has_consumer = await connection.fetchval(HAS_CONSUMER)
             return Database(
                 backlog=await backlog.read(connection) if has_event_store else None,
                 parked=await parked.count_streams(connection) if has_event_store else {},
-                positions=await read_positions(connection) if has_consumer else {},
-                progress=await read_progress(connection) if has_consumer else (),
+                positions=await read_positions(connection) if has_offsets else {},
+                progress=await read_progress(connection) if has_offsets else (),
                 clock_skew_seconds=await measure_clock_skew(connection),
             )
     finally:
@@ -73,6 +75,7 @@ async def read(dsn: str, *, has_event_store: bool) -> Database:
 
 
 async def read_positions(connection: asyncpg.Connection) -> Mapping[Place, int]:
+    """Read the offset of the next record of each consumer and partition."""
     return {
         Place(row["consumer"], row["topic"], row["partition"]): row["position"]
         for row in await connection.fetch(POSITIONS)
@@ -80,10 +83,12 @@ async def read_positions(connection: asyncpg.Connection) -> Mapping[Place, int]:
 
 
 async def read_progress(connection: asyncpg.Connection) -> Sequence[ConsumerProgress]:
+    """Read how far each consumer has come that was ever there."""
     return [ConsumerProgress(**row) for row in await connection.fetch(PROGRESS)]
 
 
 async def measure_clock_skew(connection: asyncpg.Connection) -> float:
+    """Compare the clock of the server with that of this process."""
     asked_at = time.time()
     clock: float = await connection.fetchval(CLOCK)
     return clock - (asked_at + time.time()) / 2

@@ -100,19 +100,19 @@ READS: Mapping[metrics.Gauge, Callable[[Report], Numbers]] = {
     STATE: lambda report: {each.place.values: each.state.rank for each in report.consumers},
     ALIVE: lambda report: {(each.place.consumer,): each.is_alive for each in report.consumers},
     BEAT_AGE: lambda report: {(each.consumer,): each.beat_seconds for each in report.progress},
-    COMMIT_AGE: lambda report: known(
+    COMMIT_AGE: lambda report: leave_out_unknown(
         {each.consumer: each.commit_seconds for each in report.progress}
     ),
-    EVENT_LAG: lambda report: known(
+    EVENT_LAG: lambda report: leave_out_unknown(
         {each.consumer: each.event_seconds for each in report.progress}
     ),
-    WATERMARK_LAG: lambda report: known(
+    WATERMARK_LAG: lambda report: leave_out_unknown(
         {each.consumer: each.watermark_seconds for each in report.progress}
     ),
     OUTBOX_ROWS: lambda report: {(each.database,): each.backlog.rows for each in report.relays},
     OUTBOX_AGE: lambda report: {(each.database,): each.backlog.seconds for each in report.relays},
     RELAY_STATE: lambda report: {(each.database,): each.state.rank for each in report.relays},
-    RELAY_BEAT_AGE: lambda report: known(
+    RELAY_BEAT_AGE: lambda report: leave_out_unknown(
         {each.database: each.backlog.beat_seconds for each in report.relays}
     ),
     PARKED: lambda report: {
@@ -121,21 +121,21 @@ READS: Mapping[metrics.Gauge, Callable[[Report], Numbers]] = {
     PARKED_AGE: lambda report: {
         (each.database, each.consumer): each.count.seconds for each in report.parked
     },
-    SKEW: lambda report: known(report.clock_skew_seconds),
+    SKEW: lambda report: leave_out_unknown(report.clock_skew_seconds),
     REACHED: lambda report: {
         (server,): reason is None for server, reason in report.servers.items()
     },
 }
 
 
-def known(numbers: Mapping[str, float | None]) -> Numbers:
-    """Without what is not known."""
+def leave_out_unknown(numbers: Mapping[str, float | None]) -> Numbers:
+    """Leave out what is not known."""
     return {(name,): number for name, number in numbers.items() if number is not None}
 
 
 @contextmanager
 def exposed(get_report: Callable[[], Report | None]) -> Iterator[None]:
-    """Expose the last report while the block runs; nothing before the first one."""
+    """Expose a report while the block runs; nothing while there is none."""
 
     def read(numbers_of: Callable[[Report], Numbers]) -> Numbers:
         report = get_report()

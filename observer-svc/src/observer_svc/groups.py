@@ -1,20 +1,26 @@
 """The positions of consumer groups, and the ends of the logs, as the brokers report them."""
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
-from aiokafka import TopicPartition
+from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import for_code
+from aiokafka.errors import KafkaError, for_code
 
 from shared.messaging import reading
 from shared.messaging.topics import TOPICS
 from shared.runtime.brokers import Brokers
 
-REQUEST_MILLISECONDS_MAX = 3_000
-READ_SECONDS_MAX = 6.0
+REQUEST_MILLISECONDS_MAX = 2_000
+"""A broker that does not respond costs this much in each of a few steps. Once its cluster has
+noticed, clients do not ask it any more."""
+READ_SECONDS_MAX = 12.0
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 NO_ERROR, GROUP_ID_NOT_FOUND = 0, 69
 
@@ -37,14 +43,18 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Logs:
-    """The ends of all partitions of the services' topics, and the groups that read them."""
+    """The ends of the partitions of the services' topics, and the groups that read them.
+
+    `failures` are the reasons why others are missing.
+    """
 
     ends: Mapping[TopicPartition, int]
     groups: Mapping[str, Group]
+    failures: Sequence[Exception] = ()
 
 
 def list_partitions() -> Sequence[TopicPartition]:
-    """Of all topics that services declare."""
+    """List those of all topics that services declare."""
     return [
         TopicPartition(topic.name, number)
         for topic in TOPICS.values()
@@ -59,21 +69,46 @@ async def read(brokers: Brokers, names: Collection[str]) -> Logs:
     committed: a reader cannot go further while a transaction of another program is open.
 
     Raises:
-        KafkaError, OSError: the brokers do not respond within READ_SECONDS_MAX, or refuse.
+        KafkaError, OSError: no broker responds within READ_SECONDS_MAX.
     """
     options: dict[str, Any] = {
         "client_id": "observer",
         "request_timeout_ms": REQUEST_MILLISECONDS_MAX,
     }
+    failures: list[Exception] = []
     async with asyncio.timeout(READ_SECONDS_MAX):
         admin = AIOKafkaAdminClient(**brokers.options, **options)
-        await admin.start()
         try:
-            groups = {name: await read_group(admin, name) for name in names}
+            await admin.start()
+            groups = await ask_each(names, partial(read_group, admin), failures)
         finally:
             await admin.close()
         async with reading.create_client(brokers, **options) as client:
-            return Logs(ends=await client.end_offsets(list_partitions()), groups=groups)
+            ends = await ask_each(list_partitions(), partial(read_end, client), failures)
+    return Logs(ends=ends, groups=groups, failures=failures)
+
+
+async def ask_each(
+    keys: Collection[K], ask: Callable[[K], Awaitable[V]], failures: list[Exception]
+) -> Mapping[K, V]:
+    """Ask for all at once. What cannot be answered is left out, and its error is added to
+    `failures`: a partition without a leader hides no other one."""
+    answers = await asyncio.gather(*map(ask, keys), return_exceptions=True)
+    answered = {}
+    for key, answer in zip(keys, answers, strict=True):
+        if isinstance(answer, (KafkaError, OSError)):
+            failures.append(answer)
+        elif isinstance(answer, BaseException):
+            raise answer
+        else:
+            answered[key] = answer
+    return answered
+
+
+async def read_end(client: AIOKafkaConsumer, partition: TopicPartition) -> int:
+    """Read the offset behind the last committed record. Raises KafkaError."""
+    ends: Mapping[TopicPartition, int] = await client.end_offsets([partition])
+    return ends[partition]
 
 
 async def read_group(admin: AIOKafkaAdminClient, name: str) -> Group:

@@ -1,12 +1,12 @@
 """What the observer has measured last, as it answers at `/lag`."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from pydantic import TypeAdapter
 
-from observer_svc.states import State, find_worst
+from observer_svc.states import State
 from shared.inbox.parked import ParkedCount
 from shared.outbox.backlog import Backlog
 
@@ -76,26 +76,19 @@ class ParkedStreams:
 class Report:
     """All that was measured at one time.
 
-    `servers` has the reason why a server could not be measured, or None. `clock_skew_seconds` is
-    the clock of a database minus that of the observer.
+    `state` is the worst of all consumers and relays. `servers` has the reason why a server could
+    not be measured, or not as a whole; or None. `clock_skew_seconds` is the clock of a database
+    minus that of the observer.
     """
 
     measured_at: datetime
+    state: State
     consumers: Sequence[ConsumerLag]
     progress: Sequence[ConsumerProgress]
     relays: Sequence[RelayBacklog]
     parked: Sequence[ParkedStreams]
     clock_skew_seconds: Mapping[str, float]
     servers: Mapping[str, str | None]
-
-    @property
-    def state(self) -> State:
-        """The worst of all consumers and relays."""
-        return find_worst(self._states())
-
-    def _states(self) -> Iterable[State]:
-        yield from (each.state for each in self.consumers)
-        yield from (each.state for each in self.relays)
 
 
 JSON = TypeAdapter(Report)

@@ -2,7 +2,7 @@
 
 from pydantic import Field, PostgresDsn, create_model
 
-from shared.runtime.declarations import load_declarations
+from shared.runtime.declarations import load_declarations, store_url
 from shared.runtime.settings import ProcessSettings
 
 
@@ -13,12 +13,7 @@ class WatchSettings(ProcessSettings):
     """The time between two measurements."""
 
 
-def name_store_url(database: str) -> str:
-    """The setting with the address of a database."""
-    return f"{database}_store_url"
-
-
 def create_settings() -> type[WatchSettings]:
     """With one address for each database: their names are declared, not known here."""
-    stores = {name_store_url(name): (PostgresDsn, ...) for name in load_declarations().databases}
+    stores = {store_url(name): (PostgresDsn, ...) for name in load_declarations().databases}
     return create_model("ObserverSettings", __base__=WatchSettings, **stores)  # type: ignore[call-overload,no-any-return]

@@ -14,7 +14,7 @@ from enum import StrEnum
 from shared.outbox.backlog import Backlog
 
 GONE_SAMPLES = 2
-"""Measurements in which something was not there before it has stopped: a restart of a worker or a
+"""Measurements that show something not there before it has stopped: a restart of a worker or a
 relay takes less. That of the job can take longer."""
 FULL_SAMPLES = 10
 """Measurements that all other states are decided on: the last half minute, at the usual three
@@ -64,10 +64,13 @@ def judge_consumer(samples: Sequence[Sample]) -> State:
     """The state of a consumer in a partition, from its last samples, oldest first.
 
     One that has reached the end once is OK, and so is each before there are FULL_SAMPLES: it takes
-    a while to read what was just written.
+    a while to read what was just written. One beyond the end reads nothing until the log is as long
+    again: records were lost, or the topic is another one.
     """
-    if is_gone([each.is_alive for each in samples]):
+    if lasts(not each.is_alive for each in samples):
         return State.STOP
+    if lasts(each.position > each.end for each in samples):
+        return State.STALL
     if len(samples) < FULL_SAMPLES or any(each.lag == 0 for each in samples):
         return State.OK
     first, last = samples[0], samples[-1]
@@ -82,17 +85,24 @@ def judge_relay(samples: Sequence[Backlog]) -> State:
     One whose loop does not come round stalls, also if it renews its lease and nothing waits: it
     would look like a quiet one. It falls behind while the oldest row waits longer and longer.
     """
-    if is_gone([each.is_held for each in samples]):
+    if lasts(not each.is_held for each in samples):
         return State.STOP
     last = samples[-1]
-    if last.is_held and last.beat_seconds is not None and last.beat_seconds > BEAT_SECONDS_MAX:
+    if last.is_held and last.beat_seconds is not None and not is_recent(last.beat_seconds):
         return State.STALL
     is_full = len(samples) >= FULL_SAMPLES
     return State.WARN if is_full and grows([each.seconds for each in samples]) else State.OK
 
 
-def is_gone(there: Sequence[bool]) -> bool:
-    return len(there) >= GONE_SAMPLES and not any(there[-GONE_SAMPLES:])
+def is_recent(beat_seconds: float) -> bool:
+    """Whether a sign of life is recent. One from the future is older than a clock's last change."""
+    return abs(beat_seconds) <= BEAT_SECONDS_MAX
+
+
+def lasts(seen: Iterable[bool]) -> bool:
+    """Whether something was seen in each of the last GONE_SAMPLES measurements."""
+    last = list(seen)[-GONE_SAMPLES:]
+    return len(last) == GONE_SAMPLES and all(last)
 
 
 def grows(numbers: Sequence[float]) -> bool:

@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import asyncpg
 from aiokafka.errors import KafkaError
@@ -18,7 +19,6 @@ from observer_svc.groups import Logs
 from observer_svc.report import (
     JSON,
     ConsumerLag,
-    ConsumerProgress,
     ParkedStreams,
     Place,
     RelayBacklog,
@@ -26,9 +26,10 @@ from observer_svc.report import (
 )
 from observer_svc.settings import WatchSettings
 from observer_svc.states import (
-    BEAT_SECONDS_MAX,
     FULL_SAMPLES,
     Sample,
+    find_worst,
+    is_recent,
     judge_consumer,
     judge_relay,
 )
@@ -44,8 +45,10 @@ from shared.web.health import health_server, not_ready
 NOT_MEASURED = "nothing is measured yet"
 BROKER = "kafka"
 """The name of the brokers among servers; the others are databases."""
+BROKER_SECONDS_MAX = 15.0
+"""Of its measurement, with the end of its connections."""
 SILENCE_SECONDS_MAX = 30.0
-"""Without a measurement, after which the observer is not ready."""
+"""Without a measurement, after which the observer is not ready and exposes nothing."""
 
 ON_REQUEST = {each.name for each in load_declarations().processes if each.profile is not None}
 NONE_PARKED = ParkedCount(streams=0, seconds=0.0)
@@ -56,14 +59,15 @@ log = logging.getLogger(__name__)
 class Watch:
     """What was seen, measurement by measurement. `stores` are addresses by the name of a database.
 
-    Nothing is kept of a server that cannot be read: an old value would look like a current one.
+    Nothing is reported of a server that cannot be read: an old value would look like a current one.
+    What was seen before stays, and is judged with what is seen next.
     """
 
     def __init__(self, brokers: Brokers, stores: Mapping[str, str]) -> None:
         self._brokers = brokers
         self._stores = stores
-        self._samples: dict[Place, deque[Sample]] = {}
-        self._backlogs: dict[str, deque[Backlog]] = {}
+        self._samples: defaultdict[Place, deque[Sample]] = defaultdict(create_history)
+        self._backlogs: defaultdict[str, deque[Backlog]] = defaultdict(create_history)
         self._databases: dict[str, Database] = {}
         self._failures: dict[str, str] = {}
         self.report: Report | None = None
@@ -72,114 +76,114 @@ class Watch:
     async def measure(self) -> None:
         """Measure all servers once; one that fails is named in the report."""
         await asyncio.gather(*(self._read_database(name) for name in self._stores))
-        await self._read_broker()
-        self.report = self._create_report(datetime.now(UTC))
+        places = await self._read_broker()
+        self.report = self._create_report(datetime.now(UTC), places)
 
     async def _read_database(self, name: str) -> None:
-        has_event_store = name in load_declarations().event_stores
+        declared = load_declarations()
         try:
-            found = await databases.read(self._stores[name], has_event_store=has_event_store)
+            found = await databases.read(
+                self._stores[name],
+                has_event_store=name in declared.event_stores,
+                has_offsets=bool(declared.consumers_in(name)),
+            )
         except (*postgres.UNAVAILABLE, asyncpg.PostgresError) as error:
             self._databases.pop(name, None)
-            self._backlogs.pop(name, None)
             self._note_failure(name, error)
             return
         self._note_success(name)
         self._databases[name] = found
         if found.backlog is not None:
-            samples = self._backlogs.setdefault(name, deque(maxlen=FULL_SAMPLES))
-            samples.append(found.backlog)
+            self._backlogs[name].append(found.backlog)
 
-    async def _read_broker(self) -> None:
-        own_offsets = {each.consumer for each in self._progress}
+    async def _read_broker(self) -> Collection[Place]:
+        """Take a sample of each consumer in each partition; returns those that were measured."""
         try:
-            logs = await groups.read(self._brokers, list_readers() - own_offsets)
+            async with asyncio.timeout(BROKER_SECONDS_MAX):
+                logs = await groups.read(self._brokers, list_groups())
         except (KafkaError, OSError) as error:
-            self._samples.clear()
             self._note_failure(BROKER, error)
-            return
-        self._note_success(BROKER)
-        self._add_samples({**self._sample_groups(logs), **self._sample_databases(logs)})
-
-    @property
-    def _progress(self) -> Sequence[ConsumerProgress]:
-        return [each for found in self._databases.values() for each in found.progress]
+            return ()
+        if logs.failures:
+            self._note_failure(BROKER, logs.failures[0])
+        else:
+            self._note_success(BROKER)
+        samples = {**self._sample_groups(logs), **self._sample_databases(logs)}
+        for place, sample in samples.items():
+            self._samples[place].append(sample)
+        return samples.keys()
 
     def _sample_groups(self, logs: Logs) -> Mapping[Place, Sample]:
         """Of consumer groups, also of one that has never been there.
 
-        While a database cannot be read, a reader without a group can be one that keeps its offsets
-        there. One that starts on request alone is left out while it does not run.
+        One that starts on request alone is left out while it does not run.
         """
-        is_complete = self._databases.keys() == self._stores.keys()
         return {
             Place(name, *partition): Sample(
                 position=group.get_position(partition), end=end, is_alive=group.members > 0
             )
             for name, group in logs.groups.items()
-            if group.members or (name not in ON_REQUEST and (group.committed or is_complete))
+            if group.members or name not in ON_REQUEST
             for partition, end in logs.ends.items()
             if name in TOPICS[partition.topic].readers
         }
 
     def _sample_databases(self, logs: Logs) -> Mapping[Place, Sample]:
-        positions = {
-            place: position
-            for found in self._databases.values()
-            for place, position in found.positions.items()
-        }
+        """Of consumers that store their offsets, also of one that has never been there."""
         return {
             place: Sample(
-                position=positions.get(place, groups.BEGIN),
+                position=found.positions.get(place, groups.BEGIN),
                 end=end,
-                is_alive=each.beat_seconds <= BEAT_SECONDS_MAX,
+                is_alive=any(
+                    each.consumer == name and is_recent(each.beat_seconds)
+                    for each in found.progress
+                ),
             )
-            for each in self._progress
+            for database, found in self._databases.items()
+            for name in load_declarations().consumers_in(database)
             for partition, end in logs.ends.items()
-            if each.consumer in TOPICS[partition.topic].readers
-            for place in [Place(each.consumer, *partition)]
+            if name in TOPICS[partition.topic].readers
+            for place in [Place(name, *partition)]
         }
 
-    def _add_samples(self, samples: Mapping[Place, Sample]) -> None:
-        for gone in self._samples.keys() - samples.keys():
-            del self._samples[gone]
-        for place, sample in samples.items():
-            self._samples.setdefault(place, deque(maxlen=FULL_SAMPLES)).append(sample)
-
-    def _create_report(self, now: datetime) -> Report:
+    def _create_report(self, now: datetime, places: Collection[Place]) -> Report:
+        read = {name: self._databases[name] for name in self._stores if name in self._databases}
+        consumers = [
+            ConsumerLag(
+                place=place,
+                position=seen[-1].position,
+                end=seen[-1].end,
+                lag=seen[-1].lag,
+                is_alive=seen[-1].is_alive,
+                state=judge_consumer(seen),
+            )
+            for place in sorted(places, key=lambda each: each.values)
+            for seen in [self._samples[place]]
+        ]
+        relays = [
+            RelayBacklog(
+                name=load_declarations().service(name).process_name(RELAY),
+                database=name,
+                backlog=found.backlog,
+                state=judge_relay(self._backlogs[name]),
+            )
+            for name, found in read.items()
+            if found.backlog is not None
+        ]
         return Report(
             measured_at=now,
-            consumers=[
-                ConsumerLag(
-                    place=place,
-                    position=seen[-1].position,
-                    end=seen[-1].end,
-                    lag=seen[-1].lag,
-                    is_alive=seen[-1].is_alive,
-                    state=judge_consumer(seen),
-                )
-                for place, seen in sorted(self._samples.items(), key=lambda each: each[0].values)
-            ],
-            progress=self._progress,
-            relays=[
-                RelayBacklog(
-                    name=load_declarations().service(name).process_name(RELAY),
-                    database=name,
-                    backlog=seen[-1],
-                    state=judge_relay(seen),
-                )
-                for name, seen in self._backlogs.items()
-            ],
+            state=find_worst([each.state for each in consumers] + [each.state for each in relays]),
+            consumers=consumers,
+            progress=[each for found in read.values() for each in found.progress],
+            relays=relays,
             parked=[
                 ParkedStreams(
                     database=name, consumer=consumer, count=found.parked.get(consumer, NONE_PARKED)
                 )
-                for name, found in self._databases.items()
+                for name, found in read.items()
                 for consumer in sorted({*list_parking(name), *found.parked})
             ],
-            clock_skew_seconds={
-                name: found.clock_skew_seconds for name, found in self._databases.items()
-            },
+            clock_skew_seconds={name: found.clock_skew_seconds for name, found in read.items()},
             servers={name: self._failures.get(name) for name in (*self._stores, BROKER)},
         )
 
@@ -196,6 +200,9 @@ class Watch:
 
     async def check(self) -> str | None:
         """Why the observer is not ready; None when it is."""
+        return self._find_obstacle()
+
+    def _find_obstacle(self) -> str | None:
         if self.report is None:
             return NOT_MEASURED
         silence = datetime.now(UTC) - self.report.measured_at
@@ -203,14 +210,27 @@ class Watch:
             return f"nothing was measured for {silence.total_seconds():.0f} s"
         return None
 
+    def get_current(self) -> Report | None:
+        """The report, unless it is too old."""
+        return None if self._find_obstacle() else self.report
 
-def list_readers() -> set[str]:
-    """The consumers that services declare."""
-    return {reader for topic in TOPICS.values() for reader in topic.readers}
+
+def create_history() -> deque[Any]:
+    """Create a place for the last measurements of one thing."""
+    return deque(maxlen=FULL_SAMPLES)
+
+
+def list_groups() -> set[str]:
+    """List the consumer groups that services declare."""
+    return {
+        process.name
+        for process in load_declarations().processes
+        if process.reads and not process.stores_offsets
+    }
 
 
 def list_parking(database: str) -> Sequence[str]:
-    """The processes that can park streams in a database: those with a topic."""
+    """List the processes that can park streams in a database: those with a topic."""
     service = load_declarations().service(database)
     if not service.has_event_store:
         return ()
@@ -233,7 +253,7 @@ async def run(settings: WatchSettings, stores: Mapping[str, str]) -> None:
         {"measurement": watch.check},
         [Route("/lag", answer)],
     )
-    with gauges.exposed(lambda: watch.report):
+    with gauges.exposed(watch.get_current):
         async with health:
             while not stop.is_set():
                 await watch.measure()

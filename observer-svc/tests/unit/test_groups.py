@@ -8,7 +8,14 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError, NotCoordinatorForGroupError
 from aiokafka.structs import OffsetAndMetadata
 
-from observer_svc.groups import GROUP_ID_NOT_FOUND, NO_ERROR, Group, list_partitions, read_group
+from observer_svc.groups import (
+    GROUP_ID_NOT_FOUND,
+    NO_ERROR,
+    Group,
+    ask_each,
+    list_partitions,
+    read_group,
+)
 
 FIRST = TopicPartition("users.v1", 0)
 NOT_COORDINATOR = 16
@@ -51,6 +58,27 @@ async def test_a_coordinator_that_has_moved_is_an_error() -> None:
     with pytest.raises(NotCoordinatorForGroupError):
         await read(Admin(NOT_COORDINATOR))
     assert issubclass(NotCoordinatorForGroupError, KafkaError), "which the watch reports"
+
+
+async def test_one_that_cannot_answer_hides_no_other_one() -> None:
+    failures: list[Exception] = []
+    coordinators = {"a": Admin(NO_ERROR, members=1), "b": Admin(NOT_COORDINATOR)}
+
+    async def ask(name: str) -> Group:
+        return await read(coordinators[name])
+
+    found = await ask_each(coordinators, ask, failures)
+
+    assert found == {"a": Group(committed={}, members=1)}
+    assert [type(each) for each in failures] == [NotCoordinatorForGroupError]
+
+
+async def test_a_mistake_is_no_answer_that_is_left_out() -> None:
+    async def ask(name: str) -> Group:
+        raise ValueError(name)
+
+    with pytest.raises(ValueError, match="a"):
+        await ask_each(["a"], ask, [])
 
 
 def test_the_partitions_are_those_of_all_declared_topics() -> None:

@@ -59,6 +59,13 @@ def test_a_restart_is_no_stop() -> None:
     assert judge_consumer([*away, *full((1, 1))[:1]]) is State.OK
 
 
+def test_one_beyond_the_end_of_its_log_stalls_though_it_has_no_lag() -> None:
+    beyond = full((9, 5))[:GONE_SAMPLES]
+
+    assert judge_consumer(beyond) is State.STALL
+    assert judge_consumer([*full((5, 5)), *beyond[:1]]) is State.OK, "a new leader may be behind"
+
+
 def test_nothing_but_a_stop_is_decided_on_few_samples() -> None:
     assert judge_consumer(full((1, 9))[:-1]) is State.OK
 
@@ -93,6 +100,11 @@ def test_a_relay_whose_loop_hangs_does_not_look_like_a_quiet_one() -> None:
 
     assert judge_relay([quiet]) is State.OK
     assert judge_relay([hangs]) is State.STALL
+
+
+def test_a_sign_of_life_from_before_a_clock_was_put_back_is_none() -> None:
+    assert judge_relay([backlog(beat_seconds=-3_600.0)]) is State.STALL
+    assert judge_relay([backlog(beat_seconds=-1.0)]) is State.OK
 
 
 def test_a_relay_that_has_just_begun_has_given_no_sign_of_life_yet() -> None:

@@ -30,6 +30,7 @@ def lag(consumer: str, topic: str, partition: int, records: int, state: State) -
 
 REPORT = Report(
     measured_at=datetime(2026, 1, 1, tzinfo=UTC),
+    state=State.STOP,
     consumers=[
         lag("analytics-job", "orders.v1", 0, 0, State.OK),
         lag("users-worker", "orders.v1", 0, 1200, State.STALL),

@@ -1,19 +1,20 @@
 """What the observer reports of what it could read, and of what it could not."""
 
+import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 from aiokafka import TopicPartition
-from aiokafka.errors import KafkaConnectionError
+from aiokafka.errors import KafkaConnectionError, LeaderNotAvailableError
 
 from observer_svc import databases, gauges, groups
 from observer_svc.databases import Database
 from observer_svc.gauges import ALIVE, EVENT_LAG, LAG, PARKED, REACHED, RELAY_STATE
 from observer_svc.groups import Group, Logs, list_partitions
 from observer_svc.report import ConsumerProgress, Place, Report
-from observer_svc.states import GONE_SAMPLES, State
+from observer_svc.states import FULL_SAMPLES, GONE_SAMPLES, State
 from observer_svc.watch import BROKER, Watch
 from shared.inbox.parked import ParkedCount
 from shared.outbox.backlog import Backlog
@@ -44,21 +45,29 @@ class Servers:
     )
     groups: dict[str, Group] = field(default_factory=dict)
     end: int | Exception = 9
+    failures: list[Exception] = field(default_factory=list)
 
-    async def read_database(self, dsn: str, *, has_event_store: bool) -> Database:
+    async def read_database(
+        self, dsn: str, *, has_event_store: bool, has_offsets: bool
+    ) -> Database:
         found = self.databases[dsn]
         if isinstance(found, Exception):
             raise found
         assert has_event_store == (found.backlog is not None)
+        assert has_offsets == (dsn == "analytics")
         return found
 
     async def read_logs(self, _: Brokers, names: Collection[str]) -> Logs:
         if isinstance(self.end, Exception):
             raise self.end
         members = Group(committed={}, members=1)
+        partitions = [*list_partitions()]
+        if self.failures:
+            partitions.remove(FIRST)
         return Logs(
-            ends=dict.fromkeys(list_partitions(), self.end),
+            ends=dict.fromkeys(partitions, self.end),
             groups={name: self.groups.get(name, members) for name in names},
+            failures=self.failures,
         )
 
 
@@ -172,16 +181,82 @@ async def test_of_a_server_that_cannot_be_read_nothing_old_is_reported(
     assert report.servers["users"] == "OSError", "any caller can read it"
 
 
-async def test_while_its_database_is_down_a_job_is_not_taken_for_a_group_that_is_gone(
+async def test_what_was_seen_before_an_outage_is_judged_with_what_is_seen_after(
+    watch: Watch, servers: Servers
+) -> None:
+    """One failed measurement among ten does not make of a stop, or of a stall, an OK."""
+    gone, stuck = Backlog(rows=1, seconds=9.0, is_held=False, beat_seconds=None), {FIRST: 7}
+    servers.databases["users"] = Database(backlog=gone)
+    servers.groups["users-worker"] = Group(committed=stuck, members=1)
+    await measure(watch, FULL_SAMPLES - 1)
+    servers.databases["users"], servers.end = OSError("down"), KafkaConnectionError()
+    await measure(watch)
+    servers.databases["users"], servers.end = Database(backlog=gone), 9
+
+    report = await measure(watch)
+
+    states = {each.place.values: each.state for each in report.consumers}
+    assert states["users-worker", "orders.v1", "0"] is State.STALL
+    assert [each.state for each in report.relays] == [State.STOP, State.OK]
+
+
+async def test_of_a_partition_that_cannot_be_read_alone_nothing_is_reported(
+    watch: Watch, servers: Servers
+) -> None:
+    servers.failures = [LeaderNotAvailableError()]
+
+    report = await measure(watch)
+
+    lags = numbers(LAG, report)
+    assert ("users-worker", "orders.v1", "0") not in lags
+    assert lags["users-worker", "orders.v1", "1"] == lags["analytics-job", "orders.v1", "1"] == 9
+    assert report.servers[BROKER] == "LeaderNotAvailableError"
+    assert numbers(REACHED, report)[BROKER,] == 0
+
+
+async def test_while_its_database_is_down_nothing_is_reported_of_a_job(
     watch: Watch, servers: Servers
 ) -> None:
     servers.databases["analytics"] = OSError("down")
-    servers.groups[JOB.consumer] = GONE
 
     report = await measure(watch, GONE_SAMPLES)
 
     assert JOB.consumer not in {each.place.consumer for each in report.consumers}
     assert report.state is State.OK
+
+
+async def test_a_job_that_was_never_there_has_stopped(watch: Watch, servers: Servers) -> None:
+    """A database can have its offsets from a release without beats."""
+    servers.databases["analytics"] = Database(positions={Place(JOB.consumer, *FIRST): 7})
+
+    report = await measure(watch, GONE_SAMPLES)
+
+    assert numbers(LAG, report)[JOB.consumer, "orders.v1", "0"] == 2
+    assert numbers(ALIVE, report)[JOB.consumer,] == 0
+    assert report.state is State.STOP
+
+
+async def test_an_old_report_is_no_series(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A measurement that hangs must not leave values that look like current ones."""
+    await measure(watch)
+    assert watch.get_current() is watch.report
+
+    monkeypatch.setattr("observer_svc.watch.SILENCE_SECONDS_MAX", 0.0)
+
+    assert watch.get_current() is None
+    assert await watch.check() == "nothing was measured for 0 s"
+
+
+async def test_a_measurement_of_the_broker_that_hangs_ends(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def hang(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(groups, "read", hang)
+    monkeypatch.setattr("observer_svc.watch.BROKER_SECONDS_MAX", 0.0)
+
+    assert (await measure(watch)).servers[BROKER] == "TimeoutError"
 
 
 async def test_parked_streams_are_a_series_before_there_are_any(

@@ -18,6 +18,7 @@ PUBLISH = """
     SET published_xmax = pg_snapshot_xmax(pg_current_snapshot()),
         published_xip = ARRAY(SELECT pg_snapshot_xip(pg_current_snapshot()))
 """
+OPEN_WINDOW = "UPDATE relay SET target = pg_current_snapshot(), floor_position = $1"
 
 
 async def test_an_empty_outbox_has_nothing_that_waits(connection: asyncpg.Connection) -> None:
@@ -56,6 +57,18 @@ async def test_a_row_that_was_committed_late_waits_too(
         await transaction.commit()
 
     assert (await backlog.read(connection)).rows == 1
+
+
+async def test_what_a_window_has_sent_already_does_not_wait(connection: asyncpg.Connection) -> None:
+    """A relay that catches up does not fall behind, though its window stays open for long."""
+    sent = await connection.fetchval(f"{INSERT} RETURNING position", 100.0)
+    await connection.execute(INSERT, 10.0)
+
+    await connection.execute(OPEN_WINDOW, sent)
+    found = await backlog.read(connection)
+
+    assert found.rows == 1
+    assert 10 <= found.seconds < 100
 
 
 async def test_a_clock_that_is_ahead_makes_no_wait_negative(connection: asyncpg.Connection) -> None:

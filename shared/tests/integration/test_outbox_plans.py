@@ -38,6 +38,7 @@ INDEXES = """
 TRANSACTION = "SELECT transaction_id::text FROM outbox WHERE position = $1"
 SNAPSHOT = "SELECT pg_current_snapshot()::text"
 PUBLISHED = "UPDATE relay SET published_xmax = $1::text::xid8"
+WINDOW = "UPDATE relay SET target = pg_current_snapshot(), floor_position = $1"
 PUBLISHED_BUT = (
     "UPDATE relay SET published_xmax = $1::text::xid8, published_xip = $2::text[]::xid8[]"
 )
@@ -198,13 +199,18 @@ async def test_the_begin_of_a_window_is_found_without_what_is_published(
     assert_reads_what_is_new(scans)
 
 
-async def rows_read_to_count(connection: asyncpg.Connection, published: str) -> float:
-    """How many rows `backlog.BACKLOG` touches after a checkpoint that does not know OLD."""
+async def rows_read_to_count(
+    connection: asyncpg.Connection, published: str, floor: int | None = None
+) -> float:
+    """How many rows `backlog.BACKLOG` touches after a checkpoint that does not know OLD, or one in
+    a window that is published up to `floor`."""
     old = await transaction_of(connection, OLD)
     transaction = connection.transaction()
     await transaction.start()
     try:
         await connection.execute(PUBLISHED_BUT, published, [old])
+        if floor is not None:
+            await connection.execute(WINDOW, floor)
         return count_rows(await scans_of(connection, backlog.BACKLOG, str(backlog.ROWS_MAX)))
     finally:
         await transaction.rollback()
@@ -227,6 +233,19 @@ async def test_no_more_rows_are_counted_than_the_limit(connection: asyncpg.Conne
     touched = await rows_read_to_count(connection, half)
 
     assert touched <= backlog.ROWS_MAX + ROWS_PER_COMMIT + HOURS + RELAY_ROWS
+
+
+async def test_of_a_window_only_what_is_above_its_floor_is_counted(
+    connection: asyncpg.Connection,
+) -> None:
+    half = await transaction_of(connection, HALF)
+
+    touched = await rows_read_to_count(connection, half, floor=PAGED)
+    left = await rows_read_to_count(connection, half, floor=NEW)
+
+    assert touched <= backlog.ROWS_MAX + HOURS + RELAY_ROWS
+    waiting = 2 * ROWS_PER_COMMIT
+    assert waiting - 1 <= left <= waiting + HOURS + RELAY_ROWS
 
 
 async def test_without_its_index_counting_would_read_everything(

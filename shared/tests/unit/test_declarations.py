@@ -110,6 +110,7 @@ def test_a_process_can_have_a_name_of_its_own(tmp_path: Path) -> None:
         ("reads", "writes", "counts-job writes notes.v1, which is no topic of its service"),
         ('["notes"]', '["counts"]', "counts-job calls counts, and no service of that name has a"),
         ("reads", "notifies = true\nreads", "counts-job notifies a relay, and its service has no"),
+        ("reads", "stores_offsets = true\nreads", "counts-job stores offsets, and its service has"),
         ("[internal", "[database]\nevent_store = true\n[internal", "event_store needs a process"),
         (
             "[internal",

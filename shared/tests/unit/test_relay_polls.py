@@ -13,6 +13,7 @@ from aiokafka.errors import KafkaConnectionError, KafkaError
 
 from shared.messaging.kafka import NotAcknowledged
 from shared.outbox import lease, outbox, relay
+from shared.outbox.behind import BehindPartitions
 from shared.outbox.lease import Lease
 from shared.outbox.outbox import RelayCheckpoint, Snapshot
 from shared.outbox.refused import RefusedStreams
@@ -272,32 +273,119 @@ async def test_each_attempt_without_a_broker_is_a_retry(
     assert (counted, retries) == ({("counters",): 1}, {(): 2})
 
 
-async def test_a_loop_that_hangs_gives_no_sign_of_life_though_the_lease_is_renewed(
-    rhythm: Rhythm, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The negative control is its first half: a quiet relay gives one with each poll."""
-    clock, beats = SimpleNamespace(now=1_000.0), list[float]()
+class Signs:
+    """The clock of a relay, and the age of its loop's sign of life at each renewal of its lease."""
 
-    async def renew(_: Lease, connection: object, beat_seconds: float) -> None:
-        beats.append(beat_seconds)
+    def __init__(self) -> None:
+        self.now = 1_000.0
+        self.ages: list[float] = []
 
-    monkeypatch.setattr(Lease, "renew", renew)
+    def monotonic(self) -> float:
+        return self.now
+
+    def time(self) -> float:
+        return self.now
+
+    async def renew(self, _: object, beat_seconds: float) -> None:
+        self.ages.append(beat_seconds)
+
+    async def work_a_minute(self, *_: object) -> Sequence[Any]:
+        """Take a minute on the clock, and let the lease be renewed meanwhile."""
+        self.now += 60
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        return ()
+
+
+@pytest.fixture
+def signs(monkeypatch: pytest.MonkeyPatch) -> Signs:
+    signs = Signs()
+    monkeypatch.setattr(Lease, "renew", lambda _, *arguments: signs.renew(*arguments))
     monkeypatch.setattr(Lease, "store", AsyncMock())
     monkeypatch.setattr(relay, "CHECKPOINT_SECONDS", 0.0)
     monkeypatch.setattr(lease, "RENEW_SECONDS", 0.0)
-    monkeypatch.setattr(relay, "time", SimpleNamespace(monotonic=lambda: clock.now, time=time.time))
-    async with rhythm.running() as active:
-        renewing = asyncio.create_task(active.keep_lease())
-        clock.now += 60
+    monkeypatch.setattr(relay, "time", signs)
+    return signs
+
+
+@asynccontextmanager
+async def renewing(active: ActiveRelay) -> AsyncIterator[None]:
+    task = asyncio.create_task(active.keep_lease())
+    yield
+    task.cancel()
+
+
+async def test_a_loop_that_hangs_gives_no_sign_of_life_though_the_lease_is_renewed(
+    rhythm: Rhythm, signs: Signs
+) -> None:
+    """The negative control is its first half: a quiet relay gives one with each poll."""
+    async with rhythm.running() as active, renewing(active):
+        signs.now += 60
         await rhythm.notify()
-        quiet = beats[-1]
+        quiet = signs.ages[-1]
 
         rhythm.outbox.found = [A_ROW]
         rhythm.broker.responds.clear()
         await rhythm.notify()
-        clock.now += 60
+        signs.now += 60
         await rhythm.settle()
-        hanging = beats[-1]
-        renewing.cancel()
+        hanging = signs.ages[-1]
 
     assert (quiet, hanging) == (0, 60)
+
+
+def let_it_page(rhythm: Rhythm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A window of several pages."""
+    monkeypatch.setattr(outbox, "read_page", AsyncMock(side_effect=[A_ROW, A_ROW, A_ROW, ()]))
+    rhythm.outbox.found = [None]
+
+
+def let_it_pass_over(rhythm: Rhythm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A window of several pages, all of a partition that takes no records."""
+    pages = [A_ROW, A_ROW, A_ROW]
+
+    async def read_page(*_: object) -> Sequence[Any]:
+        if not pages:
+            return ()
+        await rhythm.broker.publish((), None)
+        return pages.pop()
+
+    monkeypatch.setattr(outbox, "read_page", read_page)
+    monkeypatch.setattr(BehindPartitions, "leave_out", lambda *_: ())
+    rhythm.outbox.found = [None]
+
+
+def let_it_rejoin(rhythm: Rhythm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A partition that takes records again, and still lacks several pages."""
+    pages = AsyncMock(side_effect=[A_ROW, A_ROW, A_ROW, ()])
+    level: list[Any] = [
+        SimpleNamespace(target=("counters", 0), read_next=pages, note_sent=lambda _: None)
+    ]
+    monkeypatch.setattr(BehindPartitions, "select", lambda *_, **__: list(level))
+    monkeypatch.setattr(BehindPartitions, "remove", lambda _, each: level.remove(each))
+
+
+def let_it_redrive(rhythm: Rhythm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A parked stream of which a lot waits."""
+    waiting = [*[([1], [a_row("counters")])] * 3, ([], [])]
+    refused: Any = RefusedStreams
+    monkeypatch.setattr(refused, "__bool__", lambda _: bool(waiting))
+    monkeypatch.setattr(refused, "find_requested", AsyncMock(return_value=[new_id()]))
+    monkeypatch.setattr(refused, "read_waiting", AsyncMock(side_effect=lambda _: waiting.pop(0)))
+    monkeypatch.setattr(refused, "remove", AsyncMock())
+    monkeypatch.setattr(refused, "release", AsyncMock())
+
+
+@pytest.mark.parametrize(
+    "give_work", [let_it_page, let_it_pass_over, let_it_rejoin, let_it_redrive]
+)
+async def test_a_loop_that_has_a_lot_to_do_gives_a_sign_of_life_with_each_page(
+    rhythm: Rhythm, signs: Signs, monkeypatch: pytest.MonkeyPatch, give_work: Any
+) -> None:
+    """Three pages of a minute each: without one it would look as if it hung."""
+    async with rhythm.running() as active, renewing(active):
+        monkeypatch.setattr(rhythm.broker, "publish", signs.work_a_minute)
+        give_work(rhythm, monkeypatch)
+        await rhythm.notify()
+
+    assert (signs.now, max(signs.ages)) == (1_180, 60)

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import re
 import signal
 import sys
@@ -201,15 +202,13 @@ def watch(
 ) -> None:
     """Wait until `stop`. Raises the error of the query, of its writer, or of `check`, as soon as
     there is one."""
-    checked_at, was_ready = time.monotonic(), False
+    checked_at = -math.inf
     while not stop.wait(POLL_SECONDS):
         if not live.isActive:
             raise live.exception() or RuntimeError("the query ended without an error")
         readiness.observe(live)
         opened.renew_if_lost()
-        is_ready = readiness.is_ready
-        begins, was_ready = is_ready and not was_ready, is_ready
-        if begins or time.monotonic() - checked_at > BEAT_SECONDS:
+        if time.monotonic() - checked_at > BEAT_SECONDS:
             check()
             checked_at = time.monotonic()
 
@@ -226,7 +225,7 @@ def beat(dsn: str, generation: Generation, readiness: Readiness) -> None:
             connection.cursor() as cursor,
         ):
             generations.require_unchanged(cursor, generation)
-            if readiness.is_ready:
+            if readiness.is_working:
                 cursor.execute(BEAT)
     except psycopg.Error as error:
         log.warning(

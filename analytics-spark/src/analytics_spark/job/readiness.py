@@ -39,9 +39,9 @@ class Readiness:
         self._begun |= progress is not None or self._message.startswith("Waiting for")
 
     @property
-    def is_ready(self) -> bool:
-        """Whether the query has begun, makes progress and can write."""
-        return self.find_obstacle() is None
+    def is_working(self) -> bool:
+        """Whether the query makes progress and can write. Its first batch can be a long one."""
+        return not self._begun or self.find_obstacle() is None
 
     async def check(self) -> str | None:
         return self.find_obstacle()

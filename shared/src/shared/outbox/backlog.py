@@ -7,23 +7,32 @@ from shared.runtime.postgres import Connection
 ROWS_MAX = 10_000
 """Rows that are counted: so many stand for more."""
 
-# Each branch is ordered so that it is a range of the index, as in `outbox.POLL`. Rows of a window
-# that is still open count until all of them are published.
+# Each branch is ordered so that it is a range of the index, as in `outbox.POLL`. While a window is
+# open, what waits begins at its floor: a few rows there were published before it.
 BACKLOG = """
     WITH pending AS (
         SELECT new.recorded_at
         FROM relay, LATERAL (
             (SELECT recorded_at
              FROM outbox
-             WHERE transaction_id >= relay.published_xmax
+             WHERE relay.target IS NULL
+               AND transaction_id >= relay.published_xmax
              ORDER BY transaction_id, position
              LIMIT $1)
             UNION ALL
             (SELECT recorded_at
              FROM outbox
-             WHERE transaction_id = ANY (relay.published_xip)
+             WHERE relay.target IS NULL
+               AND transaction_id = ANY (relay.published_xip)
                AND transaction_id < relay.published_xmax
              ORDER BY transaction_id, position
+             LIMIT $1)
+            UNION ALL
+            (SELECT recorded_at
+             FROM outbox
+             WHERE relay.target IS NOT NULL
+               AND position > relay.floor_position
+             ORDER BY position
              LIMIT $1)
         ) AS new
     )

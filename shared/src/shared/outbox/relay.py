@@ -343,7 +343,7 @@ class ActiveRelay:
             publish = partial(self._publish, self._publisher)
             self._leave_behind(await self._deliver(partial(self._until_reached, publish), rows))
             failpoints.hit(Failpoint.RECORDS_ACKNOWLEDGED)
-            self._beat_at = time.monotonic()
+        self._beat_at = time.monotonic()
 
     def _leave_behind(self, unavailable: Mapping[Target, KafkaError]) -> None:
         """Go on without partitions, which have what was published until now."""
@@ -483,6 +483,7 @@ class ActiveRelay:
             try:
                 while rows := await self._read_missing(behind):
                     await self._send_missing(self._publisher, behind, rows)
+                    self._beat_at = time.monotonic()
                 self._behind.remove(behind)
             except KafkaError as error:
                 behind.note_refused(repr(error))
@@ -522,6 +523,7 @@ class ActiveRelay:
                 return
             count_published(records)
             await self._refused.remove(stream_id, versions)
+            self._beat_at = time.monotonic()
         await self._refused.release(stream_id)
 
     @property

@@ -29,6 +29,11 @@ API, RELAY = "api", "relay"
 STRICT = ConfigDict(extra="forbid")
 
 
+def store_url(database: str) -> str:
+    """The name of the setting with the address of a database, for a process that reads others'."""
+    return f"{database}_store_url"
+
+
 class DeclarationError(Exception):
     """A declaration is malformed, or does not fit the others; the message is one line."""
 
@@ -65,6 +70,9 @@ class Process:
     """Modules whose VIEWS are pairs: a topic of another service, and the codec that reads it."""
     describes: tuple[str, ...] = ()
     """Topics of which it asks for the ends and nothing else."""
+    stores_offsets: bool = False
+    """Whether it is no consumer group: the database of its service has its offsets, and shows them
+    by the views `consumer_positions` and `consumer_progress`."""
     observes: bool = False
     """Whether it asks for the ends of all topics, and for the offsets of all groups."""
 
@@ -208,6 +216,11 @@ class Declarations:
         """Names of the processes that read a topic."""
         return tuple(process.name for process in self.processes if topic in process.reads)
 
+    def consumers_in(self, database: str) -> tuple[str, ...]:
+        """Names of the processes whose offsets are in a database."""
+        processes = self.service(database).processes.values()
+        return tuple(process.name for process in processes if process.stores_offsets)
+
 
 SERVICE = TypeAdapter(Service)
 
@@ -311,6 +324,8 @@ def dangling(declarations: Declarations, service: Service, process: Process) -> 
             yield f"{process.name} calls {name}, and no service of that name has a process {API}"
     if process.notifies and RELAY not in service.processes:
         yield f"{process.name} notifies a relay, and its service has no process {RELAY}"
+    if process.stores_offsets and service.database is None:
+        yield f"{process.name} stores offsets, and its service has no database"
 
 
 if __name__ == "__main__":
