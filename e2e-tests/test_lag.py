@@ -2,10 +2,13 @@
 
 import json
 from collections.abc import Iterator
+from datetime import datetime
 
+import httpx
 import pytest
 
 from local_stack.observing import OBSERVER
+from orders_svc.order.admission import WAITING_MIN
 from test_support.exposed_metrics import parse
 from test_support.system.clients import Hometown
 from test_support.system.eventually import eventually
@@ -15,11 +18,11 @@ OK, STALL, STOP = 0, 2, 3
 """As the metrics have them."""
 
 
-def read(stack: Stack, series: str, **labels: str) -> list[float]:
-    """Read what the observer has measured last."""
+def read(stack: Stack, series: str, process: str = OBSERVER, **labels: str) -> list[float]:
+    """Read what the observer has measured last, or another process."""
     return [
         each.value
-        for each in parse(stack.read_metrics(OBSERVER))
+        for each in parse(stack.read_metrics(process))
         if each.series == series and labels.items() <= each.labels.items()
     ]
 
@@ -96,8 +99,52 @@ def test_without_a_broker_the_outbox_grows_and_no_lag_is_shown(
     wait_for(stack, "hometown_outbox_rows", 0, "the outbox is empty", database="users")
 
 
+def test_orders_that_wait_are_counted_and_those_that_are_refused(
+    stack: Stack, hometown: Hometown, hour: datetime
+) -> None:
+    """As many as can always wait, and then more, until one is refused."""
+    user = hometown.register_user(
+        name="Jill", address="BJ", gender="female", credit_limit="1000000.00"
+    )["user_id"]
+    item = hometown.list_item(name="thing", type="phone", origin="BJ", price="1.00")["item_id"]
+    first = hometown.place_order(user, [(item, 1)], hour)["order_id"]
+    assert hometown.wait_for_decision(first)["status"] == "confirmed"
+
+    def is_refused() -> bool:
+        try:
+            hometown.place_order(user, [(item, 1)], hour)
+        except httpx.HTTPStatusError as refusal:
+            return refusal.response.status_code == httpx.codes.SERVICE_UNAVAILABLE
+        return False
+
+    with stack.stopped("users-worker"):
+        for _ in range(WAITING_MIN):
+            hometown.place_order(user, [(item, 1)], hour)
+        eventually(
+            lambda: (
+                read(stack, "hometown_order_pending", "orders-worker"),
+                read(stack, "hometown_order_pending_age_seconds", "orders-worker"),
+            ),
+            lambda seen: max(seen[0]) >= WAITING_MIN and max(seen[1]) > 0,
+            what="orders that wait",
+        )
+        eventually(is_refused, bool, what="an order that is refused")
+        assert max(read(stack, "hometown_order_refusals_total", "orders-api")) >= 1
+    eventually(
+        lambda: read(stack, "hometown_order_pending", "orders-worker"),
+        lambda seen: max(seen) == 0,
+        what="a decision on all orders",
+    )
+
+
 def test_clocks_are_compared(stack: Stack) -> None:
     skews = read(stack, "hometown_clock_skew_seconds")
 
     assert len(skews) == 3
     assert max(map(abs, skews)) < 5
+
+
+def test_the_room_on_the_disk_is_known(stack: Stack) -> None:
+    [free], [size] = (read(stack, f"hometown_disk_{each}_bytes") for each in ("free", "size"))
+
+    assert 0 < free < size

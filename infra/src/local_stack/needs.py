@@ -56,6 +56,11 @@ def store_variables(databases: Iterable[str], context: StackContext) -> Mapping[
     return {f"{name.upper()}_STORE_URL": dsn(context, RECONCILER, name) for name in databases}
 
 
+def data_folder_variables(context: StackContext) -> Mapping[str, str]:
+    """Where the data of all servers lie."""
+    return {"DATA_FOLDER": str(context.folder.path)}
+
+
 def spark_files(context: StackContext) -> None:
     """The connector jars, and the folder that Spark writes to.
 
@@ -90,6 +95,7 @@ NEEDS = {
     "jaeger-ui": Need(variables=jaeger_ui_variables),
     "event-stores": Need(variables=partial(store_variables, READ_BY_RECONCILER)),
     "databases": Need(variables=partial(store_variables, DATABASES)),
+    "data-folder": Need(variables=data_folder_variables),
     "spark": Need(
         variables=spark_variables,
         prepare=spark_files,

@@ -37,7 +37,7 @@ OWN_VARIABLES: dict[str, set[str]] = {
     "analytics_spark reconciler": STORES,
     "analytics_spark job": SPARK,
     "analytics_faust worker": {"ANALYTICS_URL", "FAUST_DIR"},
-    "observer_svc watch": STORES | {"ANALYTICS_STORE_URL"},
+    "observer_svc watch": STORES | {"ANALYTICS_STORE_URL", "DATA_FOLDER"},
 }
 """What each command gets besides what every process gets."""
 EVERY_PROCESS = {

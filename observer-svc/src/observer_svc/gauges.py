@@ -92,6 +92,8 @@ REACHED = metrics.Gauge(
     "Whether the last measurement of a server succeeded: 1, or 0 where it failed",
     ["server"],
 )
+DISK_FREE = metrics.Gauge("hometown.disk.free", "By", "Bytes that the disk with the data can take")
+DISK_SIZE = metrics.Gauge("hometown.disk.size", "By", "Bytes of the whole disk with the data")
 
 Numbers = Mapping[Values, float]
 
@@ -125,6 +127,8 @@ READS: Mapping[metrics.Gauge, Callable[[Report], Numbers]] = {
     REACHED: lambda report: {
         (server,): reason is None for server, reason in report.servers.items()
     },
+    DISK_FREE: lambda report: {} if report.disk is None else {(): report.disk.free},
+    DISK_SIZE: lambda report: {} if report.disk is None else {(): report.disk.size},
 }
 
 

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from pydantic import TypeAdapter
 
+from observer_svc.disk import Disk
 from observer_svc.states import State
 from shared.inbox.parked import ParkedCount
 from shared.outbox.backlog import Backlog
@@ -78,7 +79,7 @@ class Report:
 
     `state` is the worst of all consumers and relays. `servers` has the reason why a server could
     not be measured, or not as a whole; or None. `clock_skew_seconds` is the clock of a database
-    minus that of the observer.
+    minus that of the observer. `disk` is None if it cannot be seen.
     """
 
     measured_at: datetime
@@ -89,6 +90,7 @@ class Report:
     parked: Sequence[ParkedStreams]
     clock_skew_seconds: Mapping[str, float]
     servers: Mapping[str, str | None]
+    disk: Disk | None
 
 
 JSON = TypeAdapter(Report)

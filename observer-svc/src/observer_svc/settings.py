@@ -1,5 +1,7 @@
 """The settings of the observer: the address of each database that the services declare."""
 
+from pathlib import Path
+
 from pydantic import Field, PostgresDsn, create_model
 
 from shared.runtime.declarations import load_declarations, store_url
@@ -11,6 +13,9 @@ class WatchSettings(ProcessSettings):
 
     observe_seconds: float = Field(default=3.0, gt=0, le=10)
     """The time between two measurements."""
+    data_folder: Path = Path("/")
+    """A folder on the disk with the data; in a container, volumes are usually on the disk of its
+    own root."""
 
 
 def create_settings() -> type[WatchSettings]:

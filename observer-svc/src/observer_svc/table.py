@@ -8,6 +8,9 @@ from observer_svc.states import find_worst
 
 Row = tuple[str, ...]
 
+DISK_FREE_SHARE_MIN = 0.1
+"""Of a disk, below which it is nearly full."""
+
 
 def format_report(report: Report) -> str:
     """Write a line for each consumer and topic, one for each relay, and what is wrong besides."""
@@ -50,6 +53,9 @@ def list_problems(report: Report) -> Iterable[str]:
                 f"streams parked by {each.consumer}: {each.count.streams}, the first of them"
                 f" {each.count.seconds:.0f} s ago"
             )
+    disk = report.disk
+    if disk is not None and disk.free < DISK_FREE_SHARE_MIN * disk.size:
+        yield f"the disk with the data is nearly full: {disk.free >> 20:,} MiB are free"
     for server, reason in report.servers.items():
         if reason is not None:
             yield f"{server} cannot be measured: {reason}"

@@ -5,6 +5,7 @@ import logging
 from collections import defaultdict, deque
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -13,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from observer_svc import databases, gauges, groups
+from observer_svc import databases, disk, gauges, groups
 from observer_svc.databases import Database
 from observer_svc.groups import Logs
 from observer_svc.report import (
@@ -57,15 +58,17 @@ log = logging.getLogger(__name__)
 
 
 class Watch:
-    """What was seen, measurement by measurement. `stores` are addresses by the name of a database.
+    """What was seen, measurement by measurement. `stores` are addresses by the name of a database,
+    and `data_folder` is on the disk with the data.
 
     Nothing is reported of a server that cannot be read: an old value would look like a current one.
     What was seen before stays, and is judged with what is seen next.
     """
 
-    def __init__(self, brokers: Brokers, stores: Mapping[str, str]) -> None:
+    def __init__(self, brokers: Brokers, stores: Mapping[str, str], data_folder: Path) -> None:
         self._brokers = brokers
         self._stores = stores
+        self._data_folder = data_folder
         self._samples: defaultdict[Place, deque[Sample]] = defaultdict(create_history)
         self._backlogs: defaultdict[str, deque[Backlog]] = defaultdict(create_history)
         self._databases: dict[str, Database] = {}
@@ -185,6 +188,7 @@ class Watch:
             ],
             clock_skew_seconds={name: found.clock_skew_seconds for name, found in read.items()},
             servers={name: self._failures.get(name) for name in (*self._stores, BROKER)},
+            disk=disk.measure(self._data_folder),
         )
 
     def _note_failure(self, server: str, error: BaseException) -> None:
@@ -240,7 +244,7 @@ def list_parking(database: str) -> Sequence[str]:
 async def run(settings: WatchSettings, stores: Mapping[str, str]) -> None:
     """Measure again and again until SIGTERM or SIGINT."""
     stop = create_stop_event()
-    watch = Watch(settings.brokers, stores)
+    watch = Watch(settings.brokers, stores, settings.data_folder)
 
     async def answer(request: Request) -> Response:
         if watch.report is None:

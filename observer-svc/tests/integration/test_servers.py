@@ -1,6 +1,8 @@
 """What real servers answer: groups and ends of logs, and what the tables of a database show."""
 
+import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import psycopg
 import pytest
@@ -84,3 +86,15 @@ async def test_a_database_without_the_views_that_are_declared_cannot_be_measured
     """The offsets would all be zero, and the lag a whole log."""
     with pytest.raises(UndefinedTableError):
         await databases.read(database, has_event_store=True, has_offsets=True)
+
+
+@pytest.mark.parametrize("ahead_seconds", [-60, 60])
+async def test_a_clock_that_is_off_is_seen(
+    database: str, monkeypatch: pytest.MonkeyPatch, ahead_seconds: float
+) -> None:
+    skewed = SimpleNamespace(time=lambda: time.time() + ahead_seconds)
+    monkeypatch.setattr(databases, "time", skewed)
+
+    found = await databases.read(database, has_event_store=True, has_offsets=False)
+
+    assert found.clock_skew_seconds == pytest.approx(-ahead_seconds, abs=5)

@@ -41,6 +41,7 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> Answer:
             "parked": [],
             "clock_skew_seconds": {},
             "servers": servers or {},
+            "disk": None,
         }
         request = httpx.Request("GET", "http://observer/lag")
         response = httpx.Response(200, json=report, request=request)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,16 @@ from aiokafka.errors import KafkaConnectionError, LeaderNotAvailableError
 
 from observer_svc import databases, gauges, groups
 from observer_svc.databases import Database
-from observer_svc.gauges import ALIVE, EVENT_LAG, LAG, PARKED, REACHED, RELAY_STATE
+from observer_svc.gauges import (
+    ALIVE,
+    DISK_FREE,
+    DISK_SIZE,
+    EVENT_LAG,
+    LAG,
+    PARKED,
+    REACHED,
+    RELAY_STATE,
+)
 from observer_svc.groups import Group, Logs, list_partitions
 from observer_svc.report import ConsumerProgress, Place, Report
 from observer_svc.states import FULL_SAMPLES, GONE_SAMPLES, State
@@ -81,7 +91,7 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> Servers:
 
 @pytest.fixture
 def watch(servers: Servers) -> Watch:
-    return Watch(Brokers("nowhere"), {name: name for name in servers.databases})
+    return Watch(Brokers("nowhere"), {name: name for name in servers.databases}, Path("/"))
 
 
 async def measure(watch: Watch, times: int = 1) -> Report:
@@ -284,3 +294,11 @@ async def test_an_outage_is_logged_once(
     await measure(watch, 2)
 
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
+
+
+async def test_a_folder_that_cannot_be_seen_is_no_series(servers: Servers) -> None:
+    lost = await measure(Watch(Brokers("nowhere"), {}, Path("/nowhere")))
+    seen = await measure(Watch(Brokers("nowhere"), {}, Path("/")))
+
+    assert (lost.disk, numbers(DISK_FREE, lost)) == (None, {})
+    assert 0 < numbers(DISK_FREE, seen)[()] <= numbers(DISK_SIZE, seen)[()]

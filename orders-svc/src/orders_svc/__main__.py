@@ -2,7 +2,7 @@
 
 from orders_svc import worker
 from orders_svc.bootstrap import open_resources
-from orders_svc.order import publications
+from orders_svc.order import pending_orders, publications
 from orders_svc.read_models import READ_MODELS
 from orders_svc.settings import OrdersSettings
 from shared.runtime import processes, telemetry
@@ -41,7 +41,8 @@ SERVICE = Service(
     create_consumer=worker.create_consumer,
     forget_offsets=publications.FORGET,
     background=lambda resources, settings: [
-        worker.reject_overdue_periodically(resources, settings.order_timeout)
+        worker.reject_overdue_periodically(resources, settings.order_timeout),
+        pending_orders.measure_periodically(resources.pool),
     ],
     run_api=run_api,
 )

@@ -18,7 +18,7 @@ from orders_svc.item import contract as item_contract
 from orders_svc.item.events import ItemDelisted, ItemListed, ItemOriginCorrected, ItemRepriced
 from orders_svc.order import contract, summaries
 from orders_svc.order.events import OrderCancelled, OrderConfirmed, OrderEvent, OrderPlaced
-from orders_svc.order.summaries import OrderSummary
+from orders_svc.order.summaries import OrderSummary, PendingOrders
 from shared.messaging.messages import Message, RecordedEvent
 from shared.projections.read_models import Projection
 from shared.runtime.identifiers import new_id
@@ -217,6 +217,20 @@ async def test_only_orders_that_waited_too_long_are_rejected(
     old, new = [(await client.get(f"/v1/orders/{order_id}")).json() for order_id in placed]
     assert (old["status"], old["reason"]) == ("rejected", "timed-out")
     assert new["status"] == "pending"
+
+
+async def test_pending_orders_are_counted_with_the_age_of_the_oldest(resources: Resources) -> None:
+    now = datetime.now(UTC)
+
+    async def count(orders_max: int = 10) -> PendingOrders:
+        return await summaries.count_pending(resources.pool, now=now, orders_max=orders_max)
+
+    assert await count() == PendingOrders(orders=0, seconds=0)
+    for seconds in (-5, 30, 90):
+        await show_as_pending(resources, new_id(), now - timedelta(seconds=seconds))
+
+    assert await count() == PendingOrders(orders=3, seconds=90)
+    assert await count(orders_max=2) == PendingOrders(orders=2, seconds=90)
 
 
 async def test_orders_that_cannot_be_rejected_do_not_keep_newer_ones_waiting(

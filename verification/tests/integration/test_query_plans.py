@@ -183,6 +183,9 @@ QUERIES: Mapping[str, Query] = {
         arguments=f"now(), timestamptz '2026-01-01Z' + interval '500 s', id(500), {PAGE}",
         rows_max=PAGE + 2,
     ),
+    "a number of pending orders": Query(
+        statement=summaries.COUNT_PENDING, arguments=f"now(), {PAGE}", rows_max=PAGE + 1
+    ),
     "items": Query(statement=catalogue.LIST, arguments=f"NULL, {PAGE}", rows_max=PAGE),
     "a later page of items": Query(
         statement=catalogue.LIST, arguments=f"id({MIDDLE}), {PAGE}", rows_max=PAGE

@@ -34,6 +34,18 @@ DECIDED = """
       AND order_summaries.version < decided.version
 """
 
+COUNT_PENDING = """
+    SELECT count(*) AS orders,
+           coalesce(extract(epoch FROM $1 - min(placed_at)), 0)::float8 AS seconds
+    FROM (
+        SELECT placed_at
+        FROM order_summaries
+        WHERE status = 'pending'
+        ORDER BY placed_at
+        LIMIT $2
+    ) AS pending
+"""
+
 # One statement for each index: a statement is planned without its values (`postgres.open_pool`).
 LIST, LIST_OF_USER, LIST_PENDING = (
     f"""
@@ -73,6 +85,14 @@ class OrderSummary:
     reason: str | None
     amount: Decimal
     ordered_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingOrders:
+    """`seconds` is how long the oldest of them has waited; 0 without any."""
+
+    orders: int
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,3 +163,10 @@ async def list_overdue(
     begin = (after.placed_at, after.order_id) if after else (None, None)
     rows = await pool.fetch(OVERDUE, now - limit, *begin, orders_max)
     return [OverdueOrder(**row) for row in rows]
+
+
+async def count_pending(pool: asyncpg.Pool, *, now: datetime, orders_max: int) -> PendingOrders:
+    """Count pending orders, `orders_max` at most."""
+    row = await pool.fetchrow(COUNT_PENDING, now, orders_max)
+    assert row is not None  # one row
+    return PendingOrders(orders=row["orders"], seconds=max(0.0, row["seconds"]))
