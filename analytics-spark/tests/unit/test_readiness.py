@@ -112,6 +112,11 @@ def test_a_query_works_before_its_first_batch_is_done_and_no_longer_when_it_is_s
     job.now += 10 * PROGRESS_SECONDS_MAX
     assert job.readiness.is_working
 
+    writer = SimpleNamespace(is_connected=False)
+    job.readiness.set_writer(cast(LastingWriter, writer))
+    assert not job.readiness.is_working
+    writer.is_connected = True
+
     job.says("Processing new data", progress="first")
     job.now += 2 * PROGRESS_SECONDS_MAX
     assert not job.readiness.is_working

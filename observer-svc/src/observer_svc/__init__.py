@@ -1,7 +1,7 @@
 """The observer: lags and backlogs, measured from outside of the processes that cause them.
 
 In: committed offsets, members and log ends of Kafka (`groups`); outboxes, relays, parked streams
-and the views of consumers that keep their offsets themselves (`databases`).
+and the views of consumers that store their offsets themselves (`databases`); a disk (`disk`).
 Out: gauges at `/metrics` (`watch`), and one answer at `/lag` (`report`), which `make lag` prints
 (`table`).
 Guarantees: the lag of a consumer that is dead still rises, and a loop that hangs does not look like

@@ -1,4 +1,4 @@
-"""How much room there is on the disk with the data."""
+"""How much room there is on a disk."""
 
 import shutil
 from dataclasses import dataclass
@@ -13,8 +13,10 @@ class Disk:
     size: int
 
 
-def measure(folder: Path) -> Disk | None:
-    """Measure the disk of a folder; None where it cannot be seen."""
+def measure(folder: Path | None) -> Disk | None:
+    """Measure the disk of a folder; None without one, or where it cannot be seen."""
+    if folder is None:
+        return None
     try:
         usage = shutil.disk_usage(folder)
     except OSError:

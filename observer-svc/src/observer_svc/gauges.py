@@ -29,7 +29,7 @@ ALIVE = metrics.Gauge(
 BEAT_AGE = metrics.Gauge(
     "hometown.consumer.beat.age",
     "s",
-    "Since the job has stored that its query is ready: a consumer that is no consumer group",
+    "Since the job has stored that its query runs: a consumer that is no consumer group",
     ["consumer"],
 )
 COMMIT_AGE = metrics.Gauge(
@@ -68,7 +68,7 @@ RELAY_STATE = metrics.Gauge(
 RELAY_BEAT_AGE = metrics.Gauge(
     "hometown.relay.beat.age",
     "s",
-    "Since the loop of the relay that holds the lease last came round",
+    "Since the loop of the relay that holds the lease came round, or published a page",
     ["database"],
 )
 PARKED = metrics.Gauge(
@@ -92,8 +92,10 @@ REACHED = metrics.Gauge(
     "Whether the last measurement of a server succeeded: 1, or 0 where it failed",
     ["server"],
 )
-DISK_FREE = metrics.Gauge("hometown.disk.free", "By", "Bytes that the disk with the data can take")
-DISK_SIZE = metrics.Gauge("hometown.disk.size", "By", "Bytes of the whole disk with the data")
+DISK_FREE = metrics.Gauge(
+    "hometown.disk.free", "By", "Bytes that the disk of DATA_FOLDER can still take"
+)
+DISK_SIZE = metrics.Gauge("hometown.disk.size", "By", "Bytes of the whole disk of DATA_FOLDER")
 
 Numbers = Mapping[Values, float]
 

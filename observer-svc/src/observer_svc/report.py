@@ -79,7 +79,8 @@ class Report:
 
     `state` is the worst of all consumers and relays. `servers` has the reason why a server could
     not be measured, or not as a whole; or None. `clock_skew_seconds` is the clock of a database
-    minus that of the observer. `disk` is None if it cannot be seen.
+    minus that of the observer. `disk` is that of DATA_FOLDER,
+    or None.
     """
 
     measured_at: datetime

@@ -11,11 +11,11 @@ from shared.runtime.settings import ProcessSettings
 class WatchSettings(ProcessSettings):
     """Those that do not depend on the databases of the stack."""
 
-    observe_seconds: float = Field(default=3.0, gt=0, le=10)
+    observe_seconds: float = Field(default=3.0, gt=0, le=5)
     """The time between two measurements."""
-    data_folder: Path = Path("/")
-    """A folder on the disk with the data; in a container, volumes are usually on the disk of its
-    own root."""
+    data_folder: Path | None = None
+    """A folder on the disk with the data; None where that is another machine's, which measures it
+    itself."""
 
 
 def create_settings() -> type[WatchSettings]:

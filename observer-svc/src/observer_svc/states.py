@@ -64,8 +64,8 @@ def judge_consumer(samples: Sequence[Sample]) -> State:
     """The state of a consumer in a partition, from its last samples, oldest first.
 
     One that has reached the end once is OK, and so is each before there are FULL_SAMPLES: it takes
-    a while to read what was just written. One beyond the end reads nothing until the log is as long
-    again: records were lost, or the topic is another one.
+    a while to read what was just written. One beyond the end stalls: its records were lost, or the
+    topic is another one.
     """
     if lasts(not each.is_alive for each in samples):
         return State.STOP

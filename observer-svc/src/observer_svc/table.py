@@ -55,7 +55,7 @@ def list_problems(report: Report) -> Iterable[str]:
             )
     disk = report.disk
     if disk is not None and disk.free < DISK_FREE_SHARE_MIN * disk.size:
-        yield f"the disk with the data is nearly full: {disk.free >> 20:,} MiB are free"
+        yield f"the disk of DATA_FOLDER is nearly full: {disk.free >> 20:,} MiB are free"
     for server, reason in report.servers.items():
         if reason is not None:
             yield f"{server} cannot be measured: {reason}"

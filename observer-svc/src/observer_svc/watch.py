@@ -2,13 +2,15 @@
 
 import asyncio
 import logging
+import time
 from collections import defaultdict, deque
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Generic, TypeVar
 
 import asyncpg
+from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 from starlette.requests import Request
 from starlette.responses import Response
@@ -43,13 +45,18 @@ from shared.runtime.declarations import RELAY, load_declarations
 from shared.runtime.processes import create_stop_event, wait
 from shared.web.health import health_server, not_ready
 
+T = TypeVar("T")
+
 NOT_MEASURED = "nothing is measured yet"
 BROKER = "kafka"
 """The name of the brokers among servers; the others are databases."""
-BROKER_SECONDS_MAX = 15.0
+BROKER_SECONDS_MAX = 18.0
 """Of its measurement, with the end of its connections."""
 SILENCE_SECONDS_MAX = 30.0
 """Without a measurement, after which the observer is not ready and exposes nothing."""
+
+GAP_SECONDS_MAX = 60.0
+"""Between two measurements that are judged together."""
 
 ON_REQUEST = {each.name for each in load_declarations().processes if each.profile is not None}
 NONE_PARKED = ParkedCount(streams=0, seconds=0.0)
@@ -59,18 +66,20 @@ log = logging.getLogger(__name__)
 
 class Watch:
     """What was seen, measurement by measurement. `stores` are addresses by the name of a database,
-    and `data_folder` is on the disk with the data.
+    and `data_folder` is on the disk that is measured; None: no disk is.
 
     Nothing is reported of a server that cannot be read: an old value would look like a current one.
     What was seen before stays, and is judged with what is seen next.
     """
 
-    def __init__(self, brokers: Brokers, stores: Mapping[str, str], data_folder: Path) -> None:
+    def __init__(
+        self, brokers: Brokers, stores: Mapping[str, str], data_folder: Path | None
+    ) -> None:
         self._brokers = brokers
         self._stores = stores
         self._data_folder = data_folder
-        self._samples: defaultdict[Place, deque[Sample]] = defaultdict(create_history)
-        self._backlogs: defaultdict[str, deque[Backlog]] = defaultdict(create_history)
+        self._samples: defaultdict[Place, History[Sample]] = defaultdict(History)
+        self._backlogs: defaultdict[str, History[Backlog]] = defaultdict(History)
         self._databases: dict[str, Database] = {}
         self._failures: dict[str, str] = {}
         self.report: Report | None = None
@@ -97,7 +106,7 @@ class Watch:
         self._note_success(name)
         self._databases[name] = found
         if found.backlog is not None:
-            self._backlogs[name].append(found.backlog)
+            self._backlogs[name].add(found.backlog)
 
     async def _read_broker(self) -> Collection[Place]:
         """Take a sample of each consumer in each partition; returns those that were measured."""
@@ -108,12 +117,13 @@ class Watch:
             self._note_failure(BROKER, error)
             return ()
         if logs.failures:
-            self._note_failure(BROKER, logs.failures[0])
+            missing = [describe(key) for key in logs.failures]
+            self._note_failure(BROKER, next(iter(logs.failures.values())), missing)
         else:
             self._note_success(BROKER)
         samples = {**self._sample_groups(logs), **self._sample_databases(logs)}
         for place, sample in samples.items():
-            self._samples[place].append(sample)
+            self._samples[place].add(sample)
         return samples.keys()
 
     def _sample_groups(self, logs: Logs) -> Mapping[Place, Sample]:
@@ -161,14 +171,14 @@ class Watch:
                 state=judge_consumer(seen),
             )
             for place in sorted(places, key=lambda each: each.values)
-            for seen in [self._samples[place]]
+            for seen in [self._samples[place].values]
         ]
         relays = [
             RelayBacklog(
                 name=load_declarations().service(name).process_name(RELAY),
                 database=name,
                 backlog=found.backlog,
-                state=judge_relay(self._backlogs[name]),
+                state=judge_relay(self._backlogs[name].values),
             )
             for name, found in read.items()
             if found.backlog is not None
@@ -191,12 +201,13 @@ class Watch:
             disk=disk.measure(self._data_folder),
         )
 
-    def _note_failure(self, server: str, error: BaseException) -> None:
-        """Log an outage once."""
+    def _note_failure(self, server: str, error: Exception, missing: Sequence[str] = ()) -> None:
+        """Log an outage once; `missing` is what alone could not be read, or nothing for all."""
+        of_what = "".join(f", {each}" for each in missing)
         if server not in self._failures:
-            log.warning("%s cannot be measured: %r", server, error)
+            log.warning("%s cannot be measured: %r%s", server, error, of_what)
         # Any caller can read it: the text of an error is only logged.
-        self._failures[server] = type(error).__name__
+        self._failures[server] = f"{type(error).__name__}{of_what}"
 
     def _note_success(self, server: str) -> None:
         if self._failures.pop(server, None):
@@ -219,9 +230,29 @@ class Watch:
         return None if self._find_obstacle() else self.report
 
 
-def create_history() -> deque[Any]:
-    """Create a place for the last measurements of one thing."""
-    return deque(maxlen=FULL_SAMPLES)
+class History(Generic[T]):
+    """The last measurements of one thing, without any gap: what was seen long before means little.
+
+    GAP_SECONDS_MAX is more than a measurement takes at most.
+    """
+
+    def __init__(self) -> None:
+        self.values: deque[T] = deque(maxlen=FULL_SAMPLES)
+        """The oldest first."""
+        self._added_at = 0.0
+
+    def add(self, value: T) -> None:
+        """Add a measurement of now."""
+        now = time.monotonic()
+        if now - self._added_at > GAP_SECONDS_MAX:
+            self.values.clear()
+        self.values.append(value)
+        self._added_at = now
+
+
+def describe(key: str | TopicPartition) -> str:
+    """Name a group or a partition."""
+    return key if isinstance(key, str) else f"{key.topic}/{key.partition}"
 
 
 def list_groups() -> set[str]:

@@ -1,5 +1,6 @@
 """A coordinator that cannot answer is an error, and not a group without members and offsets."""
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,6 +9,7 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError, NotCoordinatorForGroupError
 from aiokafka.structs import OffsetAndMetadata
 
+from observer_svc import groups
 from observer_svc.groups import (
     GROUP_ID_NOT_FOUND,
     NO_ERROR,
@@ -60,17 +62,23 @@ async def test_a_coordinator_that_has_moved_is_an_error() -> None:
     assert issubclass(NotCoordinatorForGroupError, KafkaError), "which the watch reports"
 
 
-async def test_one_that_cannot_answer_hides_no_other_one() -> None:
-    failures: list[Exception] = []
-    coordinators = {"a": Admin(NO_ERROR, members=1), "b": Admin(NOT_COORDINATOR)}
+async def test_one_that_cannot_answer_hides_no_other_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither one that hangs."""
+    monkeypatch.setattr(groups, "ASK_SECONDS_MAX", 0.1)
+    coordinators = {"good": Admin(NO_ERROR, members=1), "moved": Admin(NOT_COORDINATOR)}
 
     async def ask(name: str) -> Group:
+        if name == "hangs":
+            await asyncio.Event().wait()
         return await read(coordinators[name])
 
-    found = await ask_each(coordinators, ask, failures)
+    answers, failures = await ask_each(["good", "moved", "hangs"], ask)
 
-    assert found == {"a": Group(committed={}, members=1)}
-    assert [type(each) for each in failures] == [NotCoordinatorForGroupError]
+    assert answers == {"good": Group(committed={}, members=1)}
+    assert {name: type(error) for name, error in failures.items()} == {
+        "moved": NotCoordinatorForGroupError,
+        "hangs": TimeoutError,
+    }
 
 
 async def test_a_mistake_is_no_answer_that_is_left_out() -> None:
@@ -78,7 +86,7 @@ async def test_a_mistake_is_no_answer_that_is_left_out() -> None:
         raise ValueError(name)
 
     with pytest.raises(ValueError, match="a"):
-        await ask_each(["a"], ask, [])
+        await ask_each(["a"], ask)
 
 
 def test_the_partitions_are_those_of_all_declared_topics() -> None:

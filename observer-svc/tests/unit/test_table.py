@@ -70,7 +70,7 @@ def test_lags_are_summed_and_listed_by_partition_with_the_worst_state() -> None:
         "users-relay  7     12.5 s  never  STOP",
         "",
         "streams parked by users-worker: 2, the first of them 90 s ago",
-        "the disk with the data is nearly full: 5 MiB are free",
+        "the disk of DATA_FOLDER is nearly full: 5 MiB are free",
         "orders cannot be measured: it is down",
     ]
 

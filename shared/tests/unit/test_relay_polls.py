@@ -311,8 +311,10 @@ def signs(monkeypatch: pytest.MonkeyPatch) -> Signs:
 @asynccontextmanager
 async def renewing(active: ActiveRelay) -> AsyncIterator[None]:
     task = asyncio.create_task(active.keep_lease())
-    yield
-    task.cancel()
+    try:
+        yield
+    finally:
+        task.cancel()
 
 
 async def test_a_loop_that_hangs_gives_no_sign_of_life_though_the_lease_is_renewed(

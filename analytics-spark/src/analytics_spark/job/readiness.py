@@ -40,17 +40,21 @@ class Readiness:
 
     @property
     def is_working(self) -> bool:
-        """Whether the query makes progress and can write. Its first batch can be a long one."""
-        return not self._begun or self.find_obstacle() is None
+        """Whether nothing is known to be wrong. The first batch may take as long as it needs."""
+        return self._find_failure() is None
 
     async def check(self) -> str | None:
         return self.find_obstacle()
 
     def find_obstacle(self) -> str | None:
-        """None when ready. The silence is measured here, to notice that `observe` is not called."""
+        """None when ready."""
+        return self._find_failure() or (None if self._begun else self._message)
+
+    def _find_failure(self) -> str | None:
+        """The silence is measured here, to notice that `observe` is not called."""
         silence_seconds = time.monotonic() - self._progress_at
         if self._begun and silence_seconds > self._silence_seconds_max:
             return f"no progress for {silence_seconds:.0f} s: {self._message}"
-        if self._begun and self._writer is not None and not self._writer.is_connected:
+        if self._writer is not None and not self._writer.is_connected:
             return "the connection to the database is lost"
-        return None if self._begun else self._message
+        return None

@@ -12,12 +12,15 @@ from shared.inbox.consumer import is_transient
 from shared.runtime import metrics
 
 ORDERS = metrics.Gauge(
-    "hometown.order.pending", "{order}", "Orders that wait for their decision, 10,000 at most"
+    "hometown.order.pending",
+    "{order}",
+    "Orders that wait for their decision, 10,000 at most: the same number in each worker",
 )
 AGE = metrics.Gauge(
     "hometown.order.pending.age", "s", "How long the oldest of these orders has waited"
 )
 PERIOD_SECONDS = 3.0
+"""Between two measurements, and the longest that one can take."""
 ORDERS_MAX = 10_000
 """Orders that are counted: so many stand for more."""
 
@@ -35,9 +38,10 @@ async def measure_periodically(pool: asyncpg.Pool) -> None:
     ):
         while True:
             try:
-                last = await summaries.count_pending(
-                    pool, now=datetime.now(UTC), orders_max=ORDERS_MAX
-                )
+                async with asyncio.timeout(PERIOD_SECONDS):
+                    last = await summaries.count_pending(
+                        pool, now=datetime.now(UTC), orders_max=ORDERS_MAX
+                    )
             except Exception as error:
                 if not is_transient(error):
                     raise
