@@ -225,12 +225,14 @@ async def test_pending_orders_are_counted_with_the_age_of_the_oldest(resources: 
     async def count(orders_max: int = 10) -> PendingOrders:
         return await summaries.count_pending(resources.pool, now=now, orders_max=orders_max)
 
-    assert await count() == PendingOrders(orders=0, seconds=0)
-    for seconds in (-5, 30, 90):
+    assert await count() == PendingOrders(orders=0, age=timedelta())
+    await show_as_pending(resources, new_id(), now + timedelta(seconds=5))
+    assert await count() == PendingOrders(orders=1, age=timedelta()), "a clock is ahead"
+    for seconds in (30, 90):
         await show_as_pending(resources, new_id(), now - timedelta(seconds=seconds))
 
-    assert await count() == PendingOrders(orders=3, seconds=90)
-    assert await count(orders_max=2) == PendingOrders(orders=2, seconds=90)
+    assert await count() == PendingOrders(orders=3, age=timedelta(seconds=90))
+    assert await count(orders_max=2) == PendingOrders(orders=2, age=timedelta(seconds=90))
 
 
 async def test_orders_that_cannot_be_rejected_do_not_keep_newer_ones_waiting(

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -57,7 +57,8 @@ async def measure(
 async def test_the_last_numbers_are_exposed_and_none_while_there_are_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    few, many = PendingOrders(orders=2, seconds=9.0), PendingOrders(orders=3, seconds=1.0)
+    few = PendingOrders(orders=2, age=timedelta(seconds=9))
+    many = PendingOrders(orders=3, age=timedelta(seconds=1))
 
     seen = await measure(monkeypatch, few, OSError("down"), many, HANGS)
 

@@ -34,7 +34,7 @@ async def measure_periodically(pool: asyncpg.Pool) -> None:
 
     with (
         ORDERS.read_by(expose(lambda pending: pending.orders)),
-        AGE.read_by(expose(lambda pending: pending.seconds)),
+        AGE.read_by(expose(lambda pending: pending.age.total_seconds())),
     ):
         while True:
             try:

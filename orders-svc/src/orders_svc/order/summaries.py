@@ -36,7 +36,7 @@ DECIDED = """
 
 COUNT_PENDING = """
     SELECT count(*) AS orders,
-           coalesce(extract(epoch FROM $1 - min(placed_at)), 0)::float8 AS seconds
+           greatest($1 - min(placed_at), interval '0') AS age
     FROM (
         SELECT placed_at
         FROM order_summaries
@@ -89,10 +89,10 @@ class OrderSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingOrders:
-    """`seconds` is how long the oldest of them has waited; 0 without any."""
+    """`age` is how long the oldest of them has waited; zero without any."""
 
     orders: int
-    seconds: float
+    age: timedelta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,4 +169,4 @@ async def count_pending(pool: asyncpg.Pool, *, now: datetime, orders_max: int) -
     """Count pending orders, `orders_max` at most."""
     row = await pool.fetchrow(COUNT_PENDING, now, orders_max)
     assert row is not None  # one row
-    return PendingOrders(orders=row["orders"], seconds=max(0.0, row["seconds"]))
+    return PendingOrders(**row)
