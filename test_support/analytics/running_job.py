@@ -18,7 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from analytics_spark.job import dead_letters, query, sink, writer
 from analytics_spark.job.generations import FIRST, Generation
 from analytics_spark.settings import JobSettings
-from shared.messaging.topics import TOPICS
+from shared.messaging.topics import TOPICS, list_partitions
 from test_support.analytics.histories import Event
 from test_support.kafka_admin import admin_client
 from test_support.topic_records import read_to_end
@@ -26,11 +26,7 @@ from test_support.waits import HANGS_AFTER_SECONDS
 
 POLL_SECONDS = 0.05
 
-PARTITIONS = [
-    TopicPartition(name, partition)
-    for name, topic in TOPICS.items()
-    for partition in range(topic.partitions)
-]
+PARTITIONS = list_partitions(TOPICS)
 LETTERS = [
     TopicPartition(topic.dead_letters_of(dead_letters.READER), partition)
     for topic in TOPICS.values()

@@ -4,16 +4,16 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import NewTopic
 from aiokafka.structs import ConsumerRecord
 
-from shared.messaging.topics import DOMAIN_TOPIC, TOPICS
+from shared.messaging.topics import DOMAIN_TOPIC, list_partitions
 from test_support.kafka_admin import create_topics
 from verification.stress.ledger import CODEC, TOPIC, Delivery, Entry, digest
 
 POLL_MILLISECONDS = 200
-PARTITIONS = [TopicPartition(TOPIC, number) for number in range(TOPICS[TOPIC].partitions)]
+PARTITIONS = list_partitions([TOPIC])
 
 STAMPED_BY_BROKER = {"message.timestamp.type": "LogAppendTime"}
 """The broker sets the time of delivery, so a busy reader cannot make it look late."""

@@ -2,12 +2,14 @@
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import asyncpg
+from aiokafka import TopicPartition
 
-from observer_svc.report import ConsumerProgress, Place
+from observer_svc.report import ConsumerProgress
 from shared.inbox import parked
 from shared.inbox.parked import ParkedCount
 from shared.outbox import backlog
@@ -41,7 +43,7 @@ class Database:
 
     backlog: Backlog | None = None
     parked: Mapping[str, ParkedCount] = field(default_factory=dict)
-    positions: Mapping[Place, int] = field(default_factory=dict)
+    positions: Mapping[str, Mapping[TopicPartition, int]] = field(default_factory=dict)
     progress: Sequence[ConsumerProgress] = ()
     clock_skew_seconds: float = 0.0
 
@@ -74,12 +76,14 @@ async def read(dsn: str, *, has_event_store: bool, has_offsets: bool) -> Databas
         connection.terminate()
 
 
-async def read_positions(connection: asyncpg.Connection) -> Mapping[Place, int]:
-    """Read the offset of the next record of each consumer and partition."""
-    return {
-        Place(row["consumer"], row["topic"], row["partition"]): row["position"]
-        for row in await connection.fetch(POSITIONS)
-    }
+async def read_positions(
+    connection: asyncpg.Connection,
+) -> Mapping[str, Mapping[TopicPartition, int]]:
+    """Read the offset of the next record in each partition, by consumer."""
+    positions: defaultdict[str, dict[TopicPartition, int]] = defaultdict(dict)
+    for consumer, topic, partition, position in await connection.fetch(POSITIONS):
+        positions[consumer][TopicPartition(topic, partition)] = position
+    return positions
 
 
 async def read_progress(connection: asyncpg.Connection) -> Sequence[ConsumerProgress]:

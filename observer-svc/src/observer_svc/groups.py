@@ -1,7 +1,7 @@
 """The positions of consumer groups, and the ends of the logs, as the brokers report them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -11,7 +11,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError, for_code
 
 from shared.messaging import reading
-from shared.messaging.topics import TOPICS
+from shared.messaging.topics import TOPICS, list_partitions
 from shared.runtime.brokers import Brokers
 
 REQUEST_MILLISECONDS_MAX = 2_000
@@ -25,21 +25,14 @@ V = TypeVar("V")
 
 NO_ERROR, GROUP_ID_NOT_FOUND = 0, 69
 
-BEGIN = 0
-"""Where a consumer starts: no topic of a service loses its oldest records, and nothing is committed
-in a partition before the first record there."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
     """What the brokers know of a consumer group."""
 
     committed: Mapping[TopicPartition, int]
+    """By partition, the offset of the next record that it reads there."""
     members: int
-
-    def get_position(self, partition: TopicPartition) -> int:
-        """The offset of the next record that it reads there."""
-        return self.committed.get(partition, BEGIN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,15 +45,6 @@ class Logs:
     ends: Mapping[TopicPartition, int]
     groups: Mapping[str, Group]
     failures: Mapping[str | TopicPartition, Exception] = field(default_factory=dict)
-
-
-def list_partitions() -> Sequence[TopicPartition]:
-    """List those of all topics that services declare."""
-    return [
-        TopicPartition(topic.name, number)
-        for topic in TOPICS.values()
-        for number in range(topic.partitions)
-    ]
 
 
 async def read(brokers: Brokers, names: Collection[str]) -> Logs:
@@ -84,7 +68,7 @@ async def read(brokers: Brokers, names: Collection[str]) -> Logs:
         finally:
             await admin.close()
         async with reading.create_client(brokers, **options) as client:
-            ends, without_end = await ask_each(list_partitions(), partial(read_end, client))
+            ends, without_end = await ask_each(list_partitions(TOPICS), partial(read_end, client))
     return Logs(ends=ends, groups=groups, failures={**without_group, **without_end})
 
 

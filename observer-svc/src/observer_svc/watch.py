@@ -58,6 +58,10 @@ SILENCE_SECONDS_MAX = 30.0
 GAP_SECONDS_MAX = 60.0
 """Between two measurements that are judged together."""
 
+BEGIN = 0
+"""Where a consumer starts: no topic of a service loses its oldest records, and nothing is committed
+in a partition before the first record there."""
+
 ON_REQUEST = {each.name for each in load_declarations().processes if each.profile is not None}
 NONE_PARKED = ParkedCount(streams=0, seconds=0.0)
 
@@ -121,43 +125,20 @@ class Watch:
             self._note_failure(BROKER, next(iter(logs.failures.values())), missing)
         else:
             self._note_success(BROKER)
-        samples = {**self._sample_groups(logs), **self._sample_databases(logs)}
+        samples = {**sample_groups(logs), **self._sample_stored(logs)}
         for place, sample in samples.items():
             self._samples[place].add(sample)
         return samples.keys()
 
-    def _sample_groups(self, logs: Logs) -> Mapping[Place, Sample]:
-        """Of consumer groups, also of one that has never been there.
-
-        One that starts on request alone is left out while it does not run.
-        """
-        return {
-            Place(name, *partition): Sample(
-                position=group.get_position(partition), end=end, is_alive=group.members > 0
-            )
-            for name, group in logs.groups.items()
-            if group.members or name not in ON_REQUEST
-            for partition, end in logs.ends.items()
-            if name in TOPICS[partition.topic].readers
-        }
-
-    def _sample_databases(self, logs: Logs) -> Mapping[Place, Sample]:
-        """Of consumers that store their offsets, also of one that has never been there."""
-        return {
-            place: Sample(
-                position=found.positions.get(place, groups.BEGIN),
-                end=end,
-                is_alive=any(
-                    each.consumer == name and is_recent(each.beat_seconds)
-                    for each in found.progress
-                ),
-            )
-            for database, found in self._databases.items()
-            for name in load_declarations().consumers_in(database)
-            for partition, end in logs.ends.items()
-            if name in TOPICS[partition.topic].readers
-            for place in [Place(name, *partition)]
-        }
+    def _sample_stored(self, logs: Logs) -> Mapping[Place, Sample]:
+        """Take a sample of consumers that store their offsets, also of one that was never there."""
+        samples: dict[Place, Sample] = {}
+        for database, found in self._databases.items():
+            beats = {each.consumer: each.beat_seconds for each in found.progress}
+            for name in load_declarations().consumers_in(database):
+                is_alive = name in beats and is_recent(beats[name])
+                samples |= sample(name, found.positions.get(name, {}), logs.ends, is_alive=is_alive)
+        return samples
 
     def _create_report(self, now: datetime, places: Collection[Place]) -> Report:
         read = {name: self._databases[name] for name in self._stores if name in self._databases}
@@ -228,6 +209,35 @@ class Watch:
     def get_current(self) -> Report | None:
         """The report, unless it is too old."""
         return None if self._find_obstacle() else self.report
+
+
+def sample_groups(logs: Logs) -> Mapping[Place, Sample]:
+    """Take a sample of consumer groups, also of one that was never there.
+
+    One that starts on request alone is left out while it does not run.
+    """
+    samples: dict[Place, Sample] = {}
+    for name, group in logs.groups.items():
+        if group.members or name not in ON_REQUEST:
+            samples |= sample(name, group.committed, logs.ends, is_alive=group.members > 0)
+    return samples
+
+
+def sample(
+    consumer: str,
+    positions: Mapping[TopicPartition, int],
+    ends: Mapping[TopicPartition, int],
+    *,
+    is_alive: bool,
+) -> Mapping[Place, Sample]:
+    """Take a sample of a consumer in each partition that it reads and whose end is known."""
+    return {
+        Place(consumer, *partition): Sample(
+            position=positions.get(partition, BEGIN), end=end, is_alive=is_alive
+        )
+        for partition, end in ends.items()
+        if consumer in TOPICS[partition.topic].readers
+    }
 
 
 class History(Generic[T]):

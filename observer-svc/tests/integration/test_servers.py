@@ -11,8 +11,7 @@ from asyncpg import UndefinedTableError
 
 from local_stack.testing import Databases
 from observer_svc import databases, groups
-from observer_svc.groups import list_partitions
-from observer_svc.report import Place
+from shared.messaging.topics import TOPICS, list_partitions
 from shared.runtime.brokers import Brokers
 from shared.runtime.identifiers import new_id
 from test_support.waits import HANGS_AFTER_SECONDS
@@ -54,10 +53,10 @@ async def test_of_a_group_its_members_and_offsets_are_read_and_the_ends_of_all_l
         logs = await groups.read(Brokers(kafka_servers), [group, "was-never-there"])
 
     assert logs.failures == {}
-    assert logs.ends.keys() == set(list_partitions())
+    assert logs.ends.keys() == set(list_partitions(TOPICS))
     assert logs.ends[partition] > sent.offset
     found, missing = logs.groups[group], logs.groups["was-never-there"]
-    assert (found.get_position(partition), found.members) == (sent.offset, 1)
+    assert (found.committed[partition], found.members) == (sent.offset, 1)
     assert (missing.committed, missing.members) == ({}, 0)
 
 
@@ -78,7 +77,7 @@ async def test_offsets_of_a_consumer_are_read_by_its_views(analytics: str) -> No
     found = await databases.read(analytics, has_event_store=False, has_offsets=True)
 
     assert found.backlog is None
-    assert found.positions == {Place("analytics-job", "orders.v1", 0): 7}
+    assert found.positions == {"analytics-job": {TopicPartition("orders.v1", 0): 7}}
     [progress] = found.progress
     assert progress.consumer == "analytics-job"
     assert 20 <= progress.beat_seconds < 100

@@ -23,11 +23,12 @@ from observer_svc.gauges import (
     REACHED,
     RELAY_STATE,
 )
-from observer_svc.groups import Group, Logs, list_partitions
+from observer_svc.groups import Group, Logs
 from observer_svc.report import ConsumerProgress, Place, Report
 from observer_svc.states import FULL_SAMPLES, GONE_SAMPLES, State
 from observer_svc.watch import BROKER, GAP_SECONDS_MAX, Watch
 from shared.inbox.parked import ParkedCount
+from shared.messaging.topics import TOPICS, list_partitions
 from shared.outbox.backlog import Backlog
 from shared.runtime.brokers import Brokers
 
@@ -51,7 +52,7 @@ class Servers:
         default_factory=lambda: {
             "users": Database(backlog=PUBLISHED),
             "orders": Database(backlog=PUBLISHED),
-            "analytics": Database(progress=[JOB], positions={Place("analytics-job", *FIRST): 7}),
+            "analytics": Database(progress=[JOB], positions={"analytics-job": {FIRST: 7}}),
         }
     )
     groups: dict[str, Group] = field(default_factory=dict)
@@ -72,7 +73,7 @@ class Servers:
         if isinstance(self.end, Exception):
             raise self.end
         members = Group(committed={}, members=1)
-        partitions = [*list_partitions()]
+        partitions = list_partitions(TOPICS)
         if self.failures:
             partitions.remove(FIRST)
         return Logs(
@@ -261,7 +262,7 @@ async def test_while_its_database_is_down_nothing_is_reported_of_a_job(
 
 async def test_a_job_that_was_never_there_has_stopped(watch: Watch, servers: Servers) -> None:
     """A database can have its offsets from a release without beats."""
-    servers.databases["analytics"] = Database(positions={Place(JOB.consumer, *FIRST): 7})
+    servers.databases["analytics"] = Database(positions={JOB.consumer: {FIRST: 7}})
 
     report = await measure(watch, GONE_SAMPLES)
 

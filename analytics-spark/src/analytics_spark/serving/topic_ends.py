@@ -11,7 +11,7 @@ from aiokafka.errors import KafkaError
 
 from analytics_spark.job.checkpoint import Offsets
 from shared.messaging import reading
-from shared.messaging.topics import TOPICS
+from shared.messaging.topics import TOPICS, list_partitions
 from shared.runtime.brokers import Brokers
 
 log = logging.getLogger(__name__)
@@ -19,12 +19,9 @@ log = logging.getLogger(__name__)
 ANSWER_TIMEOUT_SECONDS = 2
 FRESH_SECONDS = 1.0
 
-PARTITIONS = [
-    TopicPartition(topic.name, partition)
-    for topic in TOPICS.values()
-    if "analytics-job" in topic.readers
-    for partition in range(topic.partitions)
-]
+PARTITIONS = list_partitions(
+    topic.name for topic in TOPICS.values() if "analytics-job" in topic.readers
+)
 
 
 class TopicEnds:

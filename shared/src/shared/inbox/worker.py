@@ -4,12 +4,10 @@ import asyncio
 import sys
 from collections.abc import Coroutine
 
-from aiokafka import TopicPartition
-
 from shared.inbox.consumer import Consumer
 from shared.inbox.group_reader import GroupReader
 from shared.messaging.log_ends import RecordsLost, watch_committed
-from shared.messaging.topics import TOPICS
+from shared.messaging.topics import list_partitions
 from shared.runtime.postgres import Restored
 from shared.runtime.processes import bounded_stop, collect_garbage_less_often, create_stop_event
 from shared.runtime.settings import Settings
@@ -27,7 +25,7 @@ async def run_worker(
     Raises:
         SystemExit: Kafka or PostgreSQL has lost records, with one line.
     """
-    watching = watch_committed(settings.brokers, consumer.name, list_partitions(consumer))
+    watching = watch_committed(settings.brokers, consumer.name, list_partitions(consumer.topics))
     refusal: str | None = None
     try:
         await consume(consumer, settings, watching, *background)
@@ -63,15 +61,6 @@ async def consume(
                 begin_stop()
             for task in running:
                 task.cancel()
-
-
-def list_partitions(consumer: Consumer) -> list[TopicPartition]:
-    """Of all topics that it reads."""
-    return [
-        TopicPartition(name, number)
-        for name in consumer.topics
-        for number in range(TOPICS[name].partitions)
-    ]
 
 
 async def check_membership(reader: GroupReader) -> str | None:

@@ -5,9 +5,10 @@ python -m shared.messaging.topics
 
 import asyncio
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import for_code
 from pydantic import Field
@@ -97,6 +98,13 @@ def declared_internal_topics(declarations: Declarations) -> Mapping[str, Interna
 
 TOPICS = declared_topics(load_declarations())
 INTERNAL_TOPICS = declared_internal_topics(load_declarations())
+
+
+def list_partitions(names: Iterable[str]) -> list[TopicPartition]:
+    """List the partitions of topics with these names, which are in TOPICS."""
+    return [
+        TopicPartition(name, number) for name in names for number in range(TOPICS[name].partitions)
+    ]
 
 
 class TopicSettings(KafkaSettings):
