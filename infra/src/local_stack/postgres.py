@@ -65,6 +65,7 @@ SERVER_SETTINGS = {
     "jit": "off",
     "timezone": "UTC",
     "log_timezone": "UTC",
+    "log_error_verbosity": "terse",  # the details of an error quote the row, and so people
 }
 
 

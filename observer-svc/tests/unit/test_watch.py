@@ -31,6 +31,7 @@ from shared.inbox.parked import ParkedCount
 from shared.messaging.topics import TOPICS, list_partitions
 from shared.outbox.backlog import Backlog
 from shared.runtime.brokers import Brokers
+from test_support.written_log import written_log
 
 PUBLISHED = Backlog(rows=0, seconds=0.0, is_held=True, beat_seconds=0.1)
 GONE = Group(committed={}, members=0)
@@ -125,6 +126,7 @@ async def test_a_group_begins_where_it_has_committed_nothing(
 
     assert lags["users-worker", "orders.v1", "0"] == 2
     assert lags["users-worker", "orders.v1", "1"] == 9
+    assert ("users-worker", "items.v1", "0") not in lags, "it does not read that topic"
 
 
 async def test_a_consumer_with_offsets_of_its_own_is_asked_of_its_database(watch: Watch) -> None:
@@ -309,16 +311,17 @@ async def test_parked_streams_are_a_series_before_there_are_any(
     assert ("orders", "orders-api") not in parked
 
 
-async def test_an_outage_is_logged_once(
-    watch: Watch, servers: Servers, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level("INFO")
-    servers.end = KafkaConnectionError()
-    await measure(watch, 3)
-    servers.end = 9
-    await measure(watch, 2)
+async def test_an_outage_is_logged_once(watch: Watch, servers: Servers) -> None:
+    with written_log() as written:
+        servers.end = KafkaConnectionError()
+        await measure(watch, 3)
+        servers.end = 9
+        await measure(watch, 2)
 
-    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
+    assert [(line["level"], line["message"]) for line in written.lines] == [
+        ("warning", "kafka cannot be measured"),
+        ("info", "kafka can be measured again"),
+    ]
 
 
 async def test_a_folder_that_cannot_be_seen_is_no_series(servers: Servers) -> None:
