@@ -59,8 +59,8 @@ down: setup ## stop everything
 status: setup ## what runs, on which address, and reasons of failures
 	@$(STACK) status
 
-logs: setup ## recent log lines; of one process with name=users-api
-	@$(STACK) logs $(name)
+logs: setup ## recent log lines, of one process with name=users-api; or all about one order with order=ID
+	@$(STACK) logs $(name) $(if $(order),--order "$$order")
 
 lag: setup ## how far each consumer and outbox is behind, exit status 1 if one has stopped; args=--json
 	@$(STACK) lag $(args)

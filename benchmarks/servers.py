@@ -210,8 +210,8 @@ async def process(
             await running.kill()
 
 
-NO_METRICS = {"OTEL_METRICS_EXPORTER": "none"}
-"""In the environment of a process: it has no metrics but counters in memory."""
+UNOBSERVED = {"OTEL_METRICS_EXPORTER": "none", "LOG_LEVEL": "ERROR"}
+"""In the environment of a process: no metrics but counters in memory, no outcomes in its log."""
 
 
 def settings_of_process(context: StackContext, dsn: str) -> dict[str, str]:

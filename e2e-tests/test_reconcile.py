@@ -10,6 +10,7 @@ import pytest
 from pyarrow import dataset
 
 from local_stack.postgres import RECONCILER
+from shared.runtime import log_lines
 from test_support.system.clients import Hometown
 from test_support.system.eventually import eventually
 from test_support.system.sample import HOUR, Sample
@@ -72,9 +73,9 @@ def test_a_tampered_row_is_found_by_the_verb_and_by_the_hourly_comparison(
             what="the difference shown",
         )
         assert len(alarm) >= 1
-        log = stack.logs()["analytics-reconciler"]
-        logger = "analytics_spark.reconciliation.reconciler"
-        assert f"ERROR {logger} a cell differs from the event stores" in log
+        written = map(log_lines.parse, stack.logs()["analytics-reconciler"].splitlines())
+        errors = [str(line["message"]) for line in written if line and line["level"] == "error"]
+        assert any(each.startswith("a cell differs from the event stores") for each in errors)
     finally:
         tamper(stack, final_sample, -1)
 

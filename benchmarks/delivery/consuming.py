@@ -52,7 +52,7 @@ WORK = "to consume the backlog"
 BARE = "bare getmany loop"
 UPSERT = "getmany loop, one upsert per message"
 WORKER = "worker, one decision and append per message"
-UNMEASURED = "worker without metrics"
+UNOBSERVED = "worker without metrics and logs"
 PARKED = f"worker, beside {PARKED_STREAMS} parked streams"
 
 CREATE_EFFECTS = "CREATE TABLE effects (key text PRIMARY KEY, count integer NOT NULL)"
@@ -85,11 +85,11 @@ async def measure(context: StackContext, size: Size) -> list[Series]:
     upsert = series(samples, UPSERT, "1/s", limit=bare)
     worker = series(samples, WORKER, "1/s", limit=upsert)
     parked = series(samples, PARKED, "1/s", limit=worker, goal=ratio_at_least(0.95))
-    unmeasured = series(samples, UNMEASURED, "1/s", limit=upsert)
+    unobserved = series(samples, UNOBSERVED, "1/s", limit=upsert)
     measured = replace(
-        worker, name="worker with metrics", limit=unmeasured, goal=ratio_at_least(0.95)
+        worker, name="worker with metrics and logs", limit=unobserved, goal=ratio_at_least(0.95)
     )
-    return [bare, upsert, worker, parked, unmeasured, measured]
+    return [bare, upsert, worker, parked, unobserved, measured]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Bench:
         workers: list[tuple[str, Callable[[int], Awaitable[float]]]] = [
             (WORKER, self.measure_alone),
             (PARKED, self.measure_with_parked),
-            (UNMEASURED, partial(self.measure_alone, more=servers.NO_METRICS)),
+            (UNOBSERVED, partial(self.measure_alone, more=servers.UNOBSERVED)),
         ]
         for name, measure_rate in reversed(workers) if is_reversed else workers:
             await self.connection.execute(FORGET_PARKED)

@@ -25,7 +25,7 @@ SERVICE = "orders"
 USERS = 200
 ITEMS = 20
 CONNECTIONS_OF_ALL_VARIANTS = 8
-"""Keys, traces and metrics are compared with this many."""
+"""Keys, traces, and metrics with logs are compared with this many."""
 SAMPLED_SHARE = "0.1"
 REQUESTS_PER_SECOND_MAX = "1000000"
 """More than one process can answer."""
@@ -37,15 +37,15 @@ MILLISECONDS = 1_000
 BARE = "bare route"
 API = "orders-api"
 UNTRACED = "orders-api without traces"
-UNMEASURED = "orders-api without traces and metrics"
+UNOBSERVED = "orders-api without traces, metrics and logs"
 
 RATE = "rate"
 SHARE = "own_share"
 SERVER_CPU = "CPU per request"
 UNITS = {RATE: "1/s", "p50": "ms", "p99": "ms", SERVER_CPU: "ms"}
 GOALS = {RATE: ratio_at_least(0.5)}
-GOALS_OF_METRICS = {RATE: ratio_at_least(0.95)}
-"""Of UNTRACED, compared with UNMEASURED."""
+GOALS_OF_OBSERVING = {RATE: ratio_at_least(0.95)}
+"""Of UNTRACED, compared with UNOBSERVED."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ ALL_VARIANTS = (
     Variant(name=f"{API}, with keys", server=API, keys=True),
     Variant(name=UNTRACED, server=UNTRACED),
     Variant(name=f"{UNTRACED}, with keys", server=UNTRACED, keys=True),
-    Variant(name=UNMEASURED, server=UNMEASURED),
+    Variant(name=UNOBSERVED, server=UNOBSERVED),
 )
 
 
@@ -111,7 +111,7 @@ async def open_servers(context: StackContext) -> AsyncIterator[Mapping[str, Serv
                 serve(context, script_arguments("bare_route"), {})
             ),
             UNTRACED: await stack.enter_async_context(serve(context, api, {})),
-            UNMEASURED: await stack.enter_async_context(serve(context, api, servers.NO_METRICS)),
+            UNOBSERVED: await stack.enter_async_context(serve(context, api, servers.UNOBSERVED)),
             API: await stack.enter_async_context(
                 serve(context, api, create_tracing_settings(sink.address))
             ),
@@ -200,8 +200,8 @@ def name_figure(variant: Variant, connections: int, what: str) -> str:
 
 
 def as_series(samples: Samples, connections: int) -> list[Series]:
-    """Each quantity of each variant with that of the bare route as its limit; what metrics cost;
-    the client's CPU."""
+    """Each quantity of each variant with that of the bare route as its limit; what metrics and logs
+    cost; the client's CPU."""
     found: list[Series] = []
     for what, unit in UNITS.items():
         bare = series(samples, name_figure(VARIANTS[0], connections, what), unit)
@@ -217,7 +217,7 @@ def as_series(samples: Samples, connections: int) -> list[Series]:
         ]
         found += [bare, *others]
         if connections == CONNECTIONS_OF_ALL_VARIANTS:
-            found.append(compare_metrics(samples, connections, what, limit=others[-1]))
+            found.append(compare_unobserved(samples, connections, what, limit=others[-1]))
     client = name_figure(VARIANTS[0], connections, SHARE)
     busy = Series(
         name=f"client, {connections} connections, CPU beside the {BARE}",
@@ -227,14 +227,14 @@ def as_series(samples: Samples, connections: int) -> list[Series]:
     return [*found, busy]
 
 
-def compare_metrics(samples: Samples, connections: int, what: str, limit: Series) -> Series:
-    """A quantity of the process with metrics, with that of the one without them as its limit."""
+def compare_unobserved(samples: Samples, connections: int, what: str, limit: Series) -> Series:
+    """A quantity of the process with metrics and logs; that of the one without is its limit."""
     return Series(
-        name=f"orders-api with metrics, {connections} connections, {what}",
+        name=f"orders-api with metrics and logs, {connections} connections, {what}",
         unit=UNITS[what],
         rounds=tuple(samples[f"{UNTRACED}, {connections} connections, {what}"]),
         limit=limit,
-        goal=GOALS_OF_METRICS.get(what),
+        goal=GOALS_OF_OBSERVING.get(what),
     )
 
 

@@ -5,17 +5,31 @@ from uuid import UUID
 
 import asyncpg
 
+from shared.eventsourcing.recorded import Recorded
 from shared.inbox import parked
 from shared.inbox.consumer import Consumer, Delivery
 from shared.messaging import wire
-from shared.messaging.messages import StreamKey
+from shared.messaging.messages import Message, StreamKey
 from shared.messaging.wire import OutgoingRecord
+from shared.runtime.identifiers import new_id
 from shared.runtime.postgres import Connection
 from shared.runtime.relay_notifier import RelayNotifier
 from test_support.counter.counted_records import apply_effect, effects_of
 from test_support.counter.counter import TOPIC
 
 NAME = "users-worker"
+
+
+def to_recorded(message: Message) -> Recorded:
+    """As if the effect of a message were an event."""
+    return Recorded(
+        stream_id=message.stream_id,
+        stream_version=message.stream_version,
+        event_type="effect",
+        event_id=new_id(),
+        correlation_id=message.correlation_id,
+        trace={},
+    )
 
 
 class CountingNotifier(RelayNotifier):
@@ -36,6 +50,7 @@ class Desk:
         self.pool = pool
         self.errors: list[Exception] = []
         self.poison: set[UUID] = set()
+        self.complaint = "cannot be"
         self.letters: list[OutgoingRecord] = []
         self.letter_errors: list[Exception] = []
         self.attempts = 0
@@ -48,15 +63,17 @@ class Desk:
         reactions = {topic: {"counted": [self.react]} for topic in topics}
         return Consumer(NAME, self.pool, reactions, self.write_dead_letters, self.notifier)
 
-    async def react(self, connection: Connection, deliveries: Sequence[Delivery]) -> bool:
+    async def react(
+        self, connection: Connection, deliveries: Sequence[Delivery]
+    ) -> Sequence[Recorded]:
         for each in deliveries:
             self.attempts += 1
             await apply_effect(connection, each.message)
             if self.errors:
                 raise self.errors.pop(0)
             if each.message.stream_id in self.poison:
-                raise ValueError("cannot be")
-        return True
+                raise ValueError(self.complaint)
+        return [to_recorded(each.message) for each in deliveries]
 
     async def write_dead_letters(self, letters: Sequence[OutgoingRecord]) -> None:
         if self.letter_errors:

@@ -37,7 +37,7 @@ from analytics_faust.transport import create_app, to_record
 from shared.eventsourcing.codec import Codec, UnknownSchemaVersion
 from shared.eventsourcing.event_store import get_partition
 from shared.inbox import dead_letters
-from shared.inbox.consumer import DeadLetterWriter, to_reason
+from shared.inbox.consumer import DeadLetterWriter, to_class, to_reason
 from shared.messaging.messages import Message
 from shared.messaging.records import Malformed, parse_message
 from shared.messaging.topics import INTERNAL_TOPICS, TOPICS
@@ -217,7 +217,9 @@ class Program:
             return (codec.read(message), message) if message.type in codec.names else None
         except (Malformed, UnknownSchemaVersion, ValidationError) as error:
             reason = to_reason(error)
-            log.error("%s/%d/%d dead-lettered: %s", *event.message.tp, event.message.offset, reason)
+            topic, partition = event.message.tp
+            place = {"topic": topic, "partition": partition, "offset": event.message.offset}
+            log.error("a record is a dead letter: %s", to_class(reason), extra=place)
             self.lost["bad_records"] += 1
             await self._write_dead_letters([dead_letters.to_dead_letter(record, NAME, reason)])
             return None

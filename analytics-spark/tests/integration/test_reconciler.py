@@ -103,6 +103,7 @@ def test_a_tampered_row_is_stored_shown_and_logged_as_an_error(
     errors = errors_in(caplog)
     assert "amount 16166.65, expected purchases 1" in errors[0]
     assert errors[-1].endswith("16 purchases: 1 cells differ")
+    assert "BJ" not in " ".join(errors), "where a user lives is in no log"
 
 
 def test_an_unavailable_store_is_reported_and_no_difference(

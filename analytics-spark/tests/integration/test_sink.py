@@ -20,6 +20,7 @@ from test_support.analytics.histories import HOUR
 from test_support.analytics.one_batch import BUCKETS, JACK, one_batch
 from test_support.analytics.small_job import milliseconds
 from test_support.counted import counting
+from test_support.written_log import written_log
 
 TAKEN_OUT = JACK | {"purchases": -1, "quantity": -3, "cents": -16_166_64}
 
@@ -62,7 +63,7 @@ def test_trap_t7_two_batches_are_both_there_and_a_replayed_one_changes_nothing(
     assert cells(writer) == [("Jack", 1, 3, 16_166_64), ("Lily", 1, 3, 16_166_64)]
 
 
-def test_the_orders_of_a_batch_count_when_it_is_committed_and_not_again(
+def test_the_orders_of_a_batch_count_and_are_logged_when_it_is_committed_and_not_again(
     writer: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seconds: list[float] = []
@@ -70,12 +71,20 @@ def test_the_orders_of_a_batch_count_when_it_is_committed_and_not_again(
     lasting: Any = SimpleNamespace(run=lambda write: write(writer))
     batch = replace(one_batch(0, JACK), tally=Tally(counted=2, late=1))
 
-    with counting(sink.ORDERS) as counted:
+    with counting(sink.ORDERS) as counted, written_log() as written:
         for _ in range(2):
             sink.merge(lasting, batch, time.time_ns() - 7_000_000_000, FIRST)
 
     assert seconds == [pytest.approx(7, abs=2)]
     assert counted == {("counted",): 2, ("late",): 1}
+    [line] = written.find("counted")
+    assert (line["batch_id"], line["offsets"], line["counted"], line["late"]) == (
+        0,
+        batch.offsets,
+        2,
+        1,
+    )
+    assert line["seconds"] == seconds[0]
 
 
 def test_without_the_epoch_the_same_batch_twice_counts_twice(

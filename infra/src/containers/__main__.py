@@ -1,6 +1,7 @@
 """The verbs of the stack in containers, such as `up|down|status|logs|lag|run|replace`."""
 
 import argparse
+import contextlib
 import sys
 
 from containers import footprint, rolling, status
@@ -10,7 +11,7 @@ from containers.settings import ContainerSettings
 from containers.tools import run
 from containers.up import down, find_project, up
 from fetching.errors import Failure
-from local_stack import figures, observing
+from local_stack import figures, logs, observing
 from local_stack.command_line import CommandLine, Verbs
 from local_stack.progress import table, tell
 from local_stack.run_folder import RunFolder
@@ -57,9 +58,16 @@ def do_status(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def do_logs(arguments: argparse.Namespace, settings: Settings) -> int:
+    project = find_project(settings)
+    if arguments.order:
+        logs.show_order(project.log_lines, arguments)
+        return 0
     follow = ["--follow"] if arguments.follow else []
-    chosen = ["--no-log-prefix", arguments.name] if arguments.name else []
-    return find_project(settings).call("logs", "--tail", str(arguments.lines), *follow, *chosen)
+    chosen = [arguments.name] if arguments.name else []
+    with contextlib.suppress(KeyboardInterrupt):
+        for line in project.log_lines("--tail", str(arguments.lines), *follow, *chosen):
+            tell(logs.with_label(*line))
+    return 0
 
 
 def do_lag(arguments: argparse.Namespace, settings: Settings) -> int:

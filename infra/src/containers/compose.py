@@ -6,13 +6,14 @@ import os
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from fetching.errors import Failure
 from local_stack import ports
 from local_stack.hometown import HOMETOWN
+from local_stack.order_log import LoggedLine
 from local_stack.run_folder import RunFolder, write_atomically
 from local_stack.settings import CHECKOUT, Settings, usual_run_dir
 from local_stack.stack_spec import Port
@@ -170,6 +171,35 @@ class Project:
         """What `docker compose` writes to standard output. Raises Failure if it fails."""
         return self._output(self._compose(words, EVERY))
 
+    def log_lines(self, *words: str) -> Iterator[LoggedLine]:
+        """Yield lines that the containers have logged, as they come: by default, all there are.
+
+        Raises:
+            Failure: there is no Docker, or it fails.
+        """
+        try:
+            reading = subprocess.Popen(
+                self._compose(["logs", "--no-color", *words], EVERY),
+                cwd=CHECKOUT,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                text=True,
+                errors="replace",
+            )
+        except FileNotFoundError:
+            raise self._no_docker() from None
+        with reading:
+            assert reading.stdout is not None
+            for line in reading.stdout:
+                name, _, text = line.rstrip("\n").partition("| ")
+                yield LoggedLine(name.strip(), text)
+        if reading.returncode:
+            raise Failure("docker failed: correct what it reports")
+
+    def _no_docker(self) -> Failure:
+        return Failure(f"there is no docker here: install it, or leave out {self.way}")
+
     def docker(self, *words: str) -> str:
         """The same of `docker`."""
         return self._output(["docker", *words])
@@ -259,7 +289,7 @@ class Project:
                 **options,
             )
         except FileNotFoundError:
-            raise Failure(f"there is no docker here: install it, or leave out {self.way}") from None
+            raise self._no_docker() from None
         except subprocess.TimeoutExpired:
             raise Failure("docker does not answer: is its engine up?") from None
 

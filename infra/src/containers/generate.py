@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from containers import metric_registry, secrets
+from local_stack.hometown import level_variable
 from local_stack.postgres import RECONCILER
 from local_stack.progress import tell
 from shared.runtime.declarations import (
@@ -125,6 +126,11 @@ def owner_variables(service: Service) -> dict[str, str]:
 # Compose
 
 
+def compose_variables(declared: Declarations, service: Service, process: Process) -> dict[str, str]:
+    level = f"${{{level_variable(process.name)}:-${{LOG_LEVEL:-INFO}}}}"
+    return {**own_variables(declared, service, process, SCHEME), "LOG_LEVEL": level}
+
+
 def containers(declared: Declarations, service: Service) -> str:
     """`<service>/compose.yml`: three commands of one image, the migration, and the tool."""
     parts = [
@@ -145,7 +151,7 @@ def containers(declared: Declarations, service: Service) -> str:
                 "service",
                 f"""
     command: [{process.command}]
-{variables(own_variables(declared, service, process, SCHEME), process.settings)}
+{variables(compose_variables(declared, service, process), process.settings)}
     depends_on:
       {service.name}-migrate: {{condition: service_completed_successfully}}
       topics: {{condition: service_completed_successfully}}

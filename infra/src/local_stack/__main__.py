@@ -96,7 +96,11 @@ def verbs_of(spec: StackSpec) -> Verbs:
 
 
 def do_logs(arguments: argparse.Namespace, settings: Settings) -> int:
-    files = logs.choose_files(RunFolder(settings.run_dir), arguments.name)
+    folder = RunFolder(settings.run_dir)
+    if arguments.order:
+        logs.show_order(lambda: logs.read_all(folder), arguments)
+        return 0
+    files = logs.choose_files(folder, arguments.name)
     more = logs.follow(files) if arguments.follow else ()
     with contextlib.suppress(KeyboardInterrupt):
         for line in itertools.chain(logs.last(files, arguments.lines), more):

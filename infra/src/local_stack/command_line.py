@@ -91,6 +91,7 @@ class CommandLine:
         status.add_argument("--json", action="store_true", help=FOR_PROGRAMS)
         logs = self.add("logs", verbs.logs, "the last lines of one process, or of all")
         logs.add_argument("name", nargs="?", help="a process, such as users-api")
+        logs.add_argument("--order", metavar="ID", help="all lines about one order instead")
         logs.add_argument("-f", "--follow", action="store_true", help="go on until interrupted")
         logs.add_argument("-n", "--lines", type=int, default=LOG_LINES_DEFAULT, help="how many")
         text = "how far each consumer and outbox is behind; exit 1 if one has stopped"

@@ -1,5 +1,6 @@
 """The stack that the services declare: a process for each of theirs, on PostgreSQL and Kafka."""
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 
@@ -76,6 +77,7 @@ def build_process(
                 for name in process.calls
             },
             **needed_variables(needs, context),
+            **log_variables(process.name),
         }
 
     def prepare(context: StackContext) -> None:
@@ -112,6 +114,16 @@ def trace_variables(context: StackContext) -> Mapping[str, str]:
     if "otlp" not in context.ports:
         return {}
     return {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{context.address('otlp')}"}
+
+
+def log_variables(process: str) -> Mapping[str, str]:
+    """The level of one process alone; without a setting of its own, it inherits that of all."""
+    level = os.environ.get(level_variable(process))
+    return {"LOG_LEVEL": level} if level else {}
+
+
+def level_variable(process: str) -> str:
+    return f"HOMETOWN_LOG_LEVEL_{process.upper().replace('-', '_')}"
 
 
 def api_name(declared: Declarations, service: str) -> str:

@@ -1,12 +1,19 @@
 """`logs`: what processes have logged, and what they log from now on."""
 
+import argparse
+import os
 import re
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fetching.errors import Failure
+from local_stack import order_log
+from local_stack.order_log import LoggedLine
+from local_stack.progress import is_terminal, tell
 from local_stack.run_folder import RunFolder
+from shared.runtime import log_lines
+from shared.runtime.log_lines import EXCEPTION, LEVEL, MESSAGE
 
 FOLLOW_POLL_SECONDS = 0.2
 TOOLS = ("setup", "supervisord")
@@ -69,7 +76,39 @@ def lines_since(log: Path, position: int) -> tuple[list[str], int]:
 
 
 def add_label(log: Path, line: str, logs: Sequence[Path]) -> str:
-    return f"{log.stem:<16} {line}" if len(logs) > 1 else line
+    return with_label(log.stem, line) if len(logs) > 1 else readable(line)
+
+
+def with_label(name: str, line: str) -> str:
+    """A line with the process that wrote it."""
+    return f"{name:<16} {readable(line)}"
+
+
+def show_order(read: order_log.Read, arguments: argparse.Namespace) -> None:
+    """Show the lines of all processes about an order.
+
+    Raises:
+        Failure: what `order_log.find` raises, or the arguments ask for something else as well.
+    """
+    if arguments.name or arguments.follow:
+        raise Failure("order=ID shows what all processes have logged: leave out the other options")
+    for line in order_log.find(read, arguments.order):
+        tell(with_label(*line))
+
+
+def readable(line: str) -> str:
+    """A line as text on a terminal, and as it is for a program."""
+    fields = log_lines.parse(line) if is_terminal() else None
+    return log_lines.to_text(fields, colors="NO_COLOR" not in os.environ) if fields else line
+
+
+def read_all(folder: RunFolder) -> Iterator[LoggedLine]:
+    """All lines of all processes that are still there."""
+    for log in choose_files(folder, None):
+        for file in (log.with_name(f"{log.name}.1"), log):
+            if file.exists():
+                with file.open(errors="replace") as lines:
+                    yield from (LoggedLine(log.stem, line.rstrip("\n")) for line in lines)
 
 
 def last_lines(log: Path, lines: int) -> list[str]:
@@ -92,16 +131,28 @@ def log_size(log: Path) -> int:
 
 def find_error(lines: Sequence[str]) -> str:
     """`find_named_error`, or else the last line that says anything."""
-    return find_named_error(lines) or shorten(next(filter(str.strip, reversed(lines)), ""))
+    plain = [to_plain(line) for line in lines]
+    return find_named_error(lines) or shorten(next(filter(str.strip, reversed(plain)), ""))
 
 
 def find_named_error(lines: Sequence[str]) -> str:
     """The first line that names an error: our own, or else that of a library; empty without one."""
+    plain = [to_plain(line) for line in lines]
     for pattern in (OWN_ERROR, NAMED_ERROR, ANY_ERROR):
-        for line in lines:
+        for line in plain:
             if pattern.search(line):
                 return shorten(line)
     return ""
+
+
+def to_plain(line: str) -> str:
+    """Write a line of JSON as a library would, with what it says about an error."""
+    fields = log_lines.parse(line)
+    if fields is None:
+        return line
+    raised = str(fields.get(EXCEPTION, "")).rstrip().rpartition("\n")[2]
+    about = [str(fields[MESSAGE]), *filter(None, [fields.get("error"), raised])]
+    return f"{fields[LEVEL].upper()} {': '.join(about)}"
 
 
 def shorten(line: str) -> str:

@@ -25,6 +25,7 @@ from containers.up import up
 from fetching.errors import Failure
 from local_stack import issuer
 from local_stack.hometown import HOMETOWN
+from local_stack.order_log import LoggedLine
 from local_stack.postgres import dsn
 from local_stack.run_folder import RunFolder, load_passwords
 from local_stack.settings import CHECKOUT, Settings, Way, usual_run_dir
@@ -310,6 +311,8 @@ case "$*" in
     *" cp "*)
         for target in "$@"; do :; done
         cp "$KEYS_OF_CONTAINERS"/* "$target" ;;
+    *" logs --no-color"*)
+        printf '%s\\n' 'users-api-1  | {"a": "b | c"}' 'kafka-1      | started' 'odd' ;;
 esac
 """
 """An engine in which everything is healthy at once; it has the keys of a stack."""
@@ -484,8 +487,25 @@ def test_a_project_of_another_checkout_is_refused(
         project(COMPOSE_PROJECT_NAME="mine").demand_own(folder)
 
 
+@pytest.mark.usefixtures("engine")
+def test_lines_of_containers_have_the_name_of_their_process() -> None:
+    assert list(project().log_lines()) == [
+        LoggedLine("users-api-1", '{"a": "b | c"}'),
+        LoggedLine("kafka-1", "started"),
+        LoggedLine("odd", ""),
+    ]
+
+
 @pytest.mark.parametrize(
-    "words", [["up"], ["down"], ["status"], ["logs"], ["footprint"], ["run", "users", "rebuild"]]
+    "words",
+    [
+        ["up"],
+        ["down"],
+        ["status"],
+        ["logs"],
+        ["footprint"],
+        ["run", "users", "rebuild"],
+    ],
 )
 def test_without_docker_every_verb_reports_it(
     words: list[str],

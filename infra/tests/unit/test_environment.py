@@ -73,6 +73,8 @@ OURS = {
     "HOMETOWN_RUN_DIR": "/run",
     "HOMETOWN_PORT_USERS_API": "1",
     "LATENESS_SECONDS": "60",
+    "LOG_LEVEL": "DEBUG",
+    "HOMETOWN_LOG_LEVEL_USERS_API": "DEBUG",
     "NICENESS": "0",
     "OTEL_TRACES_SAMPLER": "always_on",
     "OTEL_METRICS_EXPORTER": "none",

@@ -111,12 +111,13 @@ def test_a_new_service_has_its_containers(with_notes: Declarations) -> None:
         "DATABASE_READER_ROLE": "reconciler",
     }
     assert containers["notes-api"]["environment"] == {
+        "LOG_LEVEL": "${HOMETOWN_LOG_LEVEL_NOTES_API:-${LOG_LEVEL:-INFO}}",
         "RELAY_ADDRESS": "notes-relay:8000",
         "USERS_URL": "http${HOMETOWN_TLS:+s}://users-api:8000",
     }
     assert containers["notes-api"]["ports"] == ["127.0.0.1:${HOMETOWN_PORT_NOTES_API:-8905}:8000"]
-    assert "environment" not in containers["notes-relay"]
-    assert containers["notes-worker"]["environment"] == {"NOTE_SECONDS": None}
+    assert [*containers["notes-relay"]["environment"]] == ["LOG_LEVEL"]
+    assert [*containers["notes-worker"]["environment"]] == ["LOG_LEVEL", "NOTE_SECONDS"]
     for name, container in containers.items():
         assert container["image"] == "hometown/notes-svc"
         assert container["volumes"][0]["volume"] == {"subpath": name}

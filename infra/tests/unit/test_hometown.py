@@ -100,6 +100,17 @@ def test_a_service_gets_the_addresses_of_its_servers(
     assert variables["HTTP_PORT"] == str(process.ports[0].default)
 
 
+def test_one_process_can_have_a_level_of_its_own(
+    whole_site: StackContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOMETOWN_LOG_LEVEL_ORDERS_WORKER", "DEBUG")
+
+    levels = {each.name: environment(each, whole_site).get("LOG_LEVEL") for each in SERVICES}
+
+    assert levels.pop("orders-worker") == "DEBUG"
+    assert set(levels.values()) == {None}
+
+
 @pytest.mark.parametrize("process", SERVICES, ids=lambda process: process.name)
 def test_a_service_has_the_role_of_its_own_database(
     process: Process, whole_site: StackContext

@@ -25,6 +25,21 @@ def test_lines_of_several_logs_have_the_name_of_their_process(folder_with_logs: 
     assert [line.split() for line in lines] == [["kafka", "started"], ["web", "three"]]
 
 
+def test_a_terminal_gets_text_and_a_program_the_line_as_it_is(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = '{"time": "2026", "level": "info", "message": "starts", "n": 1}'
+    folder.log_of("web").write_text(f"{line}\nplain\n")
+    chosen = logs.choose_files(folder, "web")
+
+    assert list(logs.last(chosen, 2)) == [line, "plain"]
+    monkeypatch.setattr(logs, "is_terminal", lambda: True)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert list(logs.last(chosen, 2)) == ["2026 INFO     starts n=1", "plain"]
+    monkeypatch.delenv("NO_COLOR")
+    assert "\033" in next(logs.last(chosen, 2))
+
+
 def test_an_unknown_name_is_one_line(folder_with_logs: RunFolder) -> None:
     with pytest.raises(Failure, match="there is no log of wbe: choose one of kafka, web"):
         logs.choose_files(folder_with_logs, "wbe")
@@ -77,6 +92,21 @@ def test_a_rotated_log_is_read_from_its_start(folder_with_logs: RunFolder) -> No
         ),
         ("initdb: error: no locale\n", "initdb: error: no locale"),
         ("no such module as mine\n\n", "no such module as mine"),
+        (
+            '{"time": "2026", "level": "info", "message": "starts"}\n'
+            '{"time": "2026", "level": "critical", "message": "the job ends: no table"}\n'
+            '{"time": "2026", "level": "info", "message": "bye"}\n',
+            "CRITICAL the job ends: no table",
+        ),
+        ('{"time": "2026", "level": "info", "message": "bye"}\n', "INFO bye"),
+        (
+            '{"time": "2026", "level": "warning", "message": "no broker", "error": "OSError: x"}',
+            "WARNING no broker: OSError: x",
+        ),
+        (
+            '{"time": "2026", "level": "error", "message": "no", "exception": "at x\\nOops\\n"}',
+            "ERROR no: Oops",
+        ),
         ("Error " + "x" * 1_000, "Error " + "x" * (ERROR_CHARACTERS_MAX - 6)),
         ("", ""),
     ],

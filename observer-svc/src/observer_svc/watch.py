@@ -42,6 +42,7 @@ from shared.outbox.backlog import Backlog
 from shared.runtime import postgres
 from shared.runtime.brokers import Brokers
 from shared.runtime.declarations import RELAY, load_declarations
+from shared.runtime.logs import because
 from shared.runtime.processes import create_stop_event, wait
 from shared.web.health import health_server, not_ready
 
@@ -183,10 +184,10 @@ class Watch:
         )
 
     def _note_failure(self, server: str, error: Exception, missing: Sequence[str] = ()) -> None:
-        """Log an outage once; `missing` is what alone could not be read, or nothing for all."""
+        """Log an outage; `missing` is what alone could not be read, or nothing for all."""
         of_what = "".join(f", {each}" for each in missing)
-        if server not in self._failures:
-            log.warning("%s cannot be measured: %r%s", server, error, of_what)
+        about = because(error) | {"missing": ", ".join(missing) or None}
+        log.warning("%s cannot be measured", server, extra=about)
         # Any caller can read it: the text of an error is only logged.
         self._failures[server] = f"{type(error).__name__}{of_what}"
 

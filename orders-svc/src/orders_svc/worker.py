@@ -16,6 +16,7 @@ from orders_svc.order.summaries import OverdueOrder
 from orders_svc.read_models import READ_MODELS
 from orders_svc.tracing import ORDER_ID
 from shared.eventsourcing.handler import CausedCommand, handle, react
+from shared.eventsourcing.recorded import Recorded
 from shared.inbox.consumer import (
     Consumer,
     DeadLetterWriter,
@@ -27,6 +28,7 @@ from shared.inbox.consumer import (
 )
 from shared.messaging.messages import Metadata
 from shared.runtime.identifiers import new_id
+from shared.runtime.logs import because
 from shared.runtime.postgres import Connection
 
 NAME = publications.CONSUMER
@@ -40,7 +42,7 @@ log = logging.getLogger(__name__)
 def create_consumer(resources: Resources, write_dead_letters: DeadLetterWriter) -> Consumer:
     """The reactions of orders-svc, by topic and message type."""
 
-    async def decide(connection: Connection, deliveries: Sequence[Delivery]) -> bool:
+    async def decide(connection: Connection, deliveries: Sequence[Delivery]) -> Sequence[Recorded]:
         commands = [to_command(each) for each in deliveries]
         return await react(resources.orders, ORDER, connection, commands)
 
@@ -90,7 +92,7 @@ async def reject_overdue_periodically(resources: Resources, timeout: timedelta) 
         except Exception as error:
             if not is_transient(error):
                 raise
-            log.warning("overdue orders are read again later: %r", error)
+            log.warning("overdue orders are read again later", extra=because(error))
         await asyncio.sleep(OVERDUE_PERIOD_SECONDS)
 
 
@@ -115,9 +117,10 @@ async def reject_overdue(
             await handle(resources.orders, ORDER, order.order_id, rejection, metadata=cause)
         except Exception as error:
             if is_transient(error):
-                log.warning("order %s is rejected later: %r", order.order_id, error)
+                log.warning("overdue orders are rejected later", extra=because(error))
                 return order
-            log.exception("order %s is overdue, but could not be rejected", order.order_id)
+            about = {"stream_id": order.order_id}
+            log.exception("an order is overdue, but could not be rejected", extra=about)
     return overdue[-1] if len(overdue) == OVERDUE_MAX else None
 
 

@@ -1,7 +1,6 @@
 """Each message is applied once and in order, waits, or becomes a dead letter; nothing else."""
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -31,6 +30,7 @@ from test_support.counter.counted_records import record, records
 from test_support.counter.counter import TOPIC
 from test_support.counter.desk import NAME, Desk
 from test_support.waits import HANGS_AFTER_SECONDS
+from test_support.written_log import written_log
 
 OTHER_TOPIC = "orders.v1"
 OPERATOR_ACTION = OperatorAction(by="jack", reason="a test")
@@ -417,17 +417,18 @@ async def test_a_poisonous_message_that_comes_again_changes_nothing(desk: Desk) 
 
 
 async def test_a_gap_parks_its_stream_and_no_other(
-    desk: Desk, caplog: pytest.LogCaptureFixture
+    desk: Desk,
 ) -> None:
     holed, whole = new_id(), new_id()
-    caplog.set_level(logging.ERROR)
 
-    await desk.consumer.take([*records(holed, 1, 3, 4), *records(whole, 1, 2)])
+    with written_log() as written:
+        await desk.consumer.take([*records(holed, 1, 3, 4), *records(whole, 1, 2)])
 
     assert await desk.effects(holed) == [1]
     assert await desk.waiting(holed) == [3, 4]
     assert await desk.reasons() == {holed: "gap: version 2 is missing"}
-    assert str(holed) in caplog.text
+    [line] = written.find("the stream is parked: gap: version 2 is missing")
+    assert (line["stream_id"], line["stream_version"]) == (str(holed), 3)
     assert await desk.effects(whole) == [1, 2]
 
 

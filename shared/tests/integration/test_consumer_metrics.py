@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import pytest
 
 from shared.inbox import consumer
-from shared.inbox.consumer import MESSAGES, RETRIES, Consumer
+from shared.inbox.consumer import RETRIES, Consumer
+from shared.inbox.outcomes import MESSAGES
 from shared.messaging.messages import Message
 from shared.runtime import failpoints
 from shared.runtime.failpoints import Failpoint

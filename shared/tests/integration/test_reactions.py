@@ -15,6 +15,7 @@ from shared.eventsourcing.decider import Decider
 from shared.eventsourcing.errors import VersionConflict
 from shared.eventsourcing.event_store import EventStore
 from shared.eventsourcing.handler import CausedCommand, react
+from shared.eventsourcing.recorded import Recorded
 from shared.messaging import wire
 from shared.runtime.identifiers import new_id
 from test_support.counter.counter import Counted, counted, publish, some_metadata, store_of
@@ -51,7 +52,9 @@ def caused(command: Count) -> CausedCommand[Count]:
     )
 
 
-async def take(store: EventStore[Counted], pool: asyncpg.Pool, *commands: Count) -> bool:
+async def take(
+    store: EventStore[Counted], pool: asyncpg.Pool, *commands: Count
+) -> Sequence[Recorded]:
     async with pool.acquire() as connection, connection.transaction():
         return await react(store, COUNTER, connection, [caused(each) for each in commands])
 

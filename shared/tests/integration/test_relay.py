@@ -203,7 +203,7 @@ async def test_a_relay_that_waits_for_its_outbox_keeps_its_lease(
 
     assert relay.poll() is None
     assert await pool.fetchval("SELECT epoch FROM relay") == 1
-    assert "away" not in (tmp_path / "complaints.log").read_text()
+    assert "unavailable" not in (tmp_path / "complaints.log").read_text()
 
 
 async def test_an_asked_stop_publishes_what_is_committed(

@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from aiokafka.errors import KafkaConnectionError, KafkaError
 
 from shared.messaging.kafka import NotAcknowledged
+from shared.messaging.wire import RecordBatch
 from shared.outbox import lease, outbox, relay
 from shared.outbox.behind import BehindPartitions
 from shared.outbox.lease import Lease
@@ -20,6 +22,7 @@ from shared.outbox.refused import RefusedStreams
 from shared.outbox.relay import PUBLISHED, RETRIES, ActiveRelay
 from shared.runtime.identifiers import new_id
 from test_support.counted import counting
+from test_support.written_log import written_log
 
 HOURS_SECONDS = 3_600.0
 """Longer than any test."""
@@ -30,10 +33,16 @@ NO_ROWS: Sequence[Any] = ()
 
 def a_row(topic: str, milliseconds: float = 0) -> Any:
     """Make a row of the only partition of its topic, recorded so long after 1970."""
-    record = SimpleNamespace(milliseconds=milliseconds)
-    return SimpleNamespace(
-        position=1, traceparent=None, record=record, topic=topic, target=(topic, 0)
-    )
+    target = (topic, 0)
+    record = SimpleNamespace(milliseconds=milliseconds, target=target)
+    return SimpleNamespace(position=1, traceparent=None, record=record, topic=topic, target=target)
+
+
+def a_batch(topic: str, count: int, base_offset: int = 0) -> RecordBatch:
+    """Make a batch of the only partition of its topic that was acknowledged."""
+    batch = RecordBatch(topic, 0, bytes_max=0)
+    batch.count, batch.base_offset = count, base_offset
+    return batch
 
 
 A_ROW = (a_row("counters"),)
@@ -73,12 +82,13 @@ class Broker:
     async def require_acknowledged(self) -> dict[Any, Any]:
         return {}
 
-    async def publish(self, records: object, then: object) -> Sequence[Any]:
+    async def publish(self, records: Iterable[Any], then: object) -> Sequence[RecordBatch]:
         self.batches += 1
         await self.responds.wait()
         if self.refuses:
             raise self.refuses.pop(0)
-        return ()
+        topics = Counter(each.target[0] for each in records)
+        return [a_batch(topic, count) for topic, count in topics.items()]
 
 
 class Rhythm:
@@ -216,6 +226,17 @@ async def test_acknowledged_records_count_by_their_topic(rhythm: Rhythm) -> None
     assert counted == {("one",): 2, ("other",): 1}
 
 
+async def test_what_was_acknowledged_is_a_line_with_its_offsets() -> None:
+    batches = [a_batch("one", 2, 10), a_batch("other", 1, 5), a_batch("one", 3, 12)]
+    with written_log() as written:
+        relay.report_published([*batches, a_batch("repeated", 1, -1)], 0.5)
+        relay.report_published([], 0.5)
+
+    [line] = written.find("published")
+    assert (line["records"], line["seconds"]) == (7, 0.5)
+    assert line["offsets"] == {"one": {"0": [10, 15]}, "other": {"0": [5, 6]}}
+
+
 async def test_the_delay_of_a_batch_is_that_of_its_oldest_event_in_seconds(
     rhythm: Rhythm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -232,7 +253,9 @@ async def test_the_delay_of_a_batch_is_that_of_its_oldest_event_in_seconds(
 
 async def test_records_of_a_partition_that_takes_none_do_not_count(rhythm: Rhythm) -> None:
     rhythm.outbox.found = [[a_row("one"), a_row("other")]]
-    rhythm.broker.refuses = [NotAcknowledged({("other", 0): KafkaError("not now")}, ())]
+    rhythm.broker.refuses = [
+        NotAcknowledged({("other", 0): KafkaError("not now")}, [a_batch("one", 1)])
+    ]
 
     with counting(PUBLISHED) as counted:
         async with rhythm.running():

@@ -1,5 +1,6 @@
 """Without a collector there are no spans to be made, and a trace is still one trace."""
 
+import json
 import subprocess
 import sys
 
@@ -36,10 +37,9 @@ def test_with_a_collector_every_trace_is_recorded() -> None:
 
 
 FLOOD = """
-import logging
-from shared.runtime import telemetry
-from shared.runtime.settings import ProcessSettings
-logging.basicConfig(format="logged %(name)s")
+from shared.runtime import logs, telemetry
+from shared.runtime.settings import LogSettings, ProcessSettings
+logs.configure(LogSettings())
 with telemetry.configured("test", ProcessSettings()):
     for _ in range(100):
         telemetry.extract({"traceparent": "00-" + "a" * 600})
@@ -53,9 +53,7 @@ def test_malformed_headers_of_callers_fill_no_log() -> None:
 
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
 
-    assert sorted(ended.stderr.decode().split()) == [
-        "logged",
-        "logged",
+    assert sorted(json.loads(line)["logger"] for line in ended.stderr.splitlines()) == [
         "opentelemetry.trace.propagation.tracecontext",
         "opentelemetry.trace.span",
     ]

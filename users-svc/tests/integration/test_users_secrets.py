@@ -1,7 +1,5 @@
 """The secrets of a caller are in no log, no trace and no response, also not after an error."""
 
-import logging
-
 import httpx
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan
@@ -10,6 +8,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from local_stack import issuer
 from local_stack.run_folder import RunFolder
 from shared.web import request_spans
+from test_support.written_log import written_log
 from users_svc.bootstrap import Resources
 
 HIDDEN = "correct-horse-battery"
@@ -49,23 +48,20 @@ async def test_secrets_are_in_no_log_no_trace_and_no_response(
     resources: Resources,
     token: str,
     spans: InMemorySpanExporter,
-    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    caplog.set_level(logging.DEBUG)
-
-    answers = await send_all(client, token)
-    await resources.pool.execute("DROP TABLE user_profiles")
-    answers.append(await client.get("/v1/users", params={"password": HIDDEN}))
-    await resources.pool.close()
-    answers.append(await client.get("/v1/users", params={"password": HIDDEN}))
+    with written_log(log_level="DEBUG") as written:
+        answers = await send_all(client, token)
+        await resources.pool.execute("DROP TABLE user_profiles")
+        answers.append(await client.get("/v1/users", params={"password": HIDDEN}))
+        await resources.pool.close()
+        answers.append(await client.get("/v1/users", params={"password": HIDDEN}))
 
     statuses = [answer.status_code for answer in answers]
     assert statuses == [201, 422, 422, 200, 200, 422, 401, 401, 404, 500, 503]
     exported = "\n".join(text_of(span) for span in spans.get_finished_spans())
     said = "\n".join(f"{dict(answer.headers)} {answer.text}" for answer in answers)
-    own_log = "\n".join(
-        record.getMessage() for record in caplog.records if not record.name.startswith("http")
-    )
+    own_log = "\n".join(str(line) for line in written.lines)
+    assert "InterfaceError" in own_log
     assert exported.count("http.request.method") == len(answers)
     for text in (exported, said, own_log):
         assert HIDDEN not in text

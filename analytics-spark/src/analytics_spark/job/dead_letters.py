@@ -40,7 +40,8 @@ def write_dead_letter(brokers: Brokers, bad: pa.Table) -> None:
     """
     places = bad.sort_by([(name, "ascending") for name in ("topic", "partition", "offset")])
     for row in places.slice(0, 1).to_pylist():
-        log.error("dead-lettering %d bad records, the first one is %s", bad.num_rows, row)
+        about = {"records": bad.num_rows, "first": row}
+        log.error("bad records become dead letters", extra=about)
     try:
         asyncio.run(copy(brokers, places.to_pylist()))
     except (KafkaError, TimeoutError) as error:

@@ -1,6 +1,7 @@
 """The process around the streaming query: one writer, health, and an orderly stop."""
 
 import asyncio
+import builtins
 import logging
 import math
 import re
@@ -29,6 +30,7 @@ from analytics_spark.job.writer import LastingWriter
 from analytics_spark.settings import JobSettings
 from shared.messaging.log_ends import RecordsLost, require_records
 from shared.runtime.brokers import Brokers
+from shared.runtime.logs import because
 from shared.web.health import health_server
 
 log = logging.getLogger(__name__)
@@ -82,7 +84,7 @@ async def run_job(settings: JobSettings) -> None:
         try:
             await asyncio.to_thread(run_query, settings, stop, readiness)
         except FAILURES as error:
-            log.critical("the job ends: %s", get_cause(error))
+            log.critical("the job ends: %s", name_cause(error))
             sys.exit(1)
 
 
@@ -116,7 +118,7 @@ def hint_at_damage(checkpoint: Checkpoint) -> Iterator[None]:
         if checkpoint.newest_done > done or done < 0:
             raise
         raise DamagedCheckpoint(
-            f"{get_cause(error)} (no batch was done since the start; if each start ends like this,"
+            f"{name_cause(error)} (no batch was done since the start; if each start ends like this,"
             f" {checkpoint.path} is damaged, as by a power cut: run `make republish`)"
         ) from error
 
@@ -229,7 +231,7 @@ def beat(dsn: str, generation: Generation, readiness: Readiness) -> None:
                 cursor.execute(BEAT)
     except psycopg.Error as error:
         log.warning(
-            "cannot read the active generation, or store that the query runs: %s", get_cause(error)
+            "cannot read the active generation, or store that the query runs", extra=because(error)
         )
 
 
@@ -238,3 +240,12 @@ def get_cause(error: Exception) -> str:
     passed; the cause is at the end of the last one."""
     lines = ERROR_OF_PYTHON.findall(str(error)) or str(error).splitlines()[:1]
     return str(lines[-1]) if lines else repr(error)
+
+
+def name_cause(error: Exception) -> str:
+    """Name the root cause for the log: a bug's error, of Python or pyarrow, can quote a record."""
+    cause = get_cause(error)
+    kind = cause.partition(": ")[0]
+    found = getattr(builtins, kind, None)
+    is_of_python = isinstance(found, type) and not issubclass(found, OSError)
+    return kind if is_of_python or kind.startswith("pyarrow.") else cause

@@ -1,6 +1,7 @@
 """A batch into PostgreSQL: its epoch and its cells in one transaction, so that it counts once."""
 
 import json
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -19,6 +20,8 @@ from analytics_spark.job.failpoints import JobFailpoint
 from analytics_spark.job.generations import FIRST, Generation
 from analytics_spark.job.writer import LastingWriter
 from shared.runtime import failpoints, metrics, telemetry
+
+log = logging.getLogger(__name__)
 
 BATCHES_KEPT_MAX = 100_000
 """Rows of history for each query: half a day of batches without a pause."""
@@ -137,9 +140,20 @@ def merge(writer: LastingWriter, batch: CellBatch, began_at: int, generation: Ge
             lambda connection: apply(connection, batch, trace_id, generation, began_at)
         )
     if applied:
-        BATCH_DURATION.record((time.time_ns() - began_at) / 1e9)
+        seconds = (time.time_ns() - began_at) / 1e9
+        BATCH_DURATION.record(seconds)
         count_orders(batch.tally)
         tracing.record_counted(batch.batch_id, batch.samples, span)
+        log.info(
+            "counted",
+            extra={
+                "batch_id": batch.batch_id,
+                "offsets": batch.offsets,
+                "seconds": seconds,
+                **asdict(batch.tally),
+                **telemetry.ids_of(span),
+            },
+        )
 
 
 def count_orders(tally: Tally) -> None:

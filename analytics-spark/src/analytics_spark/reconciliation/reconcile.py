@@ -314,9 +314,13 @@ class Difference:
 
     def __str__(self) -> str:
         what = f"user {self.user_id}, item {self.item_id}" if self.user_id else "not local"
+        return f"{self.hour:%Y-%m-%dT%H} {what}, {self.address}: {self.amounts}"
+
+    @property
+    def amounts(self) -> str:
+        """What differs, without personal data."""
         return (
-            f"{self.hour:%Y-%m-%dT%H} {what}, {self.address}:"
-            f" {amounts(self.purchases, self.quantity, self.cents)}, expected"
+            f"{amounts(self.purchases, self.quantity, self.cents)}, expected"
             f" {amounts(self.purchases_right, self.quantity_right, self.cents_right)}"
         )
 

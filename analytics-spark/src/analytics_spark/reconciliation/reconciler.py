@@ -11,6 +11,7 @@ from analytics_spark.reconciliation import reconcile
 from analytics_spark.reconciliation.reconcile import NotComparable, Reconciliation
 from analytics_spark.settings import ReconcileSettings
 from shared.runtime import metrics, processes
+from shared.runtime.logs import because
 from shared.web.health import health_server
 
 DIFFERENCES = metrics.Gauge(
@@ -73,7 +74,7 @@ async def attempt(settings: ReconcileSettings, health: Health) -> bool:
         await store(settings.database_dsn, result)
     except (NotComparable, psycopg.Error, asyncpg.PostgresError, OSError) as error:
         health.failure = f"could not compare: {error}".splitlines()[0]
-        log.warning("%s", health.failure)
+        log.warning("could not compare with the event stores", extra=because(error))
         return False
     health.failure, health.differences = None, len(result.differences)
     log_result(result)
@@ -110,7 +111,11 @@ async def store(dsn: str, result: Reconciliation) -> None:
 
 def log_result(result: Reconciliation) -> None:
     for difference in result.differences[:DIFFERENCES_LOGGED_MAX]:
-        log.error("a cell differs from the event stores: %s", difference)
+        log.error(
+            "a cell differs from the event stores: %s",
+            difference.amounts,
+            extra={name: getattr(difference, name) for name in ("hour", "user_id", "item_id")},
+        )
     if result.differences:
         log.error("%s", summarize(result))
     else:

@@ -20,6 +20,7 @@ from analytics_spark.serving import change_feed, hour_queries
 from analytics_spark.serving.change_feed import Position
 from analytics_spark.serving.hour_queries import HourTotals
 from shared.runtime import postgres
+from shared.runtime.logs import because
 from shared.runtime.processes import wait
 
 log = logging.getLogger(__name__)
@@ -67,17 +68,14 @@ class Feed:
 
     async def run(self) -> None:
         """Poll until cancelled. A poll that fails is repeated from the same position."""
-        is_unavailable = False
         while True:
             try:
                 await self._poll()
-                is_unavailable = False
             except (*postgres.UNAVAILABLE, TimeoutError) as error:
-                if not is_unavailable:
-                    log.warning("cannot poll for new batches: %r", error)
-                is_unavailable = True
-            except Exception:  # the next poll can succeed; without polls all listeners would hang
-                log.exception("polling for new batches failed")
+                log.warning("cannot poll for new batches", extra=because(error))
+            except Exception as error:
+                # The next poll can succeed; without polls all listeners would hang.
+                log.exception("polling for new batches failed", extra=because(error))
             await asyncio.sleep(POLL_SECONDS)
 
     async def _poll(self) -> None:
@@ -179,7 +177,7 @@ class Feed:
         try:
             return await self._read_since(position)
         except (*postgres.UNAVAILABLE, TimeoutError) as error:
-            log.warning("cannot read the changes for a listener: %r", error)
+            log.warning("cannot read the changes for a listener", extra=because(error))
             return None
 
     async def _has_more(self, read: int, deadline: float) -> bool:

@@ -13,6 +13,7 @@ from analytics_spark.job.checkpoint import Offsets
 from shared.messaging import reading
 from shared.messaging.topics import TOPICS, list_partitions
 from shared.runtime.brokers import Brokers
+from shared.runtime.logs import because
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +51,7 @@ class TopicEnds:
                 assert self._consumer is not None
                 ends = await self._consumer.end_offsets(PARTITIONS)
         except (KafkaError, TimeoutError) as error:
-            log.warning("cannot read the end offsets of the topics: %r", error)
+            log.warning("cannot read the end offsets of the topics", extra=because(error))
             return None
         offsets: Offsets = {}
         for topic, partition in PARTITIONS:

@@ -23,6 +23,7 @@ from orders_svc import user_messages
 from orders_svc.order import publications
 from shared.runtime import metrics, postgres
 from shared.runtime.identifiers import first_id_at
+from shared.runtime.logs import because
 from shared.runtime.postgres import Connection
 from shared.web.problems import HttpProblem
 
@@ -158,8 +159,12 @@ class Admission:
         orders_max = self._backlog.observe(now, decided=decided, waiting=orders)
         share = get_share(waiting.values(), orders_max)
         if share is not None and self.share is None:
-            refused = "new ones of users with %d are refused"
-            log.warning(f"%d orders wait, and %.0f can: {refused}", orders, orders_max, share)
+            about = {
+                "orders": orders,
+                "orders_max": round(orders_max),
+                "orders_per_user_max": share,
+            }
+            log.warning("too many orders wait: new ones of some users are refused", extra=about)
         elif share is None and self.share is not None:
             log.warning("new orders of all users are accepted again")
         self._waiting, self.share = waiting, share
@@ -199,5 +204,5 @@ class Admission:
                         await self.observe(connection, datetime.now(UTC))
                         await asyncio.sleep(OBSERVE_SECONDS)
             except (*postgres.UNAVAILABLE, asyncpg.PostgresError) as error:
-                log.warning("whether orders wait too long is unknown: %r", error)
+                log.warning("whether orders wait too long is unknown", extra=because(error))
             await asyncio.sleep(OBSERVE_SECONDS)

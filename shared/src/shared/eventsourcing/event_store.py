@@ -4,6 +4,7 @@ So a request appends. A worker appends to all streams of its batch: `locked_stre
 """
 
 import json
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ from aiokafka.partitioner import murmur2
 
 from shared.eventsourcing.codec import Codec
 from shared.eventsourcing.errors import Refused, StaleRead, VersionConflict
+from shared.eventsourcing.recorded import Recorded, log_recorded
 from shared.eventsourcing.state_cache import StateCache
 from shared.messaging import messages, wire
 from shared.messaging.messages import (
@@ -118,12 +120,15 @@ class EventStore(Generic[E]):
         self._relay_notifier = relay_notifier
         self.now = now
         self.states = StateCache()
+        self._is_bound = False
         for outcome in (RETRIED, GIVEN_UP):
             CONFLICTS.add(0, category, outcome)
 
     def within(self, connection: Connection) -> "EventStore[E]":
-        """The same store in a transaction of the caller, which notifies the relay afterwards."""
+        """The same store in a transaction of the caller, who notifies the relay after its commit,
+        and logs what was recorded."""
         bound = copy(self)
+        bound._is_bound = True
         bound._database = connection
         bound._relay_notifier = RelayNotifier(None)
         return bound
@@ -189,18 +194,19 @@ class EventStore(Generic[E]):
         """
         with telemetry.inner_span(f"append {self.category}") as span:
             span.set_attribute(telemetry.STREAM_ID, str(stream_id))
-            now = self.now()
+            now, began_at = self.now(), time.perf_counter()
+            new_events = [
+                self.to_new_event(
+                    stream_id, version, event, metadata, now, telemetry.current_traceparent()
+                )
+                for version, event in enumerate(events, start=expected_version + 1)
+            ]
             outcome = await self._database.fetchrow(
                 APPEND,
                 stream_id,
                 self.category,
                 expected_version,
-                [
-                    self.to_new_event(
-                        stream_id, version, event, metadata, now, telemetry.current_traceparent()
-                    )
-                    for version, event in enumerate(events, start=expected_version + 1)
-                ],
+                new_events,
                 dump_metadata(metadata, self.source, telemetry.trace_id_of(span)),
                 now,
                 response_row(key, answer),
@@ -210,7 +216,14 @@ class EventStore(Generic[E]):
             assert outcome is not None  # the function returns one row
             version = to_version(outcome, stream_id)
             span.set_attribute(telemetry.STREAM_VERSION, version)
+            trace = telemetry.ids_of(span)
         self._relay_notifier.notify()
+        if not self._is_bound:
+            recorded = [
+                to_recorded(stream_id, version, each, metadata, trace)
+                for version, each in enumerate(new_events, start=expected_version + 1)
+            ]
+            log_recorded(recorded, seconds=time.perf_counter() - began_at)
         return version
 
     def to_public_record(self, event: RecordedEvent[E], metadata: Metadata) -> PublicRecord | None:
@@ -293,6 +306,20 @@ def get_partition(topic: str, key: str) -> int:
     """The partition of a key by Kafka's default partitioner (murmur2, as in the Java client)."""
     positive: int = murmur2(key.encode()) & 0x7FFFFFFF
     return positive % TOPICS[topic].partitions
+
+
+def to_recorded(
+    stream_id: UUID, version: int, event: NewEvent, metadata: Metadata, trace: Mapping[str, str]
+) -> Recorded:
+    """An event that was written, as the log names it."""
+    return Recorded(
+        stream_id=stream_id,
+        stream_version=version,
+        event_type=event.type,
+        event_id=event.event_id,
+        correlation_id=metadata.correlation_id,
+        trace=trace,
+    )
 
 
 def dump_metadata(metadata: Metadata, source: str, trace_id: str | None) -> str:

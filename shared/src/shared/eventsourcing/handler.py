@@ -11,6 +11,7 @@ from shared.eventsourcing.decider import Decider
 from shared.eventsourcing.errors import Refused, UnexpectedVersion, VersionConflict
 from shared.eventsourcing.event_store import CONFLICTS, GIVEN_UP, RETRIED, EventStore
 from shared.eventsourcing.locked_streams import Append, LockedStreams
+from shared.eventsourcing.recorded import Recorded
 from shared.eventsourcing.state_cache import FoldedStream, count_values
 from shared.messaging.messages import IdempotencyKey, Metadata, RecordedEvent, StoredResponse
 from shared.runtime.postgres import Connection
@@ -193,8 +194,8 @@ async def react(
     decider: Decider[C, S, E],
     connection: Connection,
     caused: Sequence[CausedCommand[C]],
-) -> bool:
-    """Decide on commands in their order; whether events were recorded.
+) -> Sequence[Recorded]:
+    """Decide on commands in their order; return the events that were recorded.
 
     The transaction of `connection` is that which consumes the messages: all streams are
     locked, read and appended to in it with one statement each. That nothing is to be done is a
@@ -219,10 +220,11 @@ async def react(
                 span=each.span,
             )
         )
-    last_ids = await streams.append(appends)
+    recorded = await streams.append(appends)
+    last_ids = {each.stream_id: each.event_id for each in recorded}
     for stream_id, event_id in last_ids.items():
         store.states.keep(stream_id, to_folded(decider, outcomes[stream_id], event_id))
-    return bool(last_ids)
+    return recorded
 
 
 async def load_locked(

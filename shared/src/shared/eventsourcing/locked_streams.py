@@ -13,7 +13,8 @@ from uuid import UUID
 from opentelemetry.trace import Span
 
 from shared.eventsourcing.errors import VersionConflict
-from shared.eventsourcing.event_store import EventStore, NewEvent, dump_metadata
+from shared.eventsourcing.event_store import EventStore, NewEvent, dump_metadata, to_recorded
+from shared.eventsourcing.recorded import Recorded
 from shared.messaging.messages import Metadata
 from shared.runtime import telemetry
 from shared.runtime.postgres import Connection
@@ -118,8 +119,8 @@ class LockedStreams(Generic[E]):
         heads = {row["stream_id"]: Head(row["version"], row["published_version"]) for row in rows}
         return cls(store=store, connection=connection, stream_ids=ids, heads=heads)
 
-    async def append(self, appends: Sequence[Append[E]]) -> Mapping[UUID, UUID]:
-        """Record events in this order; return the id of the last one of each stream.
+    async def append(self, appends: Sequence[Append[E]]) -> Sequence[Recorded]:
+        """Record events in this order, and return them.
 
         One statement, and durable when the caller commits. Of a locked stream for which there are
         no events it only checks that it still is as it was.
@@ -134,13 +135,13 @@ class LockedStreams(Generic[E]):
                 name = f"append {self.store.category}"
                 rows.add(append, spans.enter_context(telemetry.span_inside(append.span, name)))
             await self._write(rows)
-            await self._check_absent(rows.last_ids.keys())
-        return rows.last_ids
+            await self._check_absent(rows.changed.keys())
+        return rows.recorded
 
     async def _write(self, rows: "NewRows[E]") -> None:
         if not rows.events:
             return
-        changed = {stream_id: rows.heads[stream_id] for stream_id in rows.last_ids}
+        changed = rows.changed
         written = await self.connection.fetch(
             APPEND,
             self.store.category,
@@ -169,7 +170,12 @@ class NewRows(Generic[E]):
         self.recorded_at = store.now()
         self.heads = heads
         self.events: list[tuple[object, ...]] = []
-        self.last_ids: dict[UUID, UUID] = {}
+        self.recorded: list[Recorded] = []
+
+    @property
+    def changed(self) -> dict[UUID, Head]:
+        """The new heads of the streams to which events are added."""
+        return {each.stream_id: self.heads[each.stream_id] for each in self.recorded}
 
     def add(self, append: Append[E], span: Span) -> None:
         """Raises VersionConflict: the stream has another version. Raises Refused: see `append`."""
@@ -177,6 +183,7 @@ class NewRows(Generic[E]):
         if append.expected_version != head.version:
             raise VersionConflict(stream_id, head.version)
         metadata = dump_metadata(append.metadata, self._store.source, telemetry.trace_id_of(span))
+        trace = telemetry.ids_of(span)
         for event in append.events:
             new_event = self._store.to_new_event(
                 stream_id,
@@ -189,7 +196,9 @@ class NewRows(Generic[E]):
             )
             head = follow(head, new_event)
             self.events.append((stream_id, head.version, metadata, *new_event))
-            self.last_ids[stream_id] = new_event.event_id
+            self.recorded.append(
+                to_recorded(stream_id, head.version, new_event, append.metadata, trace)
+            )
         self.heads[stream_id] = head
         span.set_attribute(telemetry.STREAM_ID, str(stream_id))
         span.set_attribute(telemetry.STREAM_VERSION, head.version)

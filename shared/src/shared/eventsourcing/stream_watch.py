@@ -10,6 +10,7 @@ from uuid import UUID
 from shared.eventsourcing.event_store import EventStore
 from shared.messaging.messages import RecordedEvent
 from shared.runtime import postgres
+from shared.runtime.logs import because
 
 E = TypeVar("E")
 
@@ -67,7 +68,7 @@ class StreamWatch(Generic[E]):
             try:
                 await self._wake()
             except postgres.UNAVAILABLE as error:
-                log.warning("cannot read new events: %r", error)
+                log.warning("cannot read new events", extra=because(error))
             await asyncio.sleep(POLL_SECONDS)
 
     async def _wake(self) -> None:

@@ -8,6 +8,7 @@ Guarantees: each message is applied once, in the order of its stream
 another one of its group joins, leaves or is frozen (`tests/integration/test_worker.py`); whatever
 bytes a record has, the next one is taken (`tests/integration/test_any_bytes.py`); a poisonous
 message stops its own stream alone, and a redrive continues it in order
-(`tests/integration/test_redrive.py`).
+(`tests/integration/test_redrive.py`); what is counted and logged was committed
+(`tests/integration/test_outcomes.py`).
 Read `inbox.py` first (where a repeated message is recognised), then `consumer.py` and `parked.py`.
 """

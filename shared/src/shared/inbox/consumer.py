@@ -8,7 +8,7 @@ was not consumed must not be acknowledged, nor any that comes after it.
 import asyncio
 import logging
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -22,7 +22,7 @@ from collections.abc import (
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, TypeVar, get_args
+from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 import asyncpg
@@ -31,6 +31,7 @@ from opentelemetry.trace import Span, SpanKind
 
 from shared.eventsourcing.errors import VersionConflict
 from shared.eventsourcing.handler import CausedCommand
+from shared.eventsourcing.recorded import Recorded
 from shared.inbox import dead_letters, parked
 from shared.inbox.inbox import (
     ConsumedElsewhere,
@@ -41,6 +42,7 @@ from shared.inbox.inbox import (
     Repeated,
     Waiting,
 )
+from shared.inbox.outcomes import MESSAGES, Effects, Outcomes, expose_zeros, log_parked, to_fields
 from shared.messaging.messages import Message
 from shared.messaging.records import IncomingRecord, Malformed, parse_message
 from shared.messaging.topics import TOPICS
@@ -48,6 +50,7 @@ from shared.messaging.wire import OutgoingRecord
 from shared.projections.read_models import Projection, ReadModel
 from shared.runtime import failpoints, metrics, postgres, telemetry
 from shared.runtime.failpoints import Failpoint
+from shared.runtime.logs import because
 from shared.runtime.postgres import Connection, Restored, RestoredGuard
 from shared.runtime.relay_notifier import RelayNotifier
 
@@ -61,13 +64,6 @@ REASON_CHARACTERS_MAX = 1000
 LETTERS_PER_WRITE_MAX = 50
 """Each can have a megabyte, and a write has little time."""
 
-MESSAGES = metrics.Counter(
-    "hometown.inbox.messages",
-    "{message}",
-    "Messages by what a worker has committed: applied, repeated, waiting, parked or dead-letter;"
-    " one that is malformed or poison is dead-letter, and can be applied or parked as well",
-    ["topic", "outcome"],
-)
 BATCH_DURATION = metrics.Histogram(
     "hometown.inbox.batch.duration", "s", "Time of a batch's transaction, with its commit"
 )
@@ -111,10 +107,10 @@ class Delivery:
         )
 
 
-Reaction = Callable[[Connection, Sequence[Delivery]], Awaitable[bool | None]]
+Reaction = Callable[[Connection, Sequence[Delivery]], Awaitable[Sequence[Recorded] | None]]
 """Applies messages in their order, inside the transaction that consumes them.
 
-True means that events were recorded, and that the relay is notified after the commit.
+Of events that it records, the relay is notified after the commit.
 """
 
 Reactions = Mapping[str, Mapping[str, Sequence[Reaction]]]
@@ -125,28 +121,18 @@ DeadLetterWriter = Callable[[Sequence[OutgoingRecord]], Awaitable[None]]
 
 ReadRecord = tuple[IncomingRecord, Message]
 
-Refusal = tuple[IncomingRecord, str]
-"""A record that becomes a dead letter, and the reason."""
 
-Outcome = Literal["applied", "repeated", "waiting", "parked", "dead-letter"]
+class Refusal(NamedTuple):
+    """A record that becomes a dead letter, and the message in it, if it has one."""
+
+    record: IncomingRecord
+    reason: str
+    message: Message | None = None
+
 
 OnApplied = Callable[[Sequence[Message]], None]
 """Is called with the messages that were applied, after their commit. It must not raise: the batch
 would be tried again, and its messages be taken for repeats."""
-
-
-class Outcomes:
-    """What becomes of the messages of a batch, if it is committed."""
-
-    def __init__(self) -> None:
-        self.counts: Counter[tuple[str, Outcome]] = Counter()
-        """By topic and outcome."""
-        self.applied: list[Message] = []
-
-    def add(self, message: Message, outcome: Outcome) -> None:
-        self.counts[message.topic, outcome] += 1
-        if outcome == "applied":
-            self.applied.append(message)
 
 
 def ignore(messages: Sequence[Message]) -> None:
@@ -191,9 +177,7 @@ class Consumer:
         self._obstacles: dict[object, str] = {}
         self._restored = RestoredGuard()
         self._on_applied = on_applied
-        for topic in self.topics:
-            for outcome in get_args(Outcome):
-                MESSAGES.add(0, topic, outcome)
+        expose_zeros(self.topics)
 
     @property
     def topics(self) -> list[str]:
@@ -249,10 +233,10 @@ class Consumer:
             try:
                 message = parse_message(record)
             except Malformed as error:
-                refusals.append((record, f"malformed: {error}"))
+                refusals.append(Refusal(record, f"malformed: {error}"))
                 continue
             if not self._is_known(message):
-                refusals.append((record, f"unknown type: {message.type}"))
+                refusals.append(Refusal(record, f"unknown type: {message.type}", message))
             batch.append((record, message))
         return batch, refusals
 
@@ -269,7 +253,8 @@ class Consumer:
         except Exception as error:
             if len(batch) == 1:
                 [(record, message)] = batch
-                log.exception("%s cannot take %s %s", self.name, message.type, message.event_id)
+                about = {"consumer": self.name, **to_fields(message)}
+                log.exception("a message cannot be taken", extra=about)
                 await self._give_up(record, message, to_reason(error))
             else:
                 for pair in batch:
@@ -280,20 +265,20 @@ class Consumer:
         outcomes = Outcomes()
         began_at = time.perf_counter()
         async with self._transaction() as connection:
-            is_recorded = await self._consume(connection, batch, outcomes)
+            await self._consume(connection, batch, outcomes)
             failpoints.hit(Failpoint.EFFECTS_WRITTEN)
         failpoints.hit(Failpoint.EFFECTS_COMMITTED)
-        BATCH_DURATION.record(time.perf_counter() - began_at)
-        BATCH_SIZE.record(len(batch))
-        for (topic, outcome), number in outcomes.counts.items():
-            MESSAGES.add(number, topic, outcome)
-        if is_recorded:
+        seconds = time.perf_counter() - began_at
+        if outcomes.effects.recorded:
             self.relay_notifier.notify()
+        BATCH_DURATION.record(seconds)
+        BATCH_SIZE.record(len(batch))
+        outcomes.report(self.name, seconds)
         self._on_applied(outcomes.applied)
 
     async def _consume(
         self, connection: Connection, batch: Sequence[ReadRecord], outcomes: Outcomes
-    ) -> bool:
+    ) -> None:
         inbox = await Inbox.open(connection, self.name, [message for _, message in batch])
         for record, message in batch:
             match inbox.verdict(message):
@@ -304,18 +289,16 @@ class Consumer:
                     outcomes.add(message, "waiting")
                     await inbox.add_waiting(record, message)
                 case Gap(reason=reason) | OtherHistory(reason=reason):
-                    outcomes.add(message, "parked")
-                    log.error("%s parks stream %s: %s", self.name, message.stream_id, reason)
+                    outcomes.add_parked(message, reason)
                     await inbox.park(record, message, reason)
                 case Next():
                     outcomes.add(message, "applied")
                     inbox.mark_consumed(message)
-        is_recorded = await self.react(connection, outcomes.applied)
+        outcomes.effects = await self.react(connection, outcomes.applied)
         await inbox.write_versions()
-        return is_recorded
 
-    async def react(self, connection: Connection, messages: Sequence[Message]) -> bool:
-        """Apply messages in the caller's transaction; whether events were recorded.
+    async def react(self, connection: Connection, messages: Sequence[Message]) -> Effects:
+        """Apply messages in the caller's transaction; return what that did.
 
         Each reaction takes all of its messages at once, in their order. A type without reaction
         does nothing.
@@ -325,16 +308,20 @@ class Consumer:
             Exception: whatever else a reaction raises.
         """
         deliveries: dict[Reaction, list[Delivery]] = {}
-        with ExitStack() as spans:
+        spans: dict[UUID, Span] = {}
+        recorded: list[Recorded] = []
+        with ExitStack() as open_spans:
             for message in messages:
                 reactions = self._reactions[message.topic].get(message.type)
                 if not reactions:
                     continue
-                delivery = Delivery(message, spans.enter_context(self._span(message)))
+                span = open_spans.enter_context(self._span(message))
+                spans[message.event_id] = span
                 for reaction in reactions:
-                    deliveries.setdefault(reaction, []).append(delivery)
-            recorded = [await reaction(connection, its) for reaction, its in deliveries.items()]
-        return any(recorded)
+                    deliveries.setdefault(reaction, []).append(Delivery(message, span))
+            for reaction, its in deliveries.items():
+                recorded += await reaction(connection, its) or ()
+        return Effects(recorded, spans)
 
     def _mark_repeated(self, message: Message) -> None:
         if message.type in self._reactions[message.topic]:
@@ -370,7 +357,7 @@ class Consumer:
 
         A crash in between is harmless: the message is delivered again, and has a second letter.
         """
-        await self._send_dead_letters([(record, reason)])
+        await self._send_dead_letters([Refusal(record, reason, message)])
         await self._until_done(
             partial(self._park, record, message, reason),
             "parking a stream",
@@ -382,16 +369,14 @@ class Consumer:
         async with self._transaction() as connection:
             await parked.park(connection, self.name, record, message, reason)
         MESSAGES.add(1, message.topic, "parked")
+        log_parked(self.name, message, to_class(reason))
 
     async def _send_dead_letters(self, refusals: Sequence[Refusal]) -> None:
         """While a letter cannot be written, nothing continues: its record would be lost."""
         for first in range(0, len(refusals), LETTERS_PER_WRITE_MAX):
             page = refusals[first : first + LETTERS_PER_WRITE_MAX]
-            for record, reason in page:
-                place = record.topic, record.partition, record.offset
-                log.error("dead letter of %s/%d/%d: %s", *place, reason)
             letters = [
-                dead_letters.to_dead_letter(record, self.name, reason) for record, reason in page
+                dead_letters.to_dead_letter(each.record, self.name, each.reason) for each in page
             ]
             await self._until_done(
                 partial(self._write_dead_letters, letters),
@@ -399,8 +384,10 @@ class Consumer:
                 is_retried=may_pass,
             )
             failpoints.hit(Failpoint.DEAD_LETTER_WRITTEN)
-            for record, _ in page:
-                MESSAGES.add(1, record.topic, "dead-letter")
+            for each in page:
+                MESSAGES.add(1, each.record.topic, "dead-letter")
+                about = {"consumer": self.name, **name_record(each)}
+                log.error("a record is a dead letter: %s", to_class(each.reason), extra=about)
 
     async def _until_done(
         self,
@@ -422,11 +409,24 @@ class Consumer:
                         raise
                     RETRIES.add(1)
                     self._obstacles[this] = f"{what}: {to_reason(error)}"
-                    log.warning("%s again in %.2f s: %r", what, pause, error)
+                    log.warning("%s fails, and is tried again", what, extra=because(error))
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, BACKOFF_SECONDS_MAX)
         finally:
             self._obstacles.pop(this, None)
+
+
+def name_record(refusal: Refusal) -> dict[str, object]:
+    """Name a record in a line of the log."""
+    if refusal.message is not None:
+        return to_fields(refusal.message)
+    record = refusal.record
+    return {"topic": record.topic, "partition": record.partition, "offset": record.offset}
+
+
+def to_class(reason: str) -> str:
+    """What a reason begins with. The rest can quote a record, and stays out of the log."""
+    return reason.partition(":")[0]
 
 
 def to_reason(error: Exception) -> str:

@@ -18,6 +18,7 @@ from shared.messaging import reading
 from shared.runtime import failpoints
 from shared.runtime.brokers import Brokers
 from shared.runtime.failpoints import Failpoint
+from shared.runtime.logs import because
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +94,7 @@ class GroupReader(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka 
                 await self._client.start()
                 return
             except KafkaConnectionError as error:
-                log.warning("cannot reach Kafka, retrying: %s", error)
+                log.warning("cannot reach Kafka", extra=because(error))
             await asyncio.sleep(CONNECT_PAUSE_SECONDS)
 
     async def _take_arrived(self) -> None:
@@ -152,7 +153,7 @@ class GroupReader(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka 
                 if ahead:
                     await self._client.commit(ahead)
         except (KafkaError, TimeoutError) as error:
-            log.warning("%s: offsets are not committed: %r", self._consumer.name, error)
+            log.warning("offsets are not committed", extra=because(error))
         else:
             self._committed |= ahead
             self._taken.clear()
@@ -163,8 +164,8 @@ class GroupReader(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka 
         try:
             async with asyncio.timeout(LET_GO_SECONDS_MAX), self._in_hand:
                 await self._commit()
-        except TimeoutError:
-            log.warning("%s is rebalanced with a batch in hand", self._consumer.name)
+        except TimeoutError as error:
+            log.warning("the group is rebalanced with a batch in hand", extra=because(error))
         self._assignments += 1
         self._taken.clear()
 

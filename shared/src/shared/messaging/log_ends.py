@@ -18,6 +18,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from shared.runtime.brokers import Brokers
+from shared.runtime.logs import because
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +85,7 @@ async def watch_committed(
                     await compare(client, {each: o for each, o in committed.items() if o})
                     await asyncio.sleep(WATCH_SECONDS)
         except KafkaError as error:
-            log.warning("cannot compare committed offsets with the logs, retrying: %r", error)
+            log.warning("cannot compare committed offsets with the logs", extra=because(error))
         await asyncio.sleep(WATCH_SECONDS)
 
 

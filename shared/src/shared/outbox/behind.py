@@ -17,6 +17,7 @@ import asyncpg
 from shared.messaging.wire import Target
 from shared.outbox import outbox
 from shared.outbox.outbox import OutboxRow, RelayCheckpoint, Snapshot
+from shared.runtime.logs import CAUSE
 
 log = logging.getLogger(__name__)
 
@@ -70,12 +71,15 @@ class BehindPartitions:
 
     def add(self, target: Target, done: RelayCheckpoint, reason: str) -> None:
         """From now on the partition is left out; it has what is visible in `done`."""
-        log.warning("%s/%d takes no records, the others go on: %s", *target, reason)
+        about = {"topic": target[0], "partition": target[1], "error": reason, CAUSE: str(target)}
+        log.warning("a partition takes no records, the others go on", extra=about)
         self._each[target] = Behind(target=target, done=done, reason=reason)
 
     def remove(self, behind: Behind) -> None:
         """The partition has what the others have."""
-        log.info("%s/%d takes records again", *behind.target)
+        topic, partition = behind.target
+        about = {"topic": topic, "partition": partition}
+        log.info("a partition takes records again", extra=about)
         del self._each[behind.target]
 
     def select(self, *, is_level: bool) -> Sequence[Behind]:

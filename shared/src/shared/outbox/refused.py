@@ -109,7 +109,8 @@ class RefusedStreams:
         """
         stream_id = get_stream_id(row)
         reason = f"{type(error).__name__}: {error}"[:REASON_CHARACTERS_MAX]
-        log.error("%s parks stream %s of %s: %s", self._name, stream_id, row.topic, reason)
+        about = {"stream_id": stream_id, "topic": row.topic}
+        log.error("the stream is parked: %s", reason, extra=about)
         async with self._transaction():
             await self._connection.execute(PARK, self._name, stream_id, row.topic, reason)
             await self._add([row])
@@ -178,12 +179,12 @@ class RefusedStreams:
         async with self._transaction():
             await self._connection.execute(RELEASE, self._name, stream_id)
         self._streams.discard(stream_id)
-        log.info("%s continues stream %s", self._name, stream_id)
+        log.info("the stream continues", extra={"stream_id": stream_id})
 
     async def keep(self, stream_id: UUID, error: KafkaError) -> None:
         """Let a stream wait that was refused again."""
         reason = f"{type(error).__name__}: {error}"[:REASON_CHARACTERS_MAX]
-        log.error("%s keeps stream %s parked: %s", self._name, stream_id, reason)
+        log.error("the stream stays parked: %s", reason, extra={"stream_id": stream_id})
         async with self._reading:
             await self._connection.execute(KEEP, self._name, stream_id, reason)
 

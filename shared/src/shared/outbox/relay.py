@@ -9,7 +9,6 @@ takes no records falls behind alone (`behind`), as a stream does that is refused
 import asyncio
 import logging
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
@@ -23,7 +22,7 @@ from aiokafka.errors import KafkaError
 
 from shared.messaging.kafka import NotAcknowledged, Publisher
 from shared.messaging.log_ends import RecordsLost
-from shared.messaging.wire import OutgoingRecord, Target
+from shared.messaging.wire import RecordBatch, Target
 from shared.outbox import lease, outbox
 from shared.outbox.behind import Behind, BehindPartitions
 from shared.outbox.lease import ForeignCheckpoint, Lease, LeaseLost, Standby
@@ -33,6 +32,7 @@ from shared.outbox.relay_trace import BatchTrace
 from shared.runtime import failpoints, metrics, postgres
 from shared.runtime.brokers import Brokers
 from shared.runtime.failpoints import Failpoint
+from shared.runtime.logs import because
 from shared.runtime.processes import wait
 
 R = TypeVar("R")
@@ -125,7 +125,7 @@ class Relay:
                 try:
                     await self._connect_and_publish()
                 except* postgres.UNAVAILABLE as group:
-                    log.warning("database is unavailable, retrying: %s", group.exceptions[0])
+                    log.warning("the database is unavailable", extra=because(group))
                     await wait(self._stopping, RETRY_SECONDS)
 
     async def _connect_and_publish(self) -> None:
@@ -138,7 +138,7 @@ class Relay:
             try:
                 taken = await self._take_lease(writer)
                 if taken is not None:
-                    log.info("active in epoch %d", taken[0].epoch)
+                    log.info("the relay is active", extra={"epoch": taken[0].epoch})
                     await self._publish_with(reader, writer, tidier, *taken)
             finally:
                 self.connected = False
@@ -382,13 +382,14 @@ class ActiveRelay:
     async def _publish(self, publisher: Publisher, rows: Sequence[OutboxRow]) -> None:
         """Raises NotAcknowledged, and KafkaError when no broker is reached."""
         self._lease.check()
+        began_at = time.monotonic()
         with BatchTrace(rows) as trace:
             try:
                 trace.batches = await publisher.publish(trace.records(), hit_handed_over)
             except NotAcknowledged as refusal:
-                count_published(row for row in rows if row.target not in refusal.errors)
+                report_published(refusal.batches, time.monotonic() - began_at)
                 raise
-        count_published(rows)
+        report_published(trace.batches, time.monotonic() - began_at)
         recorded_at = min(row.record.milliseconds for row in rows) / 1000
         DELAY.record(max(0.0, time.time() - recorded_at))
 
@@ -410,7 +411,7 @@ class ActiveRelay:
                 except KafkaError as error:
                     RETRIES.add(1)
                     self._refusal = repr(error)
-                    log.warning("the broker takes no records, retrying: %r", error)
+                    log.warning("the broker takes no records", extra=because(error))
                 await asyncio.sleep(RETRY_SECONDS)
         finally:
             self._refusal = self._sending_since = None
@@ -511,9 +512,10 @@ class ActiveRelay:
             versions, records = waiting
             if any(record.target in self._behind for record in records):
                 return  # its request stays, until its partition takes records
+            began_at = time.monotonic()
             try:
                 publish = partial(self._publisher.publish, records, hit_handed_over)
-                await self._until_reached(publish)
+                batches = await self._until_reached(publish)
             except NotAcknowledged as refusal:
                 for target, error in refusal.errors.items():
                     if isinstance(error, PERMANENT):
@@ -521,7 +523,7 @@ class ActiveRelay:
                     else:
                         self._leave_behind({target: error})
                 return
-            count_published(records)
+            report_published(batches, time.monotonic() - began_at)
             await self._refused.remove(stream_id, versions)
             self._beat_at = time.monotonic()
         await self._refused.release(stream_id)
@@ -555,9 +557,30 @@ async def tidy(connection: asyncpg.Connection) -> None:
         await asyncio.sleep(TIDY_SECONDS)
 
 
-def count_published(records: Iterable[OutboxRow | OutgoingRecord]) -> None:
-    for topic, number in Counter(each.topic for each in records).items():
-        PUBLISHED.add(number, topic)
+def report_published(batches: Sequence[RecordBatch], seconds: float) -> None:
+    """Count the records that were acknowledged, and write a line with their offsets.
+
+    It is one line for all: to name each record, a relay would have to take its headers apart, which
+    takes as long as all the rest.
+    """
+    for batch in batches:
+        PUBLISHED.add(batch.count, batch.topic)
+    if batches:
+        records = sum(batch.count for batch in batches)
+        about = {"records": records, "offsets": to_ranges(batches), "seconds": seconds}
+        log.info("published", extra=about)
+
+
+def to_ranges(batches: Iterable[RecordBatch]) -> dict[str, dict[str, list[int]]]:
+    """[first, end] by topic and partition, end not included; without repeats, whose offsets the
+    broker does not know any more."""
+    ranges: dict[str, dict[str, list[int]]] = {}
+    for batch in batches:
+        if batch.base_offset >= 0:
+            end = batch.base_offset + batch.count
+            known = ranges.setdefault(batch.topic, {})
+            known.setdefault(str(batch.partition), [batch.base_offset, end])[1] = end
+    return ranges
 
 
 def hit_handed_over() -> None:

@@ -11,6 +11,7 @@ import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
 from shared.runtime import metrics, rights
+from shared.runtime.logs import because
 
 log = logging.getLogger(__name__)
 
@@ -204,12 +205,12 @@ async def attempt(
         return await connection.execute(statement, *values, timeout=seconds_max)
     except asyncpg.LockNotAvailableError:
         pass
-    except TimeoutError:
-        log.warning("%s was given up for %s after %.2f s", statement, values, seconds_max)
+    except TimeoutError as error:
+        log.warning("a statement was given up: %s", statement, extra=because(error))
     except UNAVAILABLE:
         raise
     except asyncpg.PostgresError as error:
-        log.error("%s failed for %s: %s", statement, values, error)
+        log.error("a statement failed: %s", statement, extra=because(error))
     return None
 
 

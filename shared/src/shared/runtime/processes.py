@@ -9,41 +9,26 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from socket import socket
 from typing import TypeVar
 
 import uvloop
 from pydantic import ValidationError
+from pydantic_settings import BaseSettings
 
-from shared.runtime import telemetry
+from shared.runtime import logs
 from shared.runtime.listening import replace_process
-from shared.runtime.settings import KafkaSettings
+from shared.runtime.settings import LogSettings
 
-S = TypeVar("S", bound=KafkaSettings)
+S = TypeVar("S", bound=BaseSettings)
 
 log = logging.getLogger(__name__)
-
-NOISY = (
-    "aiokafka",
-    "aiokafka.conn",
-    "aiokafka.client",
-    "aiokafka.producer.sender",
-    "aiokafka.consumer.group_coordinator",
-    "aiokafka.cluster",
-)
-"""These log a line per retry while a broker is unavailable; one a minute is enough."""
 
 FOREIGN = re.compile(r"(HTTPS?|ALL|NO)_PROXY|PG[A-Z]+", re.IGNORECASE)
 
 OBJECTS_BETWEEN_COLLECTIONS = 50_000
 """Python's default, 700, is about the objects of one request; 50,000 are a few megabytes."""
-
-TALKATIVE = ("faust", "mode", "aiokafka")
-"""These log each step of a start."""
-
-REPEATING = ("asyncpg.pool",)
-"""These log each retry of a connection with a stack trace; its users report the outage once."""
 
 
 def collect_garbage_less_often() -> None:
@@ -55,20 +40,6 @@ def collect_garbage_less_often() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
-
-
-def configure_logging() -> None:
-    logging.basicConfig(
-        level=logging.INFO,
-        format="%(asctime)s %(levelname)s %(name)s %(message)s",
-        stream=sys.stderr,
-    )
-    for name in TALKATIVE:
-        logging.getLogger(name).setLevel(logging.WARNING)
-    for name in REPEATING:
-        logging.getLogger(name).setLevel(logging.ERROR)
-    for name in NOISY:
-        logging.getLogger(name).addFilter(telemetry.OncePerMinute())
 
 
 def read_settings(settings: type[S]) -> S:
@@ -98,11 +69,21 @@ def forget_foreign_variables() -> None:
 
 def run(main: Coroutine[object, object, None]) -> None:
     """Run a process to its end, on the quicker event loop; then its successor, if it has one."""
-    forget_foreign_variables()
-    configure_logging()
-    uvloop.run(main)
+    with closing(main):  # it warns if it is never awaited
+        forget_foreign_variables()
+        logs.configure(read_settings(LogSettings))
+        try:
+            uvloop.run(run_within_loop(main))
+        except Exception as error:
+            log.critical("the process ends: %s", logs.name_error(error), exc_info=error)
+            sys.exit(1)
     for listening in passed_on:
         replace_process(listening)
+
+
+async def run_within_loop(main: Coroutine[object, object, None]) -> None:
+    asyncio.get_running_loop().set_exception_handler(logs.log_unhandled)
+    await main
 
 
 passed_on: list[socket] = []

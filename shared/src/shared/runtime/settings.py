@@ -21,6 +21,13 @@ PLACEHOLDERS = frozenset(
 """Passwords that stand in examples, and so are known to everybody."""
 
 
+class LogSettings(BaseSettings):
+    """What a process logs: `auto` is text on a terminal, and JSON elsewhere."""
+
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    log_format: Literal["auto", "json", "text"] = "auto"
+
+
 class KafkaSettings(BaseSettings):
     """Where the brokers are; with a user name, the connection is TLS and both sides show who they
     are."""

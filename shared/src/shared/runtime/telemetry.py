@@ -1,6 +1,5 @@
 """Traces and metrics of a process, and trace context as data that travels in rows and headers."""
 
-import logging
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
-from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind, TraceState
+from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from shared.runtime import metrics
@@ -45,13 +44,6 @@ UNRECORDED = re.compile("00-([0-9a-f]{32})-([0-9a-f]{16})-00")
 W3C = TraceContextTextMapPropagator()
 """Rows and records carry this form and no other."""
 
-NOISY = (
-    OTLPSpanExporter.__module__,
-    TraceContextTextMapPropagator.__module__,
-    TraceState.__module__,
-)
-"""Modules that log each retry of an unavailable collector, or each malformed header."""
-
 tracer = trace.get_tracer("hometown")
 
 
@@ -72,8 +64,6 @@ def configure(service_name: str, otlp_endpoint: str | None) -> TracerProvider:
             endpoint=f"{otlp_endpoint.rstrip('/')}/v1/traces", timeout=EXPORT_TIMEOUT_SECONDS
         )
         provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=500))
-    for module in NOISY:
-        logging.getLogger(module).addFilter(OncePerMinute())
     trace.set_tracer_provider(provider)
     return provider
 
@@ -87,22 +77,6 @@ def configured(service_name: str, settings: ProcessSettings) -> Iterator[None]:
             yield
     finally:
         provider.shutdown()
-
-
-class OncePerMinute(logging.Filter):
-    """Lets one record a minute through: each retry, or each request of a client, could log one."""
-
-    period_seconds = 60.0
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.last_at = float("-inf")
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        if record.created - self.last_at < self.period_seconds:
-            return False
-        self.last_at = record.created
-        return True
 
 
 @contextmanager
@@ -177,6 +151,24 @@ def trace_id_of(span: Span) -> str | None:
     """The id under which a span's trace is recorded, in hexadecimal; None when it is not."""
     context = span.get_span_context()
     return trace.format_trace_id(context.trace_id) if context.trace_flags.sampled else None
+
+
+def ids_of(span: Span) -> dict[str, str]:
+    """The ids under which a line of a log finds a recorded span; none when it is not recorded."""
+    context = span.get_span_context()
+    if not context.trace_flags.sampled:
+        return {}
+    return {
+        "trace_id": trace.format_trace_id(context.trace_id),
+        "span_id": trace.format_span_id(context.span_id),
+    }
+
+
+def ids_in(traceparent: str | None) -> dict[str, str]:
+    """Find the `ids_of` the span that a `traceparent` names."""
+    if traceparent is None or not is_sampled(traceparent):
+        return {}
+    return ids_of(NonRecordingSpan(span_context_of(traceparent)))
 
 
 def is_sampled(traceparent: str | None) -> bool:

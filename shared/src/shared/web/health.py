@@ -17,6 +17,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from shared.runtime import metrics
+from shared.runtime.logs import because
 from shared.web.connections import server_config
 from shared.web.problems import problem
 
@@ -42,12 +43,10 @@ def health_routes(checks: Mapping[str, Check], state: State | None = None) -> li
     async def live(request: Request) -> Response:
         return JSONResponse({"status": "live"})
 
-    failing: set[str] = set()
-
     async def ready(request: Request) -> Response:
         if getattr(state, "is_stopping", False):
             return not_ready(STOPPING)
-        answers = await asyncio.gather(*(run_check(*each, failing) for each in checks.items()))
+        answers = await asyncio.gather(*(run_check(*each) for each in checks.items()))
         wrong = {name: answer for name, answer in zip(checks, answers, strict=True) if answer}
         if not wrong:
             return JSONResponse({"status": "ready", "started_at": started_at})
@@ -72,23 +71,16 @@ def not_ready(detail: str) -> Response:
     return problem(503, "not-ready", detail)
 
 
-async def run_check(name: str, check: Check, failing: set[str]) -> str | None:
-    """What is wrong, or None. Any caller can read it: the text of an error is only logged.
-
-    `failing` holds the checks whose error was logged; probes repeat them every few seconds.
-    """
+async def run_check(name: str, check: Check) -> str | None:
+    """What is wrong, or None. Any caller can read it: the text of an error is only logged."""
     try:
         async with asyncio.timeout(CHECK_TIMEOUT_SECONDS):
-            answer = await check()
+            return await check()
     except TimeoutError:
         return f"no response within {CHECK_TIMEOUT_SECONDS} s"
     except Exception as error:  # any error of a check is its result
-        if name not in failing:
-            log.warning("the health check %s fails: %r", name, error)
-            failing.add(name)
+        log.warning("the health check %s fails", name, extra=because(error))
         return type(error).__name__
-    failing.discard(name)
-    return answer
 
 
 class Server(uvicorn.Server):

@@ -32,7 +32,7 @@ from shared.web.health import Check, database_check, health_routes
 from shared.web.idempotency import Replay
 from shared.web.limits import BODY_TOO_LARGE, AnswerTime, BodySize
 from shared.web.openapi import create_document, find_routes, get_methods
-from shared.web.outages import Outages
+from shared.web.outages import unavailable
 from shared.web.preconditions import VERSION_CONFLICT
 from shared.web.problems import HttpProblem, problem, to_problem_response
 from shared.web.reads import Reads
@@ -205,13 +205,11 @@ def answer_problems(app: FastAPI, routers: Sequence[APIRouter]) -> None:
             answer.headers["Allow"] = ", ".join(find_methods(request.url.path, routers))
         return answer
 
-    outages = Outages()
-
-    async def unavailable(request: Request, error: Exception) -> Response:
-        return outages.to_response(error)
+    async def to_unavailable(request: Request, error: Exception) -> Response:
+        return unavailable(error)
 
     for each in postgres.UNAVAILABLE:
-        app.add_exception_handler(each, unavailable)
+        app.add_exception_handler(each, to_unavailable)
 
     @app.exception_handler(Exception)
     async def bug(request: Request, error: Exception) -> Response:

@@ -10,6 +10,7 @@ import asyncpg
 
 from shared.messaging.messages import IdempotencyKey, StoredResponse
 from shared.runtime import postgres
+from shared.runtime.logs import because
 from shared.runtime.postgres import Connection
 from shared.web.problems import HttpProblem
 
@@ -87,5 +88,5 @@ async def forget_periodically(pool: asyncpg.Pool) -> None:
         try:
             await forget_all(pool, datetime.now(UTC))
         except postgres.UNAVAILABLE as error:
-            log.warning("old responses are kept until the next round: %r", error)
+            log.warning("old responses are kept until the next round", extra=because(error))
         await asyncio.sleep(FORGET_PERIOD_SECONDS)

@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 import httpx
 from jwt import PyJWK, PyJWTError
 
+from shared.runtime.logs import because
 from shared.web.tls import create_client_context
 
 ALGORITHMS = {("OKP", "Ed25519"): "EdDSA", ("EC", "P-256"): "ES256", ("RSA", None): "RS256"}
@@ -67,7 +68,7 @@ class SigningKeys:
             async with asyncio.timeout(FETCH_SECONDS_MAX):
                 self._keys = parse_keys(await asyncio.to_thread(fetch, self._url, self._ca_file))
         except (OSError, TimeoutError, ValueError, httpx.HTTPError) as error:
-            log.warning("the issuer's keys could not be fetched: %r", error)
+            log.warning("the issuer's keys could not be fetched", extra=because(error))
         else:
             self._fetched_at = time.monotonic()
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from shared.eventsourcing.handler import CausedCommand, react
+from shared.eventsourcing.recorded import Recorded
 from shared.inbox.consumer import (
     Consumer,
     DeadLetterWriter,
@@ -27,7 +28,7 @@ ORDER_ID = "app.order.id"
 def create_consumer(resources: Resources, write_dead_letters: DeadLetterWriter) -> Consumer:
     """The reactions of things-svc, by topic and message type."""
 
-    async def add(connection: Connection, deliveries: Sequence[Delivery]) -> bool:
+    async def add(connection: Connection, deliveries: Sequence[Delivery]) -> Sequence[Recorded]:
         commands = [to_command(each) for each in deliveries]
         return await react(resources.things, THING, connection, commands)
 
