@@ -99,10 +99,11 @@ def test_the_trace_of_a_line_is_that_of_its_order(
     assert line["span_id"] in json.dumps(trace)
 
 
-def test_an_id_of_no_order_is_one_line(stack: Stack) -> None:
-    ended = stack.make("logs", "order=seven")
+@pytest.mark.parametrize("name", ["seven", "se'ven; echo", "$HOME"])
+def test_an_id_of_no_order_is_one_line(stack: Stack, name: str) -> None:
+    ended = stack.make("logs", f"order={name.replace('$', '$$')}")
 
-    assert "hometown: order=seven is no id of an order" in ended.stderr
+    assert f"hometown: order={name} is no id of an order" in ended.stderr
     assert ended.returncode != 0
 
 

@@ -1,6 +1,7 @@
 """One order is followed by its id, by what was caused by it, and by the offsets of its records."""
 
 import json
+from argparse import Namespace
 from collections.abc import Iterable
 from typing import Any
 
@@ -68,6 +69,13 @@ def test_of_batches_with_the_same_offset_the_first_after_the_order_counts() -> N
     assert found_in([*before, *ABOUT, *after]) == ABOUT
 
 
+def test_a_line_that_mentions_an_order_brings_no_story_of_its_own() -> None:
+    fields = {"stream_id": OTHER, "correlation_id": OTHER_STORY}
+    mention = line("orders-worker", 9, "recorded", before=ORDER, **fields)
+
+    assert found_in([*ABOUT, OF_ANOTHER, mention]) == [*ABOUT, mention]
+
+
 def test_an_order_that_was_not_consumed_is_shown_as_far_as_it_came() -> None:
     assert found_in([PLACED, PUBLISHED]) == [PLACED]
 
@@ -96,3 +104,21 @@ def test_a_rotated_log_is_read_before_its_successor(folder: RunFolder) -> None:
         LoggedLine("users-api", "old"),
         LoggedLine("users-api", "new"),
     ]
+
+
+@pytest.mark.parametrize("more", [{"name": "users-api"}, {"follow": True}])
+def test_an_order_is_asked_for_alone(more: dict[str, Any]) -> None:
+    asked = Namespace(**{"order": ORDER, "name": None, "follow": False} | more)
+
+    with pytest.raises(Failure, match="leave out the other options"):
+        logs.show_order(lambda: ABOUT, asked)
+
+
+def test_lines_of_an_order_are_shown_with_their_process(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    logs.show_order(lambda: ABOUT, Namespace(order=ORDER, name=None, follow=False))
+
+    shown = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in shown] == [each.process for each in ABOUT]
+    assert shown[0].endswith(PLACED.text)

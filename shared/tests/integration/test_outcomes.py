@@ -164,3 +164,17 @@ async def test_a_recorded_trace_is_named_by_the_span_of_the_outcome(
     assert span.name == f"process {TOPIC}"
     assert line["trace_id"] == f"{span.context.trace_id:032x}"
     assert line["span_id"] == f"{span.context.span_id:016x}"
+
+
+@pytest.mark.usefixtures("spans")
+async def test_a_message_that_is_not_processed_is_named_by_the_span_of_its_record(
+    desk: Desk, written: WrittenLog
+) -> None:
+    trace_id, span_id = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+    headers = [("traceparent", f"00-{trace_id}-{span_id}-01".encode())]
+    early = record(new_id(), 3)
+
+    await desk.consumer.take([replace(early, headers=[*early.headers, *headers])])
+
+    [consumed] = written.find("consumed")
+    assert (consumed["trace_id"], consumed["span_id"]) == (trace_id, span_id)
