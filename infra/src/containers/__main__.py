@@ -65,8 +65,8 @@ def do_logs(arguments: argparse.Namespace, settings: Settings) -> int:
     follow = ["--follow"] if arguments.follow else []
     chosen = [arguments.name] if arguments.name else []
     with contextlib.suppress(KeyboardInterrupt):
-        for line in project.log_lines("--tail", str(arguments.lines), *follow, *chosen):
-            tell(logs.with_label(*line))
+        for process, text in project.log_lines("--tail", str(arguments.lines), *follow, *chosen):
+            tell(logs.readable(text) if arguments.name else logs.with_label(process, text))
     return 0
 
 

@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fetching.errors import Failure
-from local_stack import ports
 from local_stack.hometown import HOMETOWN
 from local_stack.order_log import LoggedLine
 from local_stack.run_folder import RunFolder, write_atomically
-from local_stack.settings import CHECKOUT, Settings, usual_run_dir
+from local_stack.settings import CHECKOUT, PORT_PREFIX, Settings, usual_run_dir, variable
 from local_stack.stack_spec import Port
 from shared.runtime.declarations import load_declarations
 
@@ -113,7 +112,7 @@ class Project:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        chosen = {ports.variable(name): str(number) for name, number in self.ports.items()}
+        chosen = {variable(PORT_PREFIX, name): str(number) for name, number in self.ports.items()}
         file = CLUSTER_FILE if self.settings.way == "cluster" else self.settings.compose_file
         return {
             **os.environ,

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from containers import metric_registry, secrets
-from local_stack.hometown import level_variable
 from local_stack.postgres import RECONCILER
 from local_stack.progress import tell
+from local_stack.settings import LEVEL_PREFIX, PORT_PREFIX, variable
 from shared.runtime.declarations import (
     API,
     FILE,
@@ -127,7 +127,7 @@ def owner_variables(service: Service) -> dict[str, str]:
 
 
 def compose_variables(declared: Declarations, service: Service, process: Process) -> dict[str, str]:
-    level = f"${{{level_variable(process.name)}:-${{LOG_LEVEL:-INFO}}}}"
+    level = f"${{{variable(LEVEL_PREFIX, process.name)}:-${{LOG_LEVEL:-INFO}}}}"
     return {**own_variables(declared, service, process, SCHEME), "LOG_LEVEL": level}
 
 
@@ -195,8 +195,7 @@ def variables(given: Mapping[str, str], handed_on: Iterable[str] = ()) -> str:
 
 
 def port_variable(process: Process) -> str:
-    name = process.name.upper().replace("-", "_")
-    return f"${{HOMETOWN_PORT_{name}:-{process.port}}}"
+    return f"${{{variable(PORT_PREFIX, process.name)}:-{process.port}}}"
 
 
 def published(process: Process) -> str:

@@ -10,6 +10,7 @@ from local_stack.kafka import KAFKA
 from local_stack.needs import Need, find_needs
 from local_stack.postgres import POSTGRES, RECONCILER, dsn, owner
 from local_stack.readiness import http_probe
+from local_stack.settings import LEVEL_PREFIX, variable
 from local_stack.stack_spec import (
     HOST,
     READY_SECONDS_MAX,
@@ -118,12 +119,8 @@ def trace_variables(context: StackContext) -> Mapping[str, str]:
 
 def log_variables(process: str) -> Mapping[str, str]:
     """The level of one process alone; without a setting of its own, it inherits that of all."""
-    level = os.environ.get(level_variable(process))
+    level = os.environ.get(variable(LEVEL_PREFIX, process))
     return {"LOG_LEVEL": level} if level else {}
-
-
-def level_variable(process: str) -> str:
-    return f"HOMETOWN_LOG_LEVEL_{process.upper().replace('-', '_')}"
 
 
 def api_name(declared: Declarations, service: str) -> str:

@@ -131,8 +131,8 @@ def log_size(log: Path) -> int:
 
 def find_error(lines: Sequence[str]) -> str:
     """`find_named_error`, or else the last line that says anything."""
-    plain = [to_plain(line) for line in lines]
-    return find_named_error(lines) or shorten(next(filter(str.strip, reversed(plain)), ""))
+    last = next(filter(str.strip, reversed(lines)), "")
+    return find_named_error(lines) or shorten(to_plain(last))
 
 
 def find_named_error(lines: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ import psutil
 
 from fetching.errors import Failure
 from local_stack.run_folder import RunFolder, read_json, write_json
-from local_stack.settings import PORT_PREFIX
+from local_stack.settings import PORT_PREFIX, variable
 from local_stack.stack_spec import HOST, Port, StackContext
 
 FREE_PORTS = range(20_000, 30_000)
@@ -54,15 +54,13 @@ def choose(
     return chosen
 
 
-def variable(name: str) -> str:
-    return PORT_PREFIX + name.upper().replace("-", "_")
-
-
 def demand_known(given: Mapping[str, int], ports: Sequence[Port]) -> None:
     """Raises Failure if a port is requested under an unknown name."""
     names = [port.name for port in ports]
     for name in sorted(given.keys() - set(names)):
-        raise Failure(f"{variable(name)} names no port: choose one of {', '.join(names)}")
+        raise Failure(
+            f"{variable(PORT_PREFIX, name)} names no port: choose one of {', '.join(names)}"
+        )
 
 
 def demand_unchanged(given: Mapping[str, int], kept: Mapping[str, int]) -> None:
@@ -83,7 +81,7 @@ def insist(name: str, port: int) -> int:
     if not is_free(port):
         raise Failure(
             f"port {port} for {name} is taken{holder_of(port)}: "
-            f"stop that or change {variable(name)}"
+            f"stop that or change {variable(PORT_PREFIX, name)}"
         )
     return port
 

@@ -11,9 +11,15 @@ from fetching.settings import INFRA, FetchSettings, absolute
 CHECKOUT = INFRA.parent
 
 PORT_PREFIX = "HOMETOWN_PORT_"
+LEVEL_PREFIX = "HOMETOWN_LOG_LEVEL_"
 
 Way = Literal["processes", "containers", "cluster"]
 """How a stack runs: as processes of this machine, in containers, or in a cluster of them."""
+
+
+def variable(prefix: str, name: str) -> str:
+    """Name the variable of one process or port, such as `HOMETOWN_PORT_USERS_API`."""
+    return prefix + name.upper().replace("-", "_")
 
 
 def ports_given() -> dict[str, int]:

@@ -125,7 +125,7 @@ class EventStore(Generic[E]):
             CONFLICTS.add(0, category, outcome)
 
     def within(self, connection: Connection) -> "EventStore[E]":
-        """The same store in a transaction of the caller, who notifies the relay after its commit,
+        """The same store in a transaction of the caller, which notifies the relay after its commit,
         and logs what was recorded."""
         bound = copy(self)
         bound._is_bound = True
@@ -195,6 +195,7 @@ class EventStore(Generic[E]):
         with telemetry.inner_span(f"append {self.category}") as span:
             span.set_attribute(telemetry.STREAM_ID, str(stream_id))
             now, began_at = self.now(), time.perf_counter()
+            trace = telemetry.ids_of(span)
             new_events = [
                 self.to_new_event(
                     stream_id, version, event, metadata, now, telemetry.current_traceparent()
@@ -207,7 +208,7 @@ class EventStore(Generic[E]):
                 self.category,
                 expected_version,
                 new_events,
-                dump_metadata(metadata, self.source, telemetry.trace_id_of(span)),
+                dump_metadata(metadata, self.source, trace.get("trace_id")),
                 now,
                 response_row(key, answer),
                 list(read_versions or ()),
@@ -216,7 +217,6 @@ class EventStore(Generic[E]):
             assert outcome is not None  # the function returns one row
             version = to_version(outcome, stream_id)
             span.set_attribute(telemetry.STREAM_VERSION, version)
-            trace = telemetry.ids_of(span)
         self._relay_notifier.notify()
         if not self._is_bound:
             recorded = [

@@ -182,8 +182,8 @@ class NewRows(Generic[E]):
         stream_id, head = append.stream_id, self.heads.get(append.stream_id, NO_EVENTS)
         if append.expected_version != head.version:
             raise VersionConflict(stream_id, head.version)
-        metadata = dump_metadata(append.metadata, self._store.source, telemetry.trace_id_of(span))
         trace = telemetry.ids_of(span)
+        metadata = dump_metadata(append.metadata, self._store.source, trace.get("trace_id"))
         for event in append.events:
             new_event = self._store.to_new_event(
                 stream_id,

@@ -147,12 +147,6 @@ def traceparent_of(span: Span) -> str:
     return f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
 
 
-def trace_id_of(span: Span) -> str | None:
-    """The id under which a span's trace is recorded, in hexadecimal; None when it is not."""
-    context = span.get_span_context()
-    return trace.format_trace_id(context.trace_id) if context.trace_flags.sampled else None
-
-
 def ids_of(span: Span) -> dict[str, str]:
     """The ids under which a line of a log finds a recorded span; none when it is not recorded."""
     context = span.get_span_context()
