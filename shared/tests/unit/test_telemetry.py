@@ -72,9 +72,15 @@ def test_a_span_after_a_message_of_a_recorded_trace_is_a_child(spans: InMemorySp
     assert telemetry.traceparent_of(NonRecordingSpan(span.parent)) == RECORDED
 
 
-def test_a_span_after_a_message_of_another_trace_is_passed_on(spans: InMemorySpanExporter) -> None:
-    with telemetry.span_after(UNRECORDED, "process", SpanKind.CONSUMER):
-        assert telemetry.current_traceparent() == UNRECORDED
+@pytest.mark.parametrize("flags", ["00", "02"])
+def test_a_span_after_a_message_of_another_trace_is_passed_on(
+    spans: InMemorySpanExporter, flags: str
+) -> None:
+    """The second bit of the flags says that the id is random, as this SDK's is."""
+    traceparent = UNRECORDED[:-2] + flags
+    with telemetry.span_after(traceparent, "process", SpanKind.CONSUMER) as span:
+        assert telemetry.current_traceparent() == traceparent
+        assert not span.is_recording()
 
     assert spans.get_finished_spans() == ()
 

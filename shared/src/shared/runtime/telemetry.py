@@ -10,7 +10,7 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
-from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind
+from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind, TraceFlags
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from shared.runtime import metrics
@@ -40,7 +40,7 @@ EXPORT_TIMEOUT_SECONDS = 2
 
 TRACEPARENT = "traceparent"
 TRACESTATE = "tracestate"
-UNRECORDED = re.compile("00-([0-9a-f]{32})-([0-9a-f]{16})-00")
+UNRECORDED = re.compile("00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f][02468ace])")
 W3C = TraceContextTextMapPropagator()
 """Rows and records carry this form and no other."""
 
@@ -122,7 +122,8 @@ def find_unrecorded(traceparent: str | None) -> Span | None:
     found = UNRECORDED.fullmatch(traceparent or "")
     if found is None:
         return None
-    context = SpanContext(int(found[1], 16), int(found[2], 16), is_remote=True)
+    trace_id, parent_id, flags = (int(each, 16) for each in found.groups())
+    context = SpanContext(trace_id, parent_id, is_remote=True, trace_flags=TraceFlags(flags))
     return NonRecordingSpan(context) if context.is_valid else None
 
 
