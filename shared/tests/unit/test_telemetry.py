@@ -6,7 +6,7 @@ import sys
 
 import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from opentelemetry.trace import NonRecordingSpan, SpanKind
+from opentelemetry.trace import NonRecordingSpan, SpanKind, StatusCode
 
 from shared.runtime import telemetry
 
@@ -83,6 +83,16 @@ def test_a_span_after_a_message_of_another_trace_is_passed_on(
         assert not span.is_recording()
 
     assert spans.get_finished_spans() == ()
+
+
+def test_of_an_error_a_span_has_its_class_and_no_text(spans: InMemorySpanExporter) -> None:
+    with pytest.raises(ValueError, match="Jack"), telemetry.inner_span("append"):
+        raise ValueError("Jack lives in BJ")
+
+    [span] = spans.get_finished_spans()
+    assert span.status.status_code is StatusCode.ERROR
+    assert span.attributes == {telemetry.ERROR_TYPE: "ValueError"}
+    assert "Jack" not in span.to_json()
 
 
 @pytest.mark.parametrize(

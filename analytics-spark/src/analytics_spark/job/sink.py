@@ -212,7 +212,7 @@ def get_milliseconds_since(began_at: int | None) -> int | None:
 
 
 def copy_deltas(cursor: psycopg.Cursor, deltas: pa.Table) -> None:
-    with telemetry.tracer.start_as_current_span("copy deltas"):
+    with telemetry.current_span("copy deltas"):
         hours = deltas["hour"].cast(pa.timestamp("ms", "UTC"))
         # One chunk: the writer of pyarrow 26 writes garbage after an empty chunk of times.
         rows = deltas.set_column(0, "hour", hours).combine_chunks()
@@ -223,7 +223,7 @@ def copy_deltas(cursor: psycopg.Cursor, deltas: pa.Table) -> None:
 
 
 def add_deltas(cursor: psycopg.Cursor, deltas: pa.Table) -> None:
-    with telemetry.tracer.start_as_current_span("upsert cells"):
+    with telemetry.current_span("upsert cells"):
         cursor.execute(ADD_DELTAS)
         if pc.min(deltas["purchases"]).as_py() < 0:
             cursor.execute(DELETE_EMPTY)

@@ -34,7 +34,7 @@ def batch_span(
     `began_at` is in nanoseconds since 1970, by default now: the sampled orders are known only
     after the operator has run.
     """
-    with telemetry.tracer.start_as_current_span(
+    with telemetry.current_span(
         "merge batch",
         context=Context(),
         kind=SpanKind.CONSUMER,

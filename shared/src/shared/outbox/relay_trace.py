@@ -85,6 +85,6 @@ class BatchTrace:
                     sampled.span.set_attribute(telemetry.MESSAGING_OFFSET, offset)
         for sampled in self._sampled.values():
             if error is not None:
-                sampled.span.record_exception(error)
+                telemetry.fail(sampled.span, type(error).__qualname__)
             sampled.span.end()
         self._batch.end()

@@ -11,7 +11,7 @@ from urllib.parse import unquote_to_bytes
 
 from opentelemetry import context, trace
 from opentelemetry.context import Context
-from opentelemetry.trace import Span, SpanKind, StatusCode
+from opentelemetry.trace import Span, SpanKind
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shared.runtime import telemetry
@@ -129,5 +129,4 @@ def record_status(span: Span, send: Send) -> Send:
 def fail(span: Span, status: int, error_type: str) -> None:
     """Errors are those of the server; a 4xx is none."""
     span.set_attribute("http.response.status_code", status)
-    span.set_attribute("error.type", error_type)
-    span.set_status(StatusCode.ERROR)
+    telemetry.fail(span, error_type)
