@@ -12,6 +12,7 @@ from local_stack.testing import new_folder, sweep
 from test_support.system.clients import Hometown
 from test_support.system.cluster_stack import ClusterStack
 from test_support.system.container_stack import ContainerStack
+from test_support.system.eventually import eventually
 from test_support.system.foreign import Proxy, foreign_variables, listening_proxy
 from test_support.system.process_stack import ProcessStack
 from test_support.system.sample import HOUR, Sample, load
@@ -28,6 +29,12 @@ OWN_FOLDERS = {ContainerStack: "in_containers", ClusterStack: "in_cluster"}
 
 collect_ignore = [folder for kind, folder in OWN_FOLDERS.items() if kind is not KIND]
 
+JAEGER_SECONDS_MAX = 900
+"""At the very first run, Jaeger may have to be built."""
+
+TRACES = {"TRACES_PER_SECOND_MAX": "1000"}
+"""More than any test begins: none looks for the trace of an order that has none."""
+
 HOURS_APART = 3
 """More than the lateness that analytics allows, so that each test has its own hour."""
 
@@ -43,8 +50,10 @@ def proxy() -> Iterator[Proxy]:
 def fresh_stack(proxy: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """A stack that is not started yet. Containers get no environment of the caller's."""
     sweep()
-    foreign = foreign_variables(proxy, tmp_path_factory.mktemp("foreign"))
-    fresh = KIND(RunFolder(new_folder()), foreign if KIND is ProcessStack else {})
+    variables = {**TRACES}
+    if KIND is ProcessStack:
+        variables |= foreign_variables(proxy, tmp_path_factory.mktemp("foreign"))
+    fresh = KIND(RunFolder(new_folder()), variables)
     try:
         yield fresh
     finally:
@@ -75,6 +84,17 @@ def hometown(stack: Stack) -> Iterator[Hometown]:
     hometown = stack.hometown
     yield hometown
     hometown.http.close()
+
+
+@pytest.fixture
+def jaeger(stack: Stack, hometown: Hometown) -> None:
+    """Wait until Jaeger responds; fail at once if it never will."""
+
+    def looked() -> bool:
+        stack.demand_jaeger()
+        return hometown.jaeger_answers()
+
+    eventually(looked, lambda there: there, what="Jaeger", seconds_max=JAEGER_SECONDS_MAX)
 
 
 @pytest.fixture(scope="session")

@@ -8,21 +8,9 @@ from test_support.system.eventually import eventually
 from test_support.system.sample import Sample
 from test_support.system.stack import Stack
 from test_support.system.topology import BATCH, COUNTED, EDGES
-from test_support.system.traces import edges_of, spans_of
+from test_support.system.traces import edges_of, loose_ends_of, spans_of
 
-JAEGER_SECONDS_MAX = 900
-"""At the very first run, Jaeger may have to be built."""
-
-
-@pytest.fixture(autouse=True)
-def jaeger(stack: Stack, hometown: Hometown) -> None:
-    """Wait until Jaeger responds; fail at once if it never will."""
-
-    def looked() -> bool:
-        stack.demand_jaeger()
-        return hometown.jaeger_answers()
-
-    eventually(looked, lambda there: there, what="Jaeger", seconds_max=JAEGER_SECONDS_MAX)
+pytestmark = pytest.mark.usefixtures("jaeger")
 
 
 @pytest.fixture
@@ -47,12 +35,7 @@ def test_an_order_is_one_trace_with_the_right_parents(trace: Json) -> None:
 
 def test_the_trace_has_no_loose_ends(trace: Json) -> None:
     """Every span but the first has a parent in the trace."""
-    spans = spans_of(trace)
-    ids = {span.span_id for span in spans}
-
-    roots = [span for span in spans if span.parent_id not in ids]
-
-    assert [root.step for root in roots] == [EDGES[0][0]]
+    assert [span.step for span in loose_ends_of(spans_of(trace))] == [EDGES[0][0]]
 
 
 def test_the_batch_that_counted_the_order_links_to_it(hometown: Hometown, trace: Json) -> None:

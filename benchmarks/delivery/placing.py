@@ -27,6 +27,7 @@ ITEMS = 20
 CONNECTIONS_OF_ALL_VARIANTS = 8
 """Keys, traces, and metrics with logs are compared with this many."""
 SAMPLED_SHARE = "0.1"
+TRACES_PER_SECOND_MAX = "1000000"
 REQUESTS_PER_SECOND_MAX = "1000000"
 """More than one process can answer."""
 ORDER_WAIT_SECONDS_MAX = "3600"
@@ -148,6 +149,7 @@ def create_tracing_settings(collector: str) -> dict[str, str]:
         "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{collector}",
         "OTEL_TRACES_SAMPLER": "parentbased_traceidratio",
         "OTEL_TRACES_SAMPLER_ARG": SAMPLED_SHARE,
+        "TRACES_PER_SECOND_MAX": TRACES_PER_SECOND_MAX,
     }
 
 

@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from analytics_spark.job.batch import CellBatch, Tally
 from analytics_spark.job.cells import DELTAS
+from analytics_spark.job.orders import SAMPLES
 from analytics_spark.job.records import BAD
 from test_support.analytics.histories import HOUR
 from test_support.analytics.small_job import milliseconds
@@ -36,6 +37,6 @@ def one_batch(batch_id: int, *deltas: dict[str, object]) -> CellBatch:
         latest_order_at=HOUR,
         tally=Tally(counted=1),
         deltas=pa.Table.from_pylist(list(deltas), DELTAS),
-        samples=[],
+        samples=SAMPLES.empty_table(),
         bad_records=BAD.empty_table(),
     )

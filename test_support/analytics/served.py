@@ -15,6 +15,7 @@ from analytics_spark.job import sink
 from analytics_spark.job.batch import CellBatch, Tally
 from analytics_spark.job.cells import DELTAS
 from analytics_spark.job.checkpoint import Offsets
+from analytics_spark.job.orders import SAMPLES
 from analytics_spark.job.records import BAD
 from analytics_spark.serving.topic_ends import TopicEnds
 from shared.runtime.brokers import Brokers
@@ -79,7 +80,7 @@ class Writer:
             latest_order_at=watermark,
             tally=counted,
             deltas=pa.Table.from_pylist(list(deltas), DELTAS),
-            samples=[],
+            samples=SAMPLES.empty_table(),
             bad_records=BAD.empty_table(),
         )
         assert sink.apply(self.connection, batch, TRACE_ID, began_at=began_at)

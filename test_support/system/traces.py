@@ -50,6 +50,12 @@ def edges_of(spans: list[Span]) -> set[tuple[Step, Step]]:
     return {(by_id[span.parent_id].step, span.step) for span in spans if span.parent_id in by_id}
 
 
+def loose_ends_of(spans: list[Span]) -> list[Span]:
+    """The spans without a parent in the trace: its first one, and each one after a gap."""
+    ids = {span.span_id for span in spans}
+    return [span for span in spans if span.parent_id not in ids]
+
+
 def waterfall(spans: list[Span]) -> list[str]:
     """The trace as lines of text: when, how long, where, what; children are indented."""
     children: dict[str | None, list[Span]] = defaultdict(list)

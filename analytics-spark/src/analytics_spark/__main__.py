@@ -133,7 +133,10 @@ async def run_rescale(arguments: argparse.Namespace) -> None:
 
     settings = read_job_settings()
     failures = (*job.FAILURES, rescale.NotRescaled)
-    await run_in_thread(lambda stop: rescale.run(settings, arguments.partitions, stop), failures)
+    with telemetry.configured("analytics-job", settings):
+        await run_in_thread(
+            lambda stop: rescale.run(settings, arguments.partitions, stop), failures
+        )
 
 
 async def run_in_thread(

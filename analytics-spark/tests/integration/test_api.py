@@ -14,6 +14,7 @@ from analytics_spark.job import sink
 from analytics_spark.job.batch import CellBatch, Tally
 from analytics_spark.job.cells import DELTAS, KEY, VALUES
 from analytics_spark.job.checkpoint import Checkpoint
+from analytics_spark.job.orders import SAMPLES
 from analytics_spark.job.records import BAD
 from analytics_spark.job.writer import open_writer
 from analytics_spark.serving.api import create_app
@@ -48,7 +49,7 @@ def store_sample(dsn: str, checkpoint_dir: Path) -> None:
         latest_order_at=at(30, hour=2),
         tally=Tally(counted=16, late=1, duplicates=2, bad=3),
         deltas=pa.Table.from_pylist(deltas, DELTAS),
-        samples=[],
+        samples=SAMPLES.empty_table(),
         bad_records=BAD.empty_table(),
     )
     with open_writer(dsn, Checkpoint(checkpoint_dir), batch.buckets) as connection:

@@ -6,15 +6,20 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
+from unittest.mock import Mock
 
 import psycopg
+import pyarrow as pa
 import pytest
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from analytics_spark.job import sink
 from analytics_spark.job.batch import CellBatch, Tally
 from analytics_spark.job.checkpoint import Checkpoint
 from analytics_spark.job.generations import FIRST
+from analytics_spark.job.orders import SAMPLES
+from analytics_spark.job.records import BAD
 from analytics_spark.job.writer import open_writer
 from test_support.analytics.histories import HOUR
 from test_support.analytics.one_batch import BUCKETS, JACK, one_batch
@@ -22,6 +27,7 @@ from test_support.analytics.small_job import milliseconds
 from test_support.counted import counting
 from test_support.written_log import written_log
 
+TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 TAKEN_OUT = JACK | {"purchases": -1, "quantity": -3, "cents": -16_166_64}
 
 READ_CELLS = "SELECT user_id, purchases, quantity, cents FROM cells ORDER BY user_id"
@@ -85,6 +91,47 @@ def test_the_orders_of_a_batch_count_and_are_logged_when_it_is_committed_and_not
         1,
     )
     assert line["seconds"] == seconds[0]
+
+
+def test_a_batch_that_was_applied_before_gives_its_orders_their_spans_again(
+    writer: psycopg.Connection, spans: InMemorySpanExporter
+) -> None:
+    """The first ones can be lost in the crash after which it runs again."""
+    lasting: Any = SimpleNamespace(run=lambda write: write(writer))
+    samples = [{"traceparent": TRACEPARENT, "order_id": "an order", "ordered_at": 0}]
+    batch = replace(one_batch(0, JACK), samples=pa.Table.from_pylist(samples, SAMPLES))
+
+    for _ in range(2):
+        sink.merge(lasting, batch, time.time_ns(), FIRST)
+
+    ids = [each.context.span_id for each in spans.get_finished_spans() if each.name == "merge cell"]
+    assert len(ids) == 2
+    assert len({*ids}) == 1
+
+
+@pytest.mark.parametrize("is_repeated", [False, True])
+def test_what_is_counted_again_elsewhere_leaves_letters_and_traces_to_the_job(
+    writer: psycopg.Connection,
+    spans: InMemorySpanExporter,
+    monkeypatch: pytest.MonkeyPatch,
+    is_repeated: bool,
+) -> None:
+    samples = [{"traceparent": TRACEPARENT, "order_id": "an order", "ordered_at": 0}]
+    bad = [dict.fromkeys(BAD.names)]
+    batch = replace(
+        one_batch(0, JACK),
+        samples=pa.Table.from_pylist(samples, SAMPLES),
+        bad_records=pa.Table.from_pylist(bad, BAD),
+    )
+    monkeypatch.setattr(sink, "to_batch", lambda *_: batch)
+    lasting: Any = SimpleNamespace(run=lambda write: write(writer))
+    checkpoint, frame, letters = cast("Any", None), Mock(), Mock()
+
+    sink.make_sink(lasting, checkpoint, BUCKETS, letters, FIRST, is_repeated=is_repeated)(frame, 0)
+
+    traced = [each for each in spans.get_finished_spans() if each.name == "merge cell"]
+    assert (letters.call_count, len(traced)) == ((0, 0) if is_repeated else (1, 1))
+    assert cells(writer) == [("Jack", 1, 3, 16_166_64)]
 
 
 def test_without_the_epoch_the_same_batch_twice_counts_twice(

@@ -168,7 +168,7 @@ def kafka_servers() -> Iterator[str]:
 def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
     """What a process that records every trace would export."""
     exporter = InMemorySpanExporter()
-    provider = TracerProvider()
+    provider = TracerProvider(id_generator=telemetry.SpanIds())
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     monkeypatch.setattr(telemetry, "tracer", provider.get_tracer("test"))
     return exporter

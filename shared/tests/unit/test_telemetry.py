@@ -63,6 +63,16 @@ RECORDED = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 UNRECORDED = RECORDED[:-2] + "00"
 
 
+def test_a_thing_has_one_span_of_each_name(spans: InMemorySpanExporter) -> None:
+    def start(thing: str, name: str) -> int:
+        return telemetry.start_span_of(thing, name).get_span_context().span_id
+
+    assert start("a", "send") == start("a", "send")
+    assert len({start("a", "send"), start("b", "send"), start("a", "merge")}) == 3
+    others = [telemetry.tracer.start_span("send") for _ in range(2)]
+    assert len({each.get_span_context().span_id for each in others}) == 2
+
+
 def test_a_span_after_a_message_of_a_recorded_trace_is_a_child(spans: InMemorySpanExporter) -> None:
     with telemetry.span_after(RECORDED, "process", SpanKind.CONSUMER):
         pass

@@ -1,6 +1,6 @@
 """A batch of cell deltas: the operator's rows, one for each bucket, combined."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 
@@ -8,10 +8,10 @@ import pyarrow as pa
 from pyspark.sql import Row
 
 from analytics_spark.job.blobs import from_bytes
-from analytics_spark.job.cells import DELTAS, HOUR_MILLISECONDS, sum_cells
+from analytics_spark.job.cells import DELTAS, sum_cells
 from analytics_spark.job.checkpoint import Checkpoint, Ranges
+from analytics_spark.job.orders import SAMPLES
 from analytics_spark.job.records import BAD
-from analytics_spark.job.tracing import SampledOrder
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -40,7 +40,7 @@ class CellBatch:
     latest_order_at: datetime | None
     tally: Tally
     deltas: pa.Table
-    samples: Sequence[SampledOrder]
+    samples: pa.Table
     bad_records: pa.Table
 
 
@@ -62,21 +62,13 @@ def to_batch(rows: Sequence[Row], batch_id: int, checkpoint: Checkpoint, buckets
         ),
         # Cells without a user come from several buckets.
         deltas=sum_cells([DELTAS.empty_table(), *(from_bytes(row["cells"]) for row in rows)]),
-        samples=[order for row in rows for order in to_samples(from_bytes(row["samples"]))],
+        samples=pa.concat_tables(
+            [SAMPLES.empty_table(), *(from_bytes(row["samples"]) for row in rows)]
+        ),
         bad_records=pa.concat_tables(
             [BAD.empty_table(), *(from_bytes(row["bad_records"]) for row in rows)]
         ),
     )
-
-
-def to_samples(table: pa.Table) -> Iterator[SampledOrder]:
-    for order in table.to_pylist():
-        start = order["ordered_at"] - order["ordered_at"] % HOUR_MILLISECONDS
-        yield SampledOrder(
-            traceparent=order["traceparent"],
-            order_id=order["order_id"],
-            hour=EPOCH + timedelta(milliseconds=start),
-        )
 
 
 def to_instant(milliseconds: int | None) -> datetime | None:

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from functools import partial
 
 import psycopg
-import pyarrow as pa
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 from pyspark.errors import StreamingQueryException
@@ -132,13 +131,14 @@ def get_active_generation(dsn: str) -> Generation:
 def open_query(
     settings: JobSettings,
     generation: Generation,
-    write_dead_letter: Callable[[pa.Table], None] | None = None,
+    *,
+    is_repeated: bool = False,
     rests_until: threading.Event | None = None,
 ) -> Iterator[tuple[Callable[..., StreamingQuery], LastingWriter]]:
     """Open the writer and the session of a generation; yields a function that starts the query,
-    with the options of `query.start`, and the writer. By default bad records go to the dead letter
-    topics. The query rests after its batches until the event `rests_until`; without one, it does
-    not rest at all."""
+    with the options of `query.start`, and the writer. Of what `is_repeated`, the job itself
+    copies bad records to the dead letter topics, and extends the traces of orders. The query rests
+    after its batches until the event `rests_until`; without one, it does not rest at all."""
     checkpoint = generation.get_checkpoint(settings.checkpoint_dir)
     own = settings.model_copy(update={"checkpoint_dir": checkpoint.path})
     dsn, buckets = settings.database_dsn, settings.buckets
@@ -150,8 +150,9 @@ def open_query(
             query.begin_first_batch(spark, own)
             frame = query.outcomes(spark, own)
             copy = partial(dead_letters.write_dead_letter, settings.brokers)
-            write_dead_letter = write_dead_letter or copy
-            write = sink.make_sink(opened, checkpoint, buckets, write_dead_letter, generation)
+            write = sink.make_sink(
+                opened, checkpoint, buckets, copy, generation, is_repeated=is_repeated
+            )
             if rests_until is not None:
                 write = rest_after(write, checkpoint, own, rests_until)
             yield partial(query.start, frame, write, own), opened

@@ -39,6 +39,10 @@ UNKNOWN = -1
 NEVER = np.iinfo(np.int64).max
 
 
+SAMPLES = pa.schema({"traceparent": pa.string(), "order_id": pa.string(), "ordered_at": pa.int64()})
+"""Orders that a batch counts, and whose traces are recorded."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
     """The effect of a batch of order events. Counts are of orders, not of lines."""
@@ -52,7 +56,7 @@ class Settled:
     ignored: int
 
 
-def settle(events: pa.Table, stored: pa.Table, *, samples_max: int) -> Settled:
+def settle(events: pa.Table, stored: pa.Table) -> Settled:
     """Decide on order events (rows of `records.orders`), given the stored lines they may affect.
 
     A confirmation counts once. A cancellation counts when its order counts and was not cancelled;
@@ -77,7 +81,7 @@ def settle(events: pa.Table, stored: pa.Table, *, samples_max: int) -> Settled:
     return Settled(
         accepted=get_accepted_lines(events, ids, confirmed_at, out),
         cancelled=ids.filter(pa.array(out & (weight == 1))),
-        samples=traced.select(["traceparent", "order_id", "ordered_at"]).slice(0, samples_max),
+        samples=traced.select(SAMPLES.names),
         counted=int(new.sum()),
         duplicates=int((~cancel & ~new).sum()),
         cancellations=int(out.sum()),

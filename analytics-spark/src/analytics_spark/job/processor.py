@@ -24,9 +24,6 @@ from analytics_spark.job.versions import Changes, Versions
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
 
-SAMPLES_MAX = 64
-"""Orders of a batch whose traces get a span for the table."""
-
 OUTCOME = (
     "watermark long, latest long, counted long, late long, duplicates long, cancellations long,"
     " ignored long, bad long, cells binary, samples binary, bad_records binary"
@@ -83,7 +80,7 @@ class CellDeltas(StatefulProcessor):
         retained = RetainedOrders(self._index, self._chunks)
         chunks = retained.find_affected(column(events, "ordered_at").to_numpy(), advance.since)
         stored = pa.concat_tables([pa.schema(STORED).empty_table(), *chunks.values()])
-        settled = settle(events, stored, samples_max=SAMPLES_MAX)
+        settled = settle(events, stored)
         deltas = corrections(stored, settled.cancelled, advance, watermark)
         deltas.append(contributions(settled.accepted, advance.after, 1))
         store_orders(retained, chunks, settled, watermark)

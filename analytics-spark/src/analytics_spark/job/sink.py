@@ -4,7 +4,7 @@ import json
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 
 import psycopg
@@ -112,10 +112,13 @@ def make_sink(
     buckets: int,
     write_dead_letter: Callable[[pa.Table], None],
     generation: Generation = FIRST,
+    *,
+    is_repeated: bool = False,
 ) -> Callable[[DataFrame, int], None]:
     """Make a function for foreachBatch; an error ends the query, and rolls back the batch.
 
-    `write_dead_letter` stores a batch's bad records elsewhere before the batch is committed.
+    `write_dead_letter` stores a batch's bad records elsewhere before the batch is committed. What
+    `is_repeated` is the job's own business: its bad records, and the traces of its orders.
     """
 
     count_orders(Tally())
@@ -125,7 +128,9 @@ def make_sink(
         # One action only: a second one would run the operator again, on its previous state.
         batch = to_batch(frame.collect(), batch_id, checkpoint, buckets)
         failpoints.hit(JobFailpoint.BATCH_RECEIVED)
-        if batch.bad_records.num_rows:
+        if is_repeated:
+            batch = replace(batch, samples=batch.samples[:0])
+        elif batch.bad_records.num_rows:
             write_dead_letter(batch.bad_records)
         merge(writer, batch, began_at, generation)
 
@@ -143,7 +148,6 @@ def merge(writer: LastingWriter, batch: CellBatch, began_at: int, generation: Ge
         seconds = (time.time_ns() - began_at) / 1e9
         BATCH_DURATION.record(seconds)
         count_orders(batch.tally)
-        tracing.record_counted(batch.batch_id, batch.samples, span)
         log.info(
             "counted",
             extra={
@@ -154,6 +158,7 @@ def merge(writer: LastingWriter, batch: CellBatch, began_at: int, generation: Ge
                 **telemetry.ids_of(span),
             },
         )
+    tracing.record_counted(batch.batch_id, batch.samples, span)
 
 
 def count_orders(tally: Tally) -> None:

@@ -20,7 +20,6 @@ from pathlib import Path
 
 import asyncpg
 import psycopg
-import pyarrow as pa
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -136,15 +135,11 @@ def fill(settings: JobSettings, generation: Generation, stop: threading.Event) -
     records = max(settings.records_per_trigger_max, RECORDS_PER_TRIGGER_MIN)
     large = settings.model_copy(update={"records_per_trigger_max": records})
     began_at = time.monotonic()
-    with job.open_query(large, generation, ignore_bad_records) as (start, _):
+    with job.open_query(large, generation, is_repeated=True) as (start, _):
         for _ in range(PASSES):
             with job.stop_at_end(start(available_now=True)) as live:
                 follow(live, stop)
     print_line(f"built in {time.monotonic() - began_at:.0f} s")
-
-
-def ignore_bad_records(bad: pa.Table) -> None:
-    """The live job has already copied the bad records to the dead letter topics."""
 
 
 def follow(live: StreamingQuery, stop: threading.Event) -> None:

@@ -29,7 +29,7 @@ from shared.outbox.lease import ForeignCheckpoint, Lease, LeaseLost, Standby
 from shared.outbox.outbox import OutboxRow, RelayCheckpoint, Snapshot
 from shared.outbox.refused import PERMANENT, RefusedStreams
 from shared.outbox.relay_trace import BatchTrace
-from shared.runtime import failpoints, metrics, postgres
+from shared.runtime import failpoints, metrics, postgres, telemetry
 from shared.runtime.brokers import Brokers
 from shared.runtime.failpoints import Failpoint
 from shared.runtime.logs import because
@@ -48,7 +48,10 @@ POLL_SECONDS_MIN = 0.005
 """Between the beginnings of two polls, unless more rows are known to wait: the commits of that time
 share a poll and a batch."""
 CHECKPOINT_SECONDS = 0.1
-"""How much is published twice after a crash of this process, in time."""
+"""How much is published twice after a crash of this process, in time; and what was published while
+spans were exported."""
+EXPORT_SECONDS_MAX = 3.0
+"""How long a checkpoint waits for spans to be exported: longer than an export that fails."""
 READ_SECONDS_MAX = 300.0
 """Time limit of a read of the outbox: the begin of a window of 100 M rows has to be found."""
 STANDBY_SECONDS = 0.5
@@ -251,19 +254,40 @@ class ActiveRelay:
         """When the publishing loop last came round, or had a page acknowledged."""
         self._refusal: str | None = None
         self._sending_since: float | None = None
+        self._has_spans = False
+        """Whether some have ended since the last export of all began."""
+        self._exporting: Export | None = None
 
     async def keep_lease(self) -> None:
         """Store progress behind, and renew the lease."""
         renewed_at = time.monotonic()
         while True:
             await asyncio.sleep(CHECKPOINT_SECONDS)
-            await self._store()
+            await self._store_exported()
             if time.monotonic() - renewed_at >= lease.RENEW_SECONDS:
                 renewed_at = time.monotonic()
                 await self._lease.renew(self._writer, renewed_at - self._beat_at)
 
-    async def _store(self) -> None:
-        progress = self._behind.limit(self._progress)
+    async def _store_exported(self) -> None:
+        """Store how far it has published, once the spans of that are exported.
+
+        A relay that is killed publishes again what the checkpoint does not know, with the same
+        spans; so what it knows must leave no gap in a trace. A collector that does not respond
+        delays one checkpoint: then nothing is tried until it has taken spans again.
+        """
+        if self._exporting is not None:
+            if not self._exporting.is_over:
+                return
+            progress, self._exporting = self._exporting.progress, None
+        elif self._has_spans:
+            self._has_spans = False
+            self._exporting = Export(self._behind.limit(self._progress))
+            return
+        else:
+            progress = self._behind.limit(self._progress)
+        await self._store_checkpoint(progress)
+
+    async def _store_checkpoint(self, progress: RelayCheckpoint) -> None:
         if progress != self._stored:
             await self._lease.store(self._writer, progress)
             self._stored = progress
@@ -383,12 +407,15 @@ class ActiveRelay:
         """Raises NotAcknowledged, and KafkaError when no broker is reached."""
         self._lease.check()
         began_at = time.monotonic()
-        with BatchTrace(rows) as trace:
-            try:
+        trace = BatchTrace(rows)
+        try:
+            async with trace:
                 trace.batches = await publisher.publish(trace.records(), hit_handed_over)
-            except NotAcknowledged as refusal:
-                report_published(refusal.batches, time.monotonic() - began_at)
-                raise
+        except NotAcknowledged as refusal:
+            report_published(refusal.batches, time.monotonic() - began_at)
+            raise
+        finally:
+            self._has_spans |= trace.is_recorded
         report_published(trace.batches, time.monotonic() - began_at)
         recorded_at = min(row.record.milliseconds for row in rows) / 1000
         DELAY.record(max(0.0, time.time() - recorded_at))
@@ -540,14 +567,28 @@ class ActiveRelay:
         return self._behind.obstacle
 
     async def hand_over(self) -> None:
-        """Store the last progress and let a standby take over at once."""
-        await self._store()
+        """Store the last progress and let a standby take over at once. The spans of it are exported
+        when the process ends."""
+        await self._store_checkpoint(self._behind.limit(self._progress))
         await self._lease.release(self._writer)
         failpoints.hit(Failpoint.LEASE_RELEASED)
 
     async def report_loss(self, loss: RecordsLost) -> None:
         """Let no relay publish before a replay."""
         await self._lease.report_loss(self._writer, loss)
+
+
+class Export:
+    """An export of the spans that have ended until now, and the progress that they are of."""
+
+    def __init__(self, progress: RelayCheckpoint) -> None:
+        self.progress = progress
+        self._task = asyncio.create_task(asyncio.to_thread(telemetry.flush))
+        self._ends_at = time.monotonic() + EXPORT_SECONDS_MAX
+
+    @property
+    def is_over(self) -> bool:
+        return self._task.done() or time.monotonic() >= self._ends_at
 
 
 async def tidy(connection: asyncpg.Connection) -> None:

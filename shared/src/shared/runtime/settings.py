@@ -72,6 +72,9 @@ class ProcessSettings(KafkaSettings):
     """Certificates of authorities that calls to other services and to the issuer of tokens trust,
     in PEM; in addition to the usual ones."""
     otel_exporter_otlp_endpoint: str | None = None
+    traces_per_second_max: float = Field(default=100, gt=0)
+    """Traces that begin in one process and are recorded, of those that the sampler chooses; as many
+    at once."""
     otel_metrics_exporter: Literal["prometheus", "none"] = "prometheus"
     """`prometheus`: metrics are served at /metrics, next to the health endpoints."""
     auth_issuer: str | None = None

@@ -3,13 +3,14 @@
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
+from hashlib import blake2b
 from typing import Any
 
 from opentelemetry import trace
 from opentelemetry.context import Context
-from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import (
     Link,
@@ -24,6 +25,8 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from shared.runtime import metrics
 from shared.runtime.settings import ProcessSettings
+from shared.runtime.span_queue import create_span_queue
+from shared.runtime.trace_rate import RateLimited
 
 # Names of attributes. The messaging names still change from release to release of the semantic
 # conventions (1.44 here), so they stand in this one place.
@@ -45,9 +48,6 @@ STREAM_VERSION = "app.stream.version"
 LINKS_MAX = 64
 """Links on one batch span; the SDK itself would keep 128."""
 
-EXPORT_TIMEOUT_SECONDS = 2
-"""A collector that accepts and stays silent must not hold up the end of a process for longer."""
-
 TRACEPARENT = "traceparent"
 TRACESTATE = "tracestate"
 UNRECORDED = re.compile("00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f][02468ace])")
@@ -56,32 +56,67 @@ W3C = TraceContextTextMapPropagator()
 
 tracer = trace.get_tracer("hometown")
 
+span_id: ContextVar[int | None] = ContextVar("span_id", default=None)
+"""Of the span that `start_span_of` starts."""
 
-def configure(service_name: str, otlp_endpoint: str | None) -> TracerProvider:
+
+class SpanIds(RandomIdGenerator):
+    """Makes random ids, but for the span that `start_span_of` starts."""
+
+    def generate_span_id(self) -> int:
+        return span_id.get() or super().generate_span_id()
+
+
+def start_span_of(thing: str, name: str, **options: Any) -> Span:
+    """Start a span whose id follows from its name and the id of what it is about.
+
+    A process that is killed loses spans, which other processes can know as their parent. When it
+    does the same again, it has the same spans.
+    """
+    digest = blake2b(f"{name} {thing}".encode(), digest_size=8).digest()
+    token = span_id.set(int.from_bytes(digest))
+    try:
+        return tracer.start_span(name, **options)
+    finally:
+        span_id.reset(token)
+
+
+def configure(
+    service_name: str, otlp_endpoint: str | None, traces_per_second_max: float
+) -> TracerProvider:
     """Set the tracer provider of this process.
 
     Args:
         service_name: the name that Jaeger shows, e.g. `notes-api`.
         otlp_endpoint: base address of an OTLP/HTTP receiver. With None no trace is recorded, and
             trace context still travels. With one, OTEL_TRACES_SAMPLER says which are.
+        traces_per_second_max: of those, how many begin in this process, and as many at once.
 
     The caller shuts the provider down, which sends what is left.
     """
     resource = metrics.create_resource(service_name)
-    provider = TracerProvider(ALWAYS_OFF if otlp_endpoint is None else None, resource)
+    sampler = ALWAYS_OFF if otlp_endpoint is None else None
+    provider = TracerProvider(sampler, resource, id_generator=SpanIds())
     if otlp_endpoint is not None:
-        exporter = OTLPSpanExporter(
-            endpoint=f"{otlp_endpoint.rstrip('/')}/v1/traces", timeout=EXPORT_TIMEOUT_SECONDS
-        )
-        provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=500))
+        provider.sampler = RateLimited(provider.sampler, traces_per_second_max)
+        provider.add_span_processor(create_span_queue(otlp_endpoint))
     trace.set_tracer_provider(provider)
     return provider
+
+
+def flush() -> bool:
+    """Export the spans that have ended, which can take seconds; False if the collector took no
+    span the last time, and nothing was tried."""
+    provider = trace.get_tracer_provider()
+    return not isinstance(provider, TracerProvider) or provider.force_flush()
 
 
 @contextmanager
 def configured(service_name: str, settings: ProcessSettings) -> Iterator[None]:
     """Record traces and metrics for the length of a process."""
-    provider = configure(service_name, settings.otel_exporter_otlp_endpoint)
+    provider = configure(
+        service_name, settings.otel_exporter_otlp_endpoint, settings.traces_per_second_max
+    )
     try:
         with metrics.configured(service_name, settings.otel_metrics_exporter):
             yield
