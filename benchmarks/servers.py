@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from uuid import uuid4
 
 import asyncpg
@@ -26,6 +27,7 @@ READY_SECONDS_MAX = 30
 POLL_SECONDS = 0.05
 LOG_CHARACTERS_SHOWN = 2_000
 OUTPUT_BYTES_MAX = 1 << 24
+SPAN_SINK = Path(__file__).with_name("delivery") / "span_sink.py"
 
 CREATE_TIME: Mapping[str, str] = {"message.timestamp.type": "CreateTime"}
 LOG_APPEND_TIME: Mapping[str, str] = {"message.timestamp.type": "LogAppendTime"}
@@ -212,6 +214,15 @@ async def process(
 
 UNOBSERVED = {"OTEL_METRICS_EXPORTER": "none", "LOG_LEVEL": "ERROR"}
 """In the environment of a process: no metrics but counters in memory, no outcomes in its log."""
+
+
+@asynccontextmanager
+async def span_sink(context: StackContext) -> AsyncIterator[str]:
+    """A collector that discards spans; yields its address."""
+    environment = {"HTTP_HOST": HOST, "HTTP_PORT": str(ports.find_free())}
+    async with python(context, [str(SPAN_SINK)], environment) as running:
+        await wait_until_ready(running, environment)
+        yield f"http://{HOST}:{environment['HTTP_PORT']}"
 
 
 def settings_of_process(context: StackContext, dsn: str) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """consumer: effects per second of a worker, compared with the least work of any consumer."""
 
 import asyncio
+import os
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -31,6 +32,7 @@ from shared.eventsourcing.event_store import EventStore, get_partition
 from shared.messaging import kafka, messages, topics, wire
 from shared.messaging.messages import Metadata
 from shared.messaging.wire import OutgoingRecord
+from shared.runtime import telemetry
 from shared.runtime.brokers import Brokers
 from shared.runtime.identifiers import new_id
 from shared.runtime.progress import tell_in_place
@@ -53,6 +55,8 @@ BARE = "bare getmany loop"
 UPSERT = "getmany loop, one upsert per message"
 WORKER = "worker, one decision and append per message"
 UNOBSERVED = "worker without metrics and logs"
+TRACED_EVERY = 100
+TRACED = f"worker, one of {TRACED_EVERY} messages in a recorded trace"
 PARKED = f"worker, beside {PARKED_STREAMS} parked streams"
 
 CREATE_EFFECTS = "CREATE TABLE effects (key text PRIMARY KEY, count integer NOT NULL)"
@@ -75,9 +79,10 @@ async def measure(context: StackContext, size: Size) -> list[Series]:
             UsersSettings(database_url=PostgresDsn(dsn)), "bench"
         ) as resources,
         servers.connected(dsn) as connection,
+        servers.span_sink(context) as collector,
     ):
         await connection.execute(CREATE_EFFECTS)
-        bench = Bench(context, dsn, connection, resources.users)
+        bench = Bench(context, dsn, connection, resources.users, collector)
         for number in range(1, size.rounds + 1):
             tell_in_place(f"consumer: round {number} of {size.rounds}")
             await bench.measure_round(size.messages, samples, is_reversed=number % 2 == 0)
@@ -89,7 +94,8 @@ async def measure(context: StackContext, size: Size) -> list[Series]:
     measured = replace(
         worker, name="worker with metrics and logs", limit=unobserved, goal=ratio_at_least(0.95)
     )
-    return [bare, upsert, worker, parked, unobserved, measured]
+    traced = series(samples, TRACED, "1/s", limit=worker, goal=ratio_at_least(0.9))
+    return [bare, upsert, worker, parked, unobserved, measured, traced]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +106,8 @@ class Bench:
     dsn: str
     connection: asyncpg.Connection
     users: EventStore[UserEvent]
+    collector: str
+    """The address of one that discards spans."""
 
     async def measure_round(self, count: int, samples: Samples, *, is_reversed: bool) -> None:
         """The workers take turns to be first, so that caches and growth favour none."""
@@ -108,6 +116,7 @@ class Bench:
             (WORKER, self.measure_alone),
             (PARKED, self.measure_with_parked),
             (UNOBSERVED, partial(self.measure_alone, more=servers.UNOBSERVED)),
+            (TRACED, self.measure_traced),
         ]
         for name, measure_rate in reversed(workers) if is_reversed else workers:
             await self.connection.execute(FORGET_PARKED)
@@ -123,6 +132,15 @@ class Bench:
         """Events per second, with `more` in the environment of the worker."""
         await self.publish(await self.create_orders(count))
         return await self.measure_worker(count, more)
+
+    async def measure_traced(self, count: int) -> float:
+        """With traces, of which the requests have recorded few."""
+        orders = [
+            add_trace(record, is_recorded=number % TRACED_EVERY == 0)
+            for number, record in enumerate(await self.create_orders(count))
+        ]
+        await self.publish(orders)
+        return await self.measure_worker(count, {"OTEL_EXPORTER_OTLP_ENDPOINT": self.collector})
 
     async def measure_with_parked(self, count: int) -> float:
         """With later messages of the parked streams spread evenly among the orders."""
@@ -252,6 +270,13 @@ def create_record(stream_id: UUID, value: bytes, *, key: str, version: int = 1) 
         headers=wire.pack(wire.to_headers(headers)),
         milliseconds=time.time_ns() // 1_000_000,
     )
+
+
+def add_trace(record: OutgoingRecord, *, is_recorded: bool) -> OutgoingRecord:
+    trace, span = os.urandom(16).hex(), os.urandom(8).hex()
+    traceparent = f"00-{trace}-{span}-{'03' if is_recorded else '02'}"
+    headers = [*wire.unpack(record.headers), (telemetry.TRACEPARENT, traceparent.encode())]
+    return record._replace(headers=wire.pack(headers))
 
 
 def spread(many: Sequence[OutgoingRecord], few: Sequence[OutgoingRecord]) -> list[OutgoingRecord]:

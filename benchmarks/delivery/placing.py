@@ -105,7 +105,7 @@ async def create_tables(context: StackContext) -> None:
 async def open_servers(context: StackContext) -> AsyncIterator[Mapping[str, Server]]:
     """Each is idle while another one is measured."""
     async with AsyncExitStack() as stack:
-        sink = await stack.enter_async_context(serve(context, script_arguments("span_sink"), {}))
+        sink = await stack.enter_async_context(servers.span_sink(context))
         api = ["-m", "orders_svc", "api"]
         yield {
             BARE: await stack.enter_async_context(
@@ -114,7 +114,7 @@ async def open_servers(context: StackContext) -> AsyncIterator[Mapping[str, Serv
             UNTRACED: await stack.enter_async_context(serve(context, api, {})),
             UNOBSERVED: await stack.enter_async_context(serve(context, api, servers.UNOBSERVED)),
             API: await stack.enter_async_context(
-                serve(context, api, create_tracing_settings(sink.address))
+                serve(context, api, create_tracing_settings(sink))
             ),
         }
 
@@ -146,7 +146,7 @@ def script_arguments(name: str) -> list[str]:
 
 def create_tracing_settings(collector: str) -> dict[str, str]:
     return {
-        "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{collector}",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": collector,
         "OTEL_TRACES_SAMPLER": "parentbased_traceidratio",
         "OTEL_TRACES_SAMPLER_ARG": SAMPLED_SHARE,
         "TRACES_PER_SECOND_MAX": TRACES_PER_SECOND_MAX,
