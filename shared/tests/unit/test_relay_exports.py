@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +14,7 @@ from shared.messaging.wire import OutgoingRecord
 from shared.outbox import relay
 from shared.outbox.outbox import RelayCheckpoint, Snapshot
 from shared.outbox.relay import ActiveRelay
+from shared.outbox.relay_trace import BatchTrace
 from shared.runtime import telemetry
 from test_support.waits import HANGS_AFTER_SECONDS
 
@@ -69,13 +70,13 @@ class Publishing:
 
 
 @pytest.fixture
-def publishing(
+async def publishing(
     monkeypatch: pytest.MonkeyPatch, spans: InMemorySpanExporter
-) -> Iterator[Publishing]:
+) -> AsyncIterator[Publishing]:
     made = Publishing()
     monkeypatch.setattr(telemetry, "flush", made.flush)
     yield made
-    made.speaks.set()
+    made.speaks.set()  # before the event loop ends, which waits for its threads
 
 
 async def test_a_checkpoint_waits_for_the_spans_of_what_it_covers(publishing: Publishing) -> None:
@@ -107,6 +108,19 @@ async def test_a_silent_collector_holds_no_checkpoint_up_for_longer(
     await publishing.tick()
 
     assert await publishing.tick() == [5]
+
+
+async def test_the_event_loop_does_not_wait_for_room_for_spans(
+    publishing: Publishing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has to renew the lease."""
+    threads: list[int] = []
+    monkeypatch.setattr(BatchTrace, "_end", lambda *_: threads.append(threading.get_ident()))
+
+    await publishing.publish(RECORDED, 5)
+
+    assert threads
+    assert threading.get_ident() not in threads
 
 
 async def test_at_the_end_the_last_progress_is_stored_at_once(publishing: Publishing) -> None:

@@ -140,11 +140,15 @@ def test_an_unavailable_collector_costs_no_memory(
 
 
 def test_all_spans_are_exported_again_once_the_collector_is_back(
-    provider: TracerProvider, collector: Collector, end: End
+    provider: TracerProvider, collector: Collector, end: End, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(span_queue, "ROOM_SECONDS_MAX", 0.0)
+    collector.speaks.clear()
+    end(ROOM + 1)
+    monkeypatch.undo()
     collector.refuses = True
-    end(1)
-    assert not provider.force_flush()
+    collector.speaks.set()
+    eventually(lambda: collector.requests, lambda made: made > 1, what="a request that is refused")
     collector.refuses = False
     end(512)  # a whole request, which is made at once
     eventually(provider.force_flush, lambda is_taken: is_taken, what="spans that are taken")

@@ -23,17 +23,33 @@ print("same trace" if same else "another", telemetry.is_sampled(traceparent))
 """
 
 
-def printed(endpoint: str | None) -> str:
-    command = [sys.executable, "-c", SCRIPT.format(endpoint=endpoint)]
+def run(script: str, **values: object) -> str:
+    command = [sys.executable, "-c", script.format(**values)]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def test_without_a_collector_nothing_is_recorded_and_the_context_travels() -> None:
-    assert printed(None) == "same trace False"
+    assert run(SCRIPT, endpoint=None) == "same trace False"
 
 
 def test_with_a_collector_every_trace_is_recorded() -> None:
-    assert printed("http://127.0.0.1:1") == "same trace True"
+    assert run(SCRIPT, endpoint="http://127.0.0.1:1") == "same trace True"
+
+
+BOUNDED = """
+from shared.runtime import telemetry
+from shared.runtime.settings import ProcessSettings
+settings = ProcessSettings(
+    otel_exporter_otlp_endpoint="http://127.0.0.1:1", traces_per_second_max=0.001
+)
+with telemetry.configured("test", settings):
+    spans = [telemetry.start_span_of("an event", "send").get_span_context() for _ in range(3)]
+print([span.trace_flags.sampled for span in spans], len({{span.span_id for span in spans}}))
+"""
+
+
+def test_a_process_bounds_its_traces_and_knows_the_spans_of_things() -> None:
+    assert run(BOUNDED) == "[True, False, False] 1"
 
 
 FLOOD = """
