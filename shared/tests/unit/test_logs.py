@@ -308,6 +308,24 @@ def test_a_library_that_repeats_itself_is_heard_once_a_minute(name: str) -> None
     assert [line["message"] for line in written.lines] == ["no broker at 0", "no topic 0"]
 
 
+def test_what_a_library_tries_again_is_no_error() -> None:
+    library = logging.getLogger("aiokafka.consumer.group_coordinator")
+    with written_log() as written:
+        library.error("no coordinator yet")
+        try:
+            raise ValueError
+        except ValueError:
+            library.exception("the routine has ended")
+        library.critical("given up")
+        log.error("parked")
+    with written_log(log_level="ERROR") as without_warnings:
+        library.error("no coordinator yet")
+        log.error("parked")
+
+    assert [line["level"] for line in written.lines] == ["warning", "error", "critical", "error"]
+    assert [line["message"] for line in without_warnings.lines] == ["parked"]
+
+
 def test_json_becomes_text_and_other_lines_are_no_lines_of_ours() -> None:
     text = '{"message": "parked", "time": "2026-01-01T00:00:00Z", "level": "error", "n": 1}'
     line = log_lines.parse(text)

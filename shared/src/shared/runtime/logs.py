@@ -74,6 +74,7 @@ def configure(settings: LogSettings, stream: TextIO | None = None) -> None:
     is_text = settings.log_format == "text" or (settings.log_format == "auto" and stream.isatty())
     handler = Handler(stream)
     handler.setFormatter(create_formatter(settings, is_text=is_text, colors=stream.isatty()))
+    handler.addFilter(is_due_at_its_level)
     handler.addFilter(OncePerMinute())
     # No line names a thread, a process or the code that wrote it: to find them out is a quarter of
     # what a line costs (https://docs.python.org/3/howto/logging.html#optimization).
@@ -81,10 +82,9 @@ def configure(settings: LogSettings, stream: TextIO | None = None) -> None:
     logging._srcfile = None
     root.addHandler(handler)
     root.setLevel(settings.log_level)
-    for name in TALKATIVE:
-        logging.getLogger(name).setLevel(logging.WARNING)
-    for name in REPEATING:
-        logging.getLogger(name).setLevel(logging.ERROR)
+    for names, level in ((TALKATIVE, logging.WARNING), (REPEATING, logging.ERROR)):
+        for name in names:
+            logging.getLogger(name).setLevel(max(level, root.level))
 
 
 def because(error: BaseException) -> dict[str, str]:
@@ -121,6 +121,18 @@ class Handler(logging.StreamHandler[TextIO]):
             self.stream.write(f"{self.format(logging.makeLogRecord({**unwritten, 'msg': text}))}\n")
 
 
+def is_due_at_its_level(record: logging.LogRecord) -> bool:
+    """Lower an error of a NOISY library that has no exception: an attempt has failed, and it makes
+    another one, or a series counts what was lost.
+
+    At a start, aiokafka has an error when Kafka has not elected a coordinator yet.
+    """
+    if is_noisy(record) and record.levelno == logging.ERROR and not record.exc_info:
+        record.levelno, record.levelname = logging.WARNING, logging.getLevelName(logging.WARNING)
+        return logging.getLogger(record.name).isEnabledFor(logging.WARNING)
+    return True
+
+
 class OncePerMinute(logging.Filter):
     """Lets one line per cause and minute through, which says how many were not written."""
 
@@ -146,10 +158,14 @@ class OncePerMinute(logging.Filter):
 
 def get_cause(record: logging.LogRecord) -> tuple[str, ...] | None:
     """What lines are about that can come again and again; None for an outcome."""
-    if record.name.partition(".")[0] in NOISY:
+    if is_noisy(record):
         return record.name, str(record.msg)
     cause = getattr(record, CAUSE, None)
     return None if cause is None else (record.name, to_message(record), str(cause))
+
+
+def is_noisy(record: logging.LogRecord) -> bool:
+    return record.name.partition(".")[0] in NOISY
 
 
 def to_message(record: logging.LogRecord) -> str:
