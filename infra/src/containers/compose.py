@@ -53,6 +53,9 @@ PROJECT_FILE = "project"
 SERVER_RESTART = "unless-stopped"
 """The restart policy of `server` in infra/compose/common.yml, and of nothing else."""
 
+ERASE_LINE = "\033[2K"
+"""Compose 2.26 writes it in front of lines, also where there is no terminal."""
+
 OUTPUT_SECONDS_MAX = 60
 START_SECONDS_MAX = 300
 """On a machine with other work the job needs two minutes; its health check gives it five."""
@@ -192,7 +195,7 @@ class Project:
             assert reading.stdout is not None
             for line in reading.stdout:
                 name, _, text = line.rstrip("\n").partition("| ")
-                yield LoggedLine(name.strip(), text)
+                yield LoggedLine(name.replace(ERASE_LINE, "").strip(), text)
         if reading.returncode:
             raise Failure("docker failed: correct what it reports")
 

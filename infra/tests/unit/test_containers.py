@@ -312,7 +312,7 @@ case "$*" in
         for target in "$@"; do :; done
         cp "$KEYS_OF_CONTAINERS"/* "$target" ;;
     *" logs --no-color"*)
-        printf '%s\\n' 'users-api-1  | {"a": "b | c"}' 'kafka-1      | started' 'odd' ;;
+        printf '%b\\n' 'users-api-1  | {"a": "b | c"}' '\033[2K\033[2Kkafka-1 | started' 'odd' ;;
 esac
 """
 """An engine in which everything is healthy at once; it has the keys of a stack."""
