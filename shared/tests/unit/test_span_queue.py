@@ -174,14 +174,19 @@ def test_a_span_that_is_not_sampled_takes_no_room(
     assert counted == {}
 
 
+@pytest.fixture
+def soon_refused(collector: Collector, end: End) -> None:
+    """Fill the queue; its first request has no answer, and is refused in a moment."""
+    collector.speaks.clear()
+    end(ROOM)
+    collector.refuses = True
+    threading.Timer(0.05, collector.speaks.set).start()
+
+
+@pytest.mark.usefixtures("soon_refused")
 def test_nothing_is_tried_after_a_failure_while_all_is_awaited(
-    provider: TracerProvider, collector: Collector, end: End
+    provider: TracerProvider, collector: Collector
 ) -> None:
-    collector.speaks.clear()
-    end(ROOM)
-    collector.refuses = True
-    threading.Timer(0.05, collector.speaks.set).start()
-
     assert not provider.force_flush()
 
     assert collector.requests == 1
@@ -189,14 +194,10 @@ def test_nothing_is_tried_after_a_failure_while_all_is_awaited(
     assert collector.requests == 1
 
 
+@pytest.mark.usefixtures("soon_refused")
 def test_a_process_ends_soon_without_a_collector(
-    provider: TracerProvider, collector: Collector, end: End
+    provider: TracerProvider, collector: Collector
 ) -> None:
-    collector.speaks.clear()
-    end(ROOM)
-    collector.refuses = True
-    threading.Timer(0.05, collector.speaks.set).start()
-
     provider.shutdown()
 
     assert collector.requests == 1

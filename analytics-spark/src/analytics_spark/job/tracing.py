@@ -2,17 +2,17 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import timedelta
 
 import pyarrow as pa
 from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import Link, Span, SpanKind
 
+from analytics_spark.job.batch import EPOCH
 from analytics_spark.job.cells import HOUR_MILLISECONDS
 from shared.runtime import telemetry
 
-HOUR_SECONDS = HOUR_MILLISECONDS // 1_000
 CHUNK = 1_000
 """Orders that are objects of Python at a time."""
 
@@ -57,7 +57,7 @@ def record_counted(batch_id: int, orders: pa.Table, batch: Span) -> None:
     """
     for chunk in orders.to_batches(max_chunksize=CHUNK):
         for order in chunk.to_pylist():
-            hour = order["ordered_at"] // HOUR_MILLISECONDS * HOUR_SECONDS
+            hours = timedelta(hours=order["ordered_at"] // HOUR_MILLISECONDS)
             telemetry.start_span_of(
                 order["order_id"],
                 "merge cell",
@@ -66,7 +66,7 @@ def record_counted(batch_id: int, orders: pa.Table, batch: Span) -> None:
                 links=[Link(batch.get_span_context())],
                 attributes={
                     ORDER_ID: order["order_id"],
-                    CELL: f"{datetime.fromtimestamp(hour, UTC):%Y-%m-%dT%H:%M:%SZ}",
+                    CELL: f"{EPOCH + hours:%Y-%m-%dT%H:%M:%SZ}",
                     BATCH_ID: batch_id,
                 },
             ).end()

@@ -579,7 +579,7 @@ class ActiveRelay:
 
 
 class Export:
-    """An export of the spans that have ended until now, and the progress that they are of."""
+    """The export of all spans that have ended, and the progress of the relay that they cover."""
 
     def __init__(self, progress: RelayCheckpoint) -> None:
         self.progress = progress
