@@ -217,6 +217,6 @@ test: lint types imports contracts-check ## what to run before each push; a test
 verify: setup ## what takes longer: campaigns and long tests, then one table; only=drill,benchmarks
 	@$(VENV_PYTHON) -m verification $(if $(only),--only '$(only)')
 
-smoke: setup ## whether containers work at all: the sample is counted, an order is one trace
+smoke: setup ## whether containers work at all: the sample is counted, an order shows in telemetry
 	@HOMETOWN_TEST_IN=containers $(VENV_PYTHON) -m pytest -m smoke e2e-tests
 

@@ -2,7 +2,7 @@
 
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 import pytest
@@ -18,6 +18,7 @@ from test_support.system.process_stack import ProcessStack
 from test_support.system.sample import HOUR, Sample, load
 from test_support.system.scene import Scene, new_scene
 from test_support.system.stack import Stack
+from test_support.system.telemetry import Record, Signal, Telemetry
 
 KINDS: dict[str, type[Stack]] = {
     kind.way: kind for kind in (ProcessStack, ContainerStack, ClusterStack)
@@ -67,7 +68,21 @@ def first_demo(fresh_stack: Stack) -> str:
 
 
 @pytest.fixture(scope="session")
-def stack(fresh_stack: Stack, first_demo: str) -> Stack:
+def first_telemetry(fresh_stack: Stack, first_demo: str) -> Mapping[Signal, Sequence[Record]]:
+    """What the system shows from its start to the end of the demonstration."""
+    hometown = fresh_stack.hometown
+    telemetry = Telemetry(fresh_stack, hometown, since_start=True)
+    try:
+        signals: list[Signal] = ["series", "lines"]
+        if hometown.jaeger_answers():  # at the very first run it is still being built
+            signals.append("spans")
+        return {signal: telemetry.read(signal) for signal in signals}
+    finally:
+        hometown.http.close()
+
+
+@pytest.fixture(scope="session")
+def stack(fresh_stack: Stack, first_telemetry: Mapping[Signal, Sequence[Record]]) -> Stack:
     """A running stack. The demonstration ran first: its hour is older than those of the tests."""
     return fresh_stack
 

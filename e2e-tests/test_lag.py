@@ -8,7 +8,6 @@ import httpx
 import pytest
 
 from local_stack.observing import OBSERVER
-from test_support.exposed_metrics import parse
 from test_support.system.clients import Hometown
 from test_support.system.eventually import eventually
 from test_support.system.stack import Stack
@@ -18,13 +17,9 @@ OK, STALL, STOP = 0, 2, 3
 ORDERS_AT_ONCE = 10
 
 
-def read(stack: Stack, series: str, process: str = OBSERVER, **labels: str) -> list[float]:
-    """Read what the observer has measured last, or another process."""
-    return [
-        each.value
-        for each in parse(stack.read_metrics(process))
-        if each.series == series and labels.items() <= each.labels.items()
-    ]
+def read(stack: Stack, series: str, **labels: str) -> list[float]:
+    """Read what the observer has measured last."""
+    return stack.read_series(OBSERVER, series, **labels)
 
 
 def wait_for(stack: Stack, series: str, value: float, what: str, **labels: str) -> None:
@@ -120,14 +115,13 @@ def test_orders_that_wait_are_counted_and_those_that_are_refused(
         return False
 
     def read_pending() -> tuple[float, float]:
-        return (
-            max(read(stack, "hometown_order_pending", "orders-worker"), default=-1),
-            max(read(stack, "hometown_order_pending_age_seconds", "orders-worker"), default=-1),
-        )
+        waiting = stack.read_series("orders-worker", "hometown_order_pending")
+        ages = stack.read_series("orders-worker", "hometown_order_pending_age_seconds")
+        return max(waiting, default=-1), max(ages, default=-1)
 
     with stack.stopped("users-worker"):
         eventually(is_refused, bool, what="an order that is refused")
-        assert max(read(stack, "hometown_order_refusals_total", "orders-api")) >= 1
+        assert max(stack.read_series("orders-api", "hometown_order_refusals_total")) >= 1
         eventually(read_pending, lambda seen: min(seen) > 0, what="orders that wait")
     eventually(read_pending, lambda seen: seen[0] == 0, what="a decision on all orders")
 

@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from shared.runtime import log_lines, logs
-from test_support.raw_records import raw, write_each
+from test_support.raw_records import encode, first_headers, raw, write_each
 from test_support.system.clients import Hometown, Json, rfc3339
 from test_support.system.eventually import eventually
 from test_support.system.stack import Stack
@@ -115,7 +115,7 @@ def test_no_line_has_personal_data(stack: Stack, hometown: Hometown, order_id: s
         with pytest.raises(httpx.HTTPStatusError):
             hometown.register_user(**good | wrong)
     stream_id = str(uuid4())
-    headers = [(name.encode(), text.encode()) for name, text in headers_of(stream_id).items()]
+    headers = encode(first_headers("user-registered", stream_id))
     record = raw("users.v1", 0, *headers, value=json.dumps(poison).encode())
     asyncio.run(write_each(hometown.addresses["kafka"], [record]))
 
@@ -140,20 +140,6 @@ def again(order: Json) -> dict[str, Any]:
     lines = [(line["item_id"], line["quantity"]) for line in order["lines"]]
     ordered_at = datetime.fromisoformat(order["ordered_at"])
     return {"user_id": order["user_id"], "lines": lines, "ordered_at": ordered_at}
-
-
-def headers_of(stream_id: str) -> dict[str, str]:
-    """Those of the first message of a stream."""
-    return {
-        "ce_id": str(uuid4()),
-        "ce_type": "user-registered",
-        "ce_schemaversion": "1",
-        "ce_streamid": stream_id,
-        "ce_streamversion": "1",
-        "ce_previousversion": "0",
-        "ce_correlationid": str(uuid4()),
-        "ce_time": LONG_AGO,
-    }
 
 
 @pytest.mark.parametrize(

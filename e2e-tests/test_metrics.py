@@ -11,9 +11,7 @@ from test_support.system.clients import Hometown
 from test_support.system.eventually import eventually
 from test_support.system.sample import Sample
 from test_support.system.stack import Stack
-
-PROCESSES = [each.name for each in load_declarations().processes if each.profile is None]
-"""Those that run as soon as a stack does."""
+from test_support.system.telemetry import PROCESSES
 
 ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-")
 
@@ -74,26 +72,8 @@ def test_every_metric_of_the_registry_is_exposed(stack: Stack) -> None:
 def test_the_relay_of_a_service_is_active_and_counts_its_records(
     stack: Stack, counted: Sample
 ) -> None:
-    found = list(parse(stack.read_metrics("orders-relay")))
+    active = stack.read_series("orders-relay", "hometown_relay_active")
+    records = stack.read_series("orders-relay", "hometown_relay_records_total", topic="orders.v1")
 
-    active = [each.value for each in found if each.metric == "hometown_relay_active"]
     assert sorted(active)[-2:] in ([1], [0, 1]), "of two, one is in reserve"
-    records = [
-        each.value
-        for each in found
-        if each.metric == "hometown_relay_records_total" and each.labels["topic"] == "orders.v1"
-    ]
     assert sum(records) >= len(counted.orders)
-
-
-@pytest.mark.usefixtures("counted")
-def test_a_confirmed_order_has_the_time_of_its_decision(stack: Stack) -> None:
-    def read_confirmed() -> list[float]:
-        return [
-            each.value
-            for each in parse(stack.read_metrics("orders-worker"))
-            if each.series == "hometown_order_decision_duration_seconds_count"
-            and each.labels["outcome"] == "confirmed"
-        ]
-
-    eventually(read_confirmed, any, what="the time of a decision")

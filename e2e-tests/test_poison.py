@@ -4,17 +4,14 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from operator import ge
 from uuid import uuid4
 
 import pytest
 from aiokafka import AIOKafkaProducer, TopicPartition
 
-from local_stack.observing import OBSERVER
 from shared.eventsourcing.event_store import get_partition
 from shared.messaging.topics import TOPICS
-from test_support.exposed_metrics import parse
-from test_support.raw_records import NOT_UTF_8, raw, write_each
+from test_support.raw_records import NOT_UTF_8, first_headers, raw, write_each
 from test_support.system.clients import Hometown, rfc3339
 from test_support.system.eventually import eventually
 from test_support.system.stack import Stack
@@ -43,16 +40,7 @@ class Poison:
         """The configured headers, or valid ones with the configured changes."""
         if self.headers is not None:
             return self.headers
-        good = {
-            "ce_id": str(uuid4()),
-            "ce_type": type_,
-            "ce_schemaversion": "1",
-            "ce_streamid": self.key,
-            "ce_streamversion": "1",
-            "ce_previousversion": "0",
-            "ce_correlationid": str(uuid4()),
-            "ce_time": "2016-11-11T00:00:00Z",
-        }
+        good = first_headers(type_, self.key)
         return [(name, value.encode()) for name, value in {**good, **self.changes}.items()]
 
 
@@ -251,35 +239,3 @@ def items(hometown: Hometown) -> list[dict[str, str]]:
         after = page["next"]
         if after is None:
             return found
-
-
-def test_poison_and_the_streams_that_it_parks_are_in_named_series(
-    hometown: Hometown, stack: Stack
-) -> None:
-    topic, reader = "orders.v1", "users-worker"
-    poison = all_poison()
-
-    def read(process: str, series: str, **labels: str) -> float:
-        return sum(
-            each.value
-            for each in parse(stack.read_metrics(process))
-            if each.series == series and labels.items() <= each.labels.items()
-        )
-
-    def read_all() -> tuple[float, float, float]:
-        return (
-            read(reader, "hometown_inbox_messages_total", topic=topic, outcome="dead-letter"),
-            read(reader, "hometown_inbox_messages_total", topic=topic, outcome="parked"),
-            read(OBSERVER, "hometown_parked_streams", consumer=reader),
-        )
-
-    letters, parked, streams = read_all()
-    asyncio.run(write(hometown.addresses["kafka"], topic, 0, "order-placed", poison))
-
-    parks = sum(each.parks for each in poison)
-    least = (letters + len(poison) - parks, parked + parks, streams + parks)
-    eventually(
-        read_all,
-        lambda seen: all(map(ge, seen, least)),
-        what=f"all poison in the metrics: {least}",
-    )

@@ -12,10 +12,11 @@ from test_support.system.clients import Hometown
 from test_support.system.eventually import NotInTime, eventually
 from test_support.system.stack import Stack
 from test_support.system.steady_orders import open_account, place_orders
-from test_support.system.topology import EDGES
+from test_support.system.telemetry import load_edges
 from test_support.system.traces import edges_of, loose_ends_of, spans_of
 from test_support.waits import HANGS_AFTER_SECONDS
 
+EDGES = load_edges("an order is confirmed")
 ORDERS_PER_SECOND = 50
 CONFIRMED_SHARE_MIN = 0.9
 """An order that times out while the worker restarts is cancelled, and has another trace then."""

@@ -7,7 +7,6 @@ from datetime import datetime
 
 import pytest
 
-from test_support.exposed_metrics import parse
 from test_support.system.clients import Hometown
 from test_support.system.stack import Stack
 from test_support.system.steady_orders import open_account, place_orders
@@ -66,9 +65,7 @@ def count_lines(stack: Stack) -> Counter[str]:
 
 def count_failed(stack: Stack) -> Counter[str]:
     """The spans of each process that Jaeger has not taken."""
-    found = Counter[str]()
-    for name in TRACING:
-        for each in parse(stack.read_metrics(name)):
-            if each.metric == "hometown_trace_spans_total" and each.labels["outcome"] == "failed":
-                found[name] += round(each.value)
-    return found
+    series = "hometown_trace_spans_total"
+    return Counter(
+        {name: round(sum(stack.read_series(name, series, outcome="failed"))) for name in TRACING}
+    )

@@ -1,6 +1,7 @@
 """Records as any program may write them: headers whose names are bytes, batches of one record."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from uuid import uuid4
 
 from shared.messaging import kafka
 from shared.messaging.wire import OutgoingRecord, prefixed, varint
@@ -30,6 +31,24 @@ def raw(
     milliseconds: int = NOON_MILLISECONDS,
 ) -> OutgoingRecord:
     return OutgoingRecord(topic, partition, key, value, pack(*headers), milliseconds)
+
+
+def first_headers(type_: str, stream_id: str) -> Mapping[str, str]:
+    """Make the headers of the first event of a stream."""
+    return {
+        "ce_id": str(uuid4()),
+        "ce_type": type_,
+        "ce_schemaversion": "1",
+        "ce_streamid": stream_id,
+        "ce_streamversion": "1",
+        "ce_previousversion": "0",
+        "ce_correlationid": str(uuid4()),
+        "ce_time": "2016-11-11T00:00:00Z",
+    }
+
+
+def encode(headers: Mapping[str, str]) -> Sequence[tuple[bytes, bytes]]:
+    return [(name.encode(), text.encode()) for name, text in headers.items()]
 
 
 def many_headers(count: int) -> Sequence[RawHeader]:

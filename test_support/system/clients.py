@@ -1,8 +1,10 @@
 """Thin clients of Hometown's HTTP APIs: one method per call, JSON in and out."""
 
 import json
+import secrets
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +19,10 @@ from shared.web.tls import create_client_context
 TIMEOUT_SECONDS = 40
 """Longer than the longest wait that an API offers."""
 WAIT_SECONDS = 30
+TRACES_MAX = 2_000
+"""Traces of a service that Jaeger is asked for at once."""
+MICROSECONDS_MAX = 4_000_000_000_000_000
+"""An instant that is always to come, in microseconds since 1970."""
 
 CALLERS = {"users-api": "clerk", "orders-api": "clerk"} | {
     "analytics-api": "analyst",
@@ -144,6 +150,30 @@ class Hometown:
         """The newest traces in Jaeger with spans of a service."""
         answer = self._get("jaeger", "/api/traces", service=service, limit=500, lookback="1h")
         return list(answer["data"] or [])
+
+    def traces_since(self, microseconds: int) -> list[Json]:
+        """Read all traces in Jaeger with spans that began since then, in microseconds since 1970.
+
+        Raises:
+            AssertionError: there are more than Jaeger was asked for.
+        """
+        found: dict[str, Json] = {}
+        query = {"start": microseconds, "end": MICROSECONDS_MAX, "limit": TRACES_MAX}
+        for service in self._get("jaeger", "/api/services")["data"] or []:
+            traces = self._get("jaeger", "/api/traces", service=service, **query)["data"] or []
+            assert len(traces) < TRACES_MAX, f"{service} has as many traces or more"
+            found |= {trace["traceID"]: trace for trace in traces}
+        return list(found.values())
+
+    @contextmanager
+    def in_one_trace(self) -> Iterator[str]:
+        """Make all requests inside the block in one trace; yield its id."""
+        trace_id, span_id = secrets.token_hex(16), secrets.token_hex(8)
+        self.http.headers["traceparent"] = f"00-{trace_id}-{span_id}-01"
+        try:
+            yield trace_id
+        finally:
+            del self.http.headers["traceparent"]
 
     def address_of_trace(self, trace_id: str) -> str:
         """The address of its page; a Jaeger that was built here has only the API."""

@@ -2,8 +2,10 @@
 
 import base64
 import json
+import re
 import subprocess
 import tempfile
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +25,9 @@ KILL = "kill -9 -1"
 """Kills all processes in a container but its init, which then ends. `docker kill` would count as a
 requested stop, so that the container would not be restarted."""
 
+
+REPLICA = re.compile(r"-\d+$")
+"""The number of a container, at the end of its name."""
 
 READ_METRICS = """\
 import urllib.request
@@ -91,8 +96,11 @@ class ContainerStack(Stack):
         return ended.stdout
 
     def logs(self) -> Mapping[str, str]:
-        names = self.project.containers()
-        return {name: self.project.output("logs", "--no-log-prefix", name) for name in names}
+        """Read those of the replicas of a process as one."""
+        texts: dict[str, list[str]] = defaultdict(list)
+        for label, text in self.project.log_lines():
+            texts[REPLICA.sub("", label)].append(text)
+        return {name: "\n".join(lines) for name, lines in texts.items()}
 
     def process_listing(self) -> str:
         return json.dumps(self._inspected()) + self.project.output("top")

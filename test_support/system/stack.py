@@ -17,6 +17,7 @@ from local_stack.run_folder import RunFolder
 from local_stack.settings import Settings, Way
 from local_stack.status import as_found
 from shared.runtime.brokers import Brokers
+from test_support.exposed_metrics import parse
 from test_support.system.clients import Hometown
 
 CHECKOUT = Path(__file__).parents[2]
@@ -26,6 +27,9 @@ ORDER_TIMEOUT_SECONDS = "30"
 
 RECONCILE_SECONDS = "10"
 """Instead of an hour."""
+
+OBSERVE_SECONDS = "1"
+"""Instead of three."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,7 @@ class Stack(ABC):
             "HOMETOWN_PORTS": "free",
             "ORDER_TIMEOUT_SECONDS": ORDER_TIMEOUT_SECONDS,
             "RECONCILE_SECONDS": RECONCILE_SECONDS,
+            "OBSERVE_SECONDS": OBSERVE_SECONDS,
         }
         # Inside `make test`, these would make the inner make a part of the outer one.
         inherited = {
@@ -159,6 +164,14 @@ class Stack(ABC):
     @abstractmethod
     def read_metrics(self, name: str) -> str:
         """Read what a process exposes at /metrics. Raises httpx.HTTPError."""
+
+    def read_series(self, name: str, series: str, **labels: str) -> list[float]:
+        """Read the values of the series of a process with these labels."""
+        return [
+            each.value
+            for each in parse(self.read_metrics(name))
+            if each.series == series and labels.items() <= each.labels.items()
+        ]
 
     @abstractmethod
     def logs(self) -> Mapping[str, str]:

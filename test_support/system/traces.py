@@ -1,10 +1,22 @@
 """A trace as Jaeger returns it: spans with their service, parent and links."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from test_support.system.clients import Json
-from test_support.system.topology import Step
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A span by its service and name."""
+
+    service: str
+    operation: str
+
+    def __str__(self) -> str:
+        return f"{self.service}: {self.operation}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +28,7 @@ class Span:
     """(trace id, span id) of other traces."""
     start_microseconds: int
     duration_microseconds: int
+    attributes: Mapping[str, Any]
 
 
 def spans_of(trace: Json) -> list[Span]:
@@ -41,6 +54,7 @@ def span_of(span: Json, service: str, trace_id: str) -> Span:
         links=tuple(links),
         start_microseconds=span["startTime"],
         duration_microseconds=span["duration"],
+        attributes={each["key"]: each["value"] for each in span["tags"]},
     )
 
 
@@ -54,6 +68,20 @@ def loose_ends_of(spans: list[Span]) -> list[Span]:
     """The spans without a parent in the trace: its first one, and each one after a gap."""
     ids = {span.span_id for span in spans}
     return [span for span in spans if span.parent_id not in ids]
+
+
+def find_paths(spans: list[Span]) -> Mapping[str, tuple[Step, ...]]:
+    """Find the steps to each span, by its id, from the first one that is in the trace."""
+    by_id = {span.span_id: span for span in spans}
+    paths: dict[str, tuple[Step, ...]] = {}
+    for span in spans:
+        above: Span | None = span
+        path: list[Step] = []
+        while above is not None:
+            path.insert(0, above.step)
+            above = by_id.get(above.parent_id or "")
+        paths[span.span_id] = tuple(path)
+    return paths
 
 
 def waterfall(spans: list[Span]) -> list[str]:

@@ -17,8 +17,7 @@ from shared.runtime.identifiers import derive_id, new_id
 from test_support.system.clients import Hometown
 from test_support.system.eventually import eventually
 from test_support.system.one_service import select_service
-from test_support.system.topology import Step
-from test_support.system.traces import edges_of, spans_of
+from test_support.system.traces import Step, edges_of, spans_of
 
 JAEGER_SECONDS_MAX = 900
 """The first time on a machine, Jaeger may have to be built."""
