@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from shared.runtime import log_lines, logs
-from test_support.raw_records import encode, first_headers, raw, write_each
+from test_support.raw_records import encode, event_headers, raw, write_each
 from test_support.system.clients import Hometown, Json, rfc3339
 from test_support.system.eventually import eventually
 from test_support.system.stack import Stack
@@ -115,7 +115,7 @@ def test_no_line_has_personal_data(stack: Stack, hometown: Hometown, order_id: s
         with pytest.raises(httpx.HTTPStatusError):
             hometown.register_user(**good | wrong)
     stream_id = str(uuid4())
-    headers = encode(first_headers("user-registered", stream_id))
+    headers = encode(event_headers("user-registered", stream_id))
     record = raw("users.v1", 0, *headers, value=json.dumps(poison).encode())
     asyncio.run(write_each(hometown.addresses["kafka"], [record]))
 

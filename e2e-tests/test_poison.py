@@ -11,7 +11,7 @@ from aiokafka import AIOKafkaProducer, TopicPartition
 
 from shared.eventsourcing.event_store import get_partition
 from shared.messaging.topics import TOPICS
-from test_support.raw_records import NOT_UTF_8, first_headers, raw, write_each
+from test_support.raw_records import NOT_UTF_8, event_headers, raw, write_each
 from test_support.system.clients import Hometown, rfc3339
 from test_support.system.eventually import eventually
 from test_support.system.stack import Stack
@@ -40,7 +40,7 @@ class Poison:
         """The configured headers, or valid ones with the configured changes."""
         if self.headers is not None:
             return self.headers
-        good = first_headers(type_, self.key)
+        good = event_headers(type_, self.key)
         return [(name, value.encode()) for name, value in {**good, **self.changes}.items()]
 
 

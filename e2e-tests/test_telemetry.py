@@ -13,7 +13,7 @@ import pytest
 
 from containers.metric_registry import Metric
 from test_support.exposed_metrics import REGISTRY
-from test_support.raw_records import encode, first_headers, raw, write_each
+from test_support.raw_records import encode, event_headers, raw, write_each
 from test_support.system.clients import Hometown, rfc3339
 from test_support.system.eventually import eventually
 from test_support.system.sample import HOUR, load
@@ -85,7 +85,7 @@ def refuse_a_request(shop: Shop) -> Ids:
 
 def write_what_cannot_be_read(shop: Shop) -> Ids:
     stream_id = str(uuid4())
-    headers = encode(first_headers("order-placed", stream_id))
+    headers = encode(event_headers("order-placed", stream_id))
     records = [raw("orders.v1", 0, *headers, value=b"garbage"), raw("orders.v1", 0)]
     asyncio.run(write_each(shop.hometown.addresses["kafka"], records))
     return {"stream_id": stream_id}

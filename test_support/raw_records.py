@@ -1,11 +1,12 @@
 """Records as any program may write them: headers whose names are bytes, batches of one record."""
 
 from collections.abc import Mapping, Sequence
-from uuid import uuid4
+from uuid import UUID
 
 from shared.messaging import kafka
 from shared.messaging.wire import OutgoingRecord, prefixed, varint
 from shared.runtime.brokers import Brokers
+from shared.runtime.identifiers import new_id
 
 NOT_UTF_8 = b"\xff\xfe"
 NOON_MILLISECONDS = 1_767_268_800_000
@@ -33,16 +34,16 @@ def raw(
     return OutgoingRecord(topic, partition, key, value, pack(*headers), milliseconds)
 
 
-def first_headers(type_: str, stream_id: str) -> Mapping[str, str]:
-    """Make the headers of the first event of a stream."""
+def event_headers(type_: str, stream_id: UUID | str, version: int = 1) -> dict[str, str]:
+    """Make the headers of an event; the one before it in its stream is on the topic, too."""
     return {
-        "ce_id": str(uuid4()),
+        "ce_id": str(new_id()),
         "ce_type": type_,
         "ce_schemaversion": "1",
-        "ce_streamid": stream_id,
-        "ce_streamversion": "1",
-        "ce_previousversion": "0",
-        "ce_correlationid": str(uuid4()),
+        "ce_streamid": str(stream_id),
+        "ce_streamversion": str(version),
+        "ce_previousversion": str(version - 1),
+        "ce_correlationid": str(new_id()),
         "ce_time": "2016-11-11T00:00:00Z",
     }
 

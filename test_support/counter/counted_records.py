@@ -8,9 +8,9 @@ from shared.messaging import wire
 from shared.messaging.messages import Message
 from shared.messaging.records import IncomingRecord
 from shared.outbox.outbox import OutboxRow
-from shared.runtime.identifiers import new_id
 from shared.runtime.postgres import Connection
 from test_support.counter.counter import CODEC, TOPIC, Counted
+from test_support.raw_records import event_headers
 
 CREATE_EFFECTS = """
     CREATE TABLE effects (
@@ -33,16 +33,12 @@ def record(
 ) -> IncomingRecord:
     """Number `version` of a counter, each time the same event; the one before is `previous`, else
     `version` - 1."""
-    headers = {
+    headers = event_headers(type_, counter, version) | {
         "ce_id": str(uuid5(counter, str(version))),
-        "ce_type": type_,
         "ce_schemaversion": str(schema_version),
-        "ce_streamid": str(counter),
-        "ce_streamversion": str(version),
-        "ce_previousversion": str(version - 1 if previous is None else previous),
-        "ce_correlationid": str(new_id()),
-        "ce_time": "2016-11-11T00:00:00Z",
     }
+    if previous is not None:
+        headers["ce_previousversion"] = str(previous)
     event = Counted(counter_id=counter, number=version)
     return IncomingRecord(
         topic=TOPIC,

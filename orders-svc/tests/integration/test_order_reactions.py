@@ -23,6 +23,7 @@ from shared.messaging.messages import Metadata
 from shared.messaging.records import IncomingRecord
 from shared.messaging.wire import OutgoingRecord
 from shared.runtime.identifiers import new_id
+from test_support.raw_records import event_headers
 from test_support.waits import HANGS_AFTER_SECONDS
 
 
@@ -36,23 +37,13 @@ def consumer(resources: Resources) -> Consumer:
 
 
 def reserved(user_id: UUID, order_id: UUID) -> IncomingRecord:
-    headers = {
-        "ce_id": str(new_id()),
-        "ce_type": "credit-reserved",
-        "ce_schemaversion": "1",
-        "ce_streamid": str(user_id),
-        "ce_streamversion": "1",
-        "ce_previousversion": "0",
-        "ce_correlationid": str(new_id()),
-        "ce_time": "2016-11-11T00:00:00Z",
-    }
     return IncomingRecord(
         topic="users.v1",
         partition=0,
         offset=0,
         key=str(user_id).encode(),
         value=f'{{"order_id": "{order_id}"}}'.encode(),
-        headers=wire.to_headers(headers),
+        headers=wire.to_headers(event_headers("credit-reserved", user_id)),
     )
 
 

@@ -19,6 +19,7 @@ from shared.messaging.messages import Metadata
 from shared.messaging.records import IncomingRecord
 from shared.messaging.wire import OutgoingRecord
 from shared.runtime.identifiers import new_id
+from test_support.raw_records import event_headers
 from test_support.waits import HANGS_AFTER_SECONDS
 from users_svc import confirmed_orders, worker
 from users_svc.bootstrap import Resources
@@ -43,23 +44,13 @@ def placed(order_id: UUID, value: str) -> IncomingRecord:
 
 
 def record(order_id: UUID, type_: str, value: str, version: int) -> IncomingRecord:
-    headers = {
-        "ce_id": str(new_id()),
-        "ce_type": type_,
-        "ce_schemaversion": "1",
-        "ce_streamid": str(order_id),
-        "ce_streamversion": str(version),
-        "ce_previousversion": str(version - 1),
-        "ce_correlationid": str(new_id()),
-        "ce_time": "2016-11-11T00:00:00Z",
-    }
     return IncomingRecord(
         topic="orders.v1",
         partition=0,
         offset=0,
         key=b"key",
         value=value.encode(),
-        headers=wire.to_headers(headers),
+        headers=wire.to_headers(event_headers(type_, order_id, version)),
     )
 
 

@@ -14,6 +14,7 @@ from local_stack.testing import bearer, throwaway_stack
 from shared.messaging import wire
 from shared.messaging.topics import TOPICS
 from shared.runtime.identifiers import derive_id, new_id
+from test_support.raw_records import event_headers
 from test_support.system.clients import Hometown
 from test_support.system.eventually import eventually
 from test_support.system.one_service import select_service
@@ -76,21 +77,12 @@ async def read_records(servers: str, topic: str) -> dict[bytes, bytes]:
 
 async def confirm_order(servers: str, order_id: str) -> None:
     """Write what orders-svc writes."""
-    headers = {
-        "ce_id": str(new_id()),
-        "ce_type": "order-confirmed",
-        "ce_schemaversion": "1",
-        "ce_streamid": order_id,
-        "ce_streamversion": "1",
-        "ce_previousversion": "0",
-        "ce_correlationid": str(new_id()),
-        "ce_time": "2016-11-11T00:00:00Z",
-    }
+    headers = wire.to_headers(event_headers("order-confirmed", order_id))
     producer = AIOKafkaProducer(bootstrap_servers=servers)
     await producer.start()
     try:
         value = b'{"order_id": "%s"}' % order_id.encode()
-        await producer.send_and_wait("orders.v1", value, b"key", headers=wire.to_headers(headers))
+        await producer.send_and_wait("orders.v1", value, b"key", headers=headers)
     finally:
         await producer.stop()
 

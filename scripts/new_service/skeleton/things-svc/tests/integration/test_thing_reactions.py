@@ -11,6 +11,7 @@ from shared.messaging import wire
 from shared.messaging.records import IncomingRecord
 from shared.messaging.wire import OutgoingRecord
 from shared.runtime.identifiers import derive_id, new_id
+from test_support.raw_records import event_headers
 from things_svc import worker
 from things_svc.bootstrap import Resources
 from things_svc.thing import THING, Added
@@ -26,16 +27,8 @@ def consumer(resources: Resources) -> Consumer:
 
 
 def confirmed(order_id: UUID) -> IncomingRecord:
-    headers = {
-        "ce_id": str(new_id()),
-        "ce_type": "order-confirmed",
-        "ce_schemaversion": "1",
-        "ce_streamid": str(order_id),
-        "ce_streamversion": "2",
-        "ce_previousversion": "0",
-        "ce_correlationid": str(new_id()),
-        "ce_time": "2016-11-11T00:00:00Z",
-    }
+    # No order-placed comes before it here.
+    headers = event_headers("order-confirmed", order_id, 2) | {"ce_previousversion": "0"}
     return IncomingRecord(
         topic="orders.v1",
         partition=0,
