@@ -141,15 +141,11 @@ class Hometown:
     def traces_of_order(self, order_id: str) -> list[Json]:
         """The traces in Jaeger that began with the placement of an order."""
         tags = json.dumps({"app.order.id": order_id})
-        answer = self._get(
-            "jaeger", "/api/traces", service="orders-api", tags=tags, limit=5, lookback="7d"
-        )
-        return list(answer["data"] or [])
+        return self._find_traces(service="orders-api", tags=tags, limit=5, lookback="7d")
 
     def traces_of_service(self, service: str) -> list[Json]:
         """The newest traces in Jaeger with spans of a service."""
-        answer = self._get("jaeger", "/api/traces", service=service, limit=500, lookback="1h")
-        return list(answer["data"] or [])
+        return self._find_traces(service=service, limit=500, lookback="1h")
 
     def traces_since(self, microseconds: int) -> list[Json]:
         """Read all traces in Jaeger with spans that began since then, in microseconds since 1970.
@@ -160,7 +156,7 @@ class Hometown:
         found: dict[str, Json] = {}
         query = {"start": microseconds, "end": MICROSECONDS_MAX, "limit": TRACES_MAX}
         for service in self._get("jaeger", "/api/services")["data"] or []:
-            traces = self._get("jaeger", "/api/traces", service=service, **query)["data"] or []
+            traces = self._find_traces(service=service, **query)
             assert len(traces) < TRACES_MAX, f"{service} has as many traces or more"
             found |= {trace["traceID"]: trace for trace in traces}
         return list(found.values())
@@ -189,6 +185,9 @@ class Hometown:
         answer.raise_for_status()
         [trace] = answer.json()["data"]
         return dict(trace)
+
+    def _find_traces(self, **query: object) -> list[Json]:
+        return list(self._get("jaeger", "/api/traces", **query)["data"] or [])
 
     def _get(self, process: str, path: str, /, **query: Any) -> Json:
         answer = self.http.get(

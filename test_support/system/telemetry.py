@@ -32,7 +32,7 @@ Record = Mapping[str, str]
 """A span, a series or a line: its attributes, labels or fields as texts."""
 Pattern = Mapping[str, str]
 """Regular expressions for the whole texts of some of them."""
-Route = tuple[Step, ...]
+SpanPath = tuple[Step, ...]
 """From the request to a span."""
 
 ID = re.compile(r"\{[a-z_]+\}")
@@ -45,7 +45,7 @@ class Case:
 
     present: Sequence[Pattern] = ()
     errors: Sequence[Pattern] = ()
-    """Each of them is there, and `absent` would be if it were not here."""
+    """Each of them is there, and is one of those that are `absent` elsewhere."""
     absent: Sequence[Pattern] = ()
     allowed: Sequence[Pattern] = ()
 
@@ -120,7 +120,7 @@ def load_file(signal: Signal) -> dict[str, Any]:
     return tomllib.loads((FOLDER / f"{signal}.toml").read_text())
 
 
-def read_paths(trace: str) -> Iterator[Route]:
+def read_paths(trace: str) -> Iterator[SpanPath]:
     """Read lines of a service and its span; indented below each are its children."""
     path: list[Step] = []
     for line in trace.strip().splitlines():
@@ -129,7 +129,7 @@ def read_paths(trace: str) -> Iterator[Route]:
         yield tuple(path)
 
 
-def to_pattern(path: Route) -> Pattern:
+def to_pattern(path: SpanPath) -> Pattern:
     return {"trace": "{trace_id}", "path": re.escape(to_text(path))}
 
 
@@ -148,7 +148,8 @@ class Telemetry:
         self._hometown = hometown
         self._began_at = 0 if since_start else time.time_ns() // 1_000
         self._series = {} if since_start else self._read_series()
-        self._logs = {} if since_start else stack.logs()
+        logs = {} if since_start else stack.logs()
+        self._lengths = {process: len(log) for process, log in logs.items()}
 
     def read(self, signal: Signal) -> Sequence[Record]:
         """Read all that is there until now."""
@@ -189,9 +190,9 @@ class Telemetry:
     def _read_lines(self) -> Iterator[Record]:
         """Read the lines of logs: each with its process; the line of a server is one text."""
         for process, log in self._stack.logs().items():
-            before = self._logs.get(process, "")
+            length = self._lengths.get(process, 0)
             # A log that has become shorter has been rotated: all of it is new.
-            for text in log[len(before) if len(log) >= len(before) else 0 :].splitlines():
+            for text in log[length if length <= len(log) else 0 :].splitlines():
                 line = log_lines.parse(text) or {"text": text}
                 fields = {name: to_text(value) for name, value in line.items()}
                 yield {"process": process, **fields}

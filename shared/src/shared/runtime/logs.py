@@ -74,7 +74,7 @@ def configure(settings: LogSettings, stream: TextIO | None = None) -> None:
     is_text = settings.log_format == "text" or (settings.log_format == "auto" and stream.isatty())
     handler = Handler(stream)
     handler.setFormatter(create_formatter(settings, is_text=is_text, colors=stream.isatty()))
-    handler.addFilter(is_due_at_its_level)
+    handler.addFilter(lower_failed_attempt)
     handler.addFilter(OncePerMinute())
     # No line names a thread, a process or the code that wrote it: to find them out is a quarter of
     # what a line costs (https://docs.python.org/3/howto/logging.html#optimization).
@@ -121,9 +121,9 @@ class Handler(logging.StreamHandler[TextIO]):
             self.stream.write(f"{self.format(logging.makeLogRecord({**unwritten, 'msg': text}))}\n")
 
 
-def is_due_at_its_level(record: logging.LogRecord) -> bool:
+def lower_failed_attempt(record: logging.LogRecord) -> bool:
     """Lower an error of a NOISY library that has no exception: an attempt has failed, and it makes
-    another one, or a series counts what was lost.
+    another one, or a series counts what was lost. False if the line is not written then.
 
     At a start, aiokafka has an error when Kafka has not elected a coordinator yet.
     """
