@@ -32,7 +32,7 @@ TEST_WORKERS ?= 4
 CHECK_WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fetch up compare down status logs lag token rotate clean footprint demo load lesson lessons learn \
+.PHONY: help setup fetch up compare down status logs lag trace token rotate clean footprint demo load lesson lessons learn \
 	rebuild-check rebuild replace replay republish backup restore reprocess rescale reconcile export audit check-cells \
 	stress saga fuzz differential crashes bench bench-analytics \
 	generate new-service contracts contracts-check contracts-release \
@@ -64,6 +64,9 @@ logs: setup ## recent log lines, of one process with name=users-api; or all abou
 
 lag: setup ## how far each consumer and outbox is behind, exit status 1 if one has stopped; args=--json
 	@$(STACK) lag $(args)
+
+trace: setup ## place an order, wait until it is counted, print its trace; or print another: id=TRACE_ID
+	@$(VENV_PYTHON) -m scripts.trace $(if $(id),--id "$$id")
 
 # Standard output is the token only; messages of the installation go to standard error.
 token: ## a bearer token: as=clerk, as=analyst, or as=user user=ID

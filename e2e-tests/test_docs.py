@@ -52,6 +52,7 @@ RUN_BY_TESTS = {"demo", "up", "down", "status", "logs", "lag", "clean", "footpri
     "restore",
     "republish",
     "rotate",
+    "trace",
 }
 """Verbs that tests call: test_demo.py, test_load.py, test_lessons.py and others."""
 RUN_BY_CI = {

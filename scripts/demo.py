@@ -19,7 +19,7 @@ from local_stack.settings import Settings
 from test_support.system.clients import Hometown, Json
 from test_support.system.eventually import NotInTime, eventually
 from test_support.system.sample import HOUR, Sample, load, rows
-from test_support.system.traces import spans_of, waterfall
+from test_support.system.traces import is_counted, spans_of, waterfall
 
 COUNTED_SECONDS_MAX = 90
 TRACE_SECONDS_MAX = 20
@@ -127,17 +127,17 @@ def show_order(hometown: Hometown, sample: Sample) -> None:
 def show_trace(hometown: Hometown, order_id: str) -> None:
     """The trace of the order, if Jaeger is running (it may still be built) and has received it."""
     if not hometown.jaeger_answers():
-        say("  no trace: Jaeger is not ready yet (make status); once it is: make clean demo")
+        say("  no trace: Jaeger is not ready yet (make status); once it is: make trace")
         return
     try:
         [trace, *_] = eventually(
             lambda: hometown.traces_of_order(order_id),
-            lambda traces: bool(traces) and counted(traces[0]),
+            lambda traces: bool(traces) and is_counted(spans_of(traces[0])),
             what="the trace of the order",
             seconds_max=TRACE_SECONDS_MAX if is_new(order_id) else 0,
         )
     except NotInTime:
-        say("  no trace: Jaeger started after the order, or dropped it; new data: make clean demo")
+        say("  no trace: Jaeger started after the order, or dropped it; another order: make trace")
         return
     say(f"  its trace: {hometown.address_of_trace(trace['traceID'])}")
     for line in waterfall(spans_of(trace)):
@@ -148,11 +148,6 @@ def is_new(order_id: str) -> bool:
     """Whether the order was placed just now: a UUIDv7 begins with its milliseconds."""
     placed_at_seconds = (UUID(order_id).int >> 80) / 1000
     return time.time() - placed_at_seconds < NEW_SECONDS_MAX
-
-
-def counted(trace: Json) -> bool:
-    """Whether the trace goes all the way to the cell that counts the order."""
-    return any(span.step.operation.startswith("merge cell") for span in spans_of(trace))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,9 @@ from typing import Any
 
 from test_support.system.clients import Json
 
+PRINTED = ("app.", "error.", "http.response.", "messaging.destination.", "messaging.kafka.offset")
+"""How the names of attributes begin that a waterfall can have."""
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -84,7 +87,12 @@ def find_paths(spans: list[Span]) -> Mapping[str, tuple[Step, ...]]:
     return paths
 
 
-def waterfall(spans: list[Span]) -> list[str]:
+def is_counted(spans: list[Span]) -> bool:
+    """Whether an order's trace goes all the way to the cell that counts it."""
+    return any(span.step.operation == "merge cell" for span in spans)
+
+
+def waterfall(spans: list[Span], *, with_attributes: bool = False) -> list[str]:
     """The trace as lines of text: when, how long, where, what; children are indented."""
     children: dict[str | None, list[Span]] = defaultdict(list)
     known = {span.span_id for span in spans}
@@ -98,9 +106,14 @@ def waterfall(spans: list[Span]) -> list[str]:
             at = (span.start_microseconds - start) / 1000
             took = span.duration_microseconds / 1000
             where = f"{span.step.service:13}"
-            lines.append(
-                f"{at:9.1f} ms {took:8.1f} ms  {where} {'  ' * depth}{span.step.operation}"
-            )
+            line = f"{at:9.1f} ms {took:8.1f} ms  {where} {'  ' * depth}{span.step.operation}"
+            if with_attributes:
+                line += "".join(
+                    f"  {name}={value}"
+                    for name, value in span.attributes.items()
+                    if name.startswith(PRINTED)
+                )
+            lines.append(line)
             add(span.span_id, depth + 1)
 
     add(None, 0)

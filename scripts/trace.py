@@ -1,0 +1,179 @@
+"""Place an order, wait until it is counted, and print its trace; or print another trace by its id.
+
+make trace
+make trace id=0af7651916cd43dd8448eb211c80319c
+"""
+
+import argparse
+import re
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime, timedelta
+
+import httpx
+
+from fetching.errors import Failure
+from local_stack.settings import Settings
+from scripts.demo import say
+from test_support.system.clients import Hometown, Json, rfc3339
+from test_support.system.eventually import NotInTime, eventually
+from test_support.system.sample import HOUR, SINCE
+from test_support.system.traces import Span, is_counted, spans_of, waterfall
+
+JAEGER_SECONDS_MAX = 60
+READ_SECONDS_MAX = 5
+COUNTED_SECONDS_MAX = 60
+KNOWN_SECONDS_MAX = 5
+"""A trace of which Jaeger has nothing by then has another id, or is not recorded."""
+POLL_SECONDS = 0.1
+SETTLED_SECONDS = 2
+"""Without a new span, until a trace is taken as whole: a process exports twice in a second."""
+AFTER_THE_SAMPLE = timedelta(hours=1)
+"""Less than the lateness that analytics allows: the sample can be loaded later."""
+
+TRACE_ID = re.compile("[0-9a-f]{32}")
+
+
+class NoTrace(Exception):
+    """A trace is not there, or not all of it; the message has the reason."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--id", help="of a trace, as log lines have it")
+    trace_id = parser.parse_args().id
+    try:
+        hometown = Hometown.of_run_folder(Settings().run_dir)
+        if trace_id is None:
+            show_new(hometown)
+        else:
+            show(hometown, trace_id)
+    except FileNotFoundError:
+        sys.exit("hometown: the stack is not running; start it with: make up")
+    except (Failure, NoTrace) as error:
+        sys.exit(f"hometown: {error}")
+    except httpx.HTTPError as error:
+        sys.exit(f"hometown: there is no trace: {error} (see: make status)")
+
+
+def show_new(hometown: Hometown) -> None:
+    """Place an order and print its trace, whatever Jaeger has of what was before.
+
+    Raises:
+        NoTrace: Jaeger does not respond, or the trace has no end in time. What there is of it has
+            been printed.
+    """
+    user_id, item_id = open_account(hometown)
+    wait_for_jaeger(hometown)
+    ordered_at = choose_time(hometown)
+    with hometown.in_one_trace() as trace_id:
+        placed = hometown.place_order(user_id, [(item_id, 1)], ordered_at)
+    order = hometown.wait_for_decision(placed["order_id"])
+    say(f"order {order['order_id']}: {order['status']}, ordered at {order['ordered_at']}")
+    say(f"  {hometown.addresses['orders-api']}/v1/orders/{order['order_id']}")
+    is_whole = is_counted if order["status"] == "confirmed" else bool
+    spans = read_settled(hometown, trace_id, is_whole, COUNTED_SECONDS_MAX)
+    print_trace(hometown, trace_id, spans)
+    if not is_counted(spans):
+        raise NoTrace(f"the order is {order['status']}, and not counted (see: make lag)")
+
+
+def show(hometown: Hometown, trace_id: str) -> None:
+    """Print a trace with attributes of its spans. Raises NoTrace."""
+    if not TRACE_ID.fullmatch(trace_id):
+        raise NoTrace(f"{trace_id!r} is not a trace id: 32 of 0-9a-f, as log lines have it")
+    if not hometown.jaeger_answers():
+        raise NoTrace("Jaeger does not respond (see: make status)")
+    spans = read_settled(hometown, trace_id, bool, KNOWN_SECONDS_MAX)
+    print_trace(hometown, trace_id, spans, with_attributes=True)
+
+
+def open_account(hometown: Hometown) -> tuple[str, str]:
+    """Return the ids of a user and a local item; all these orders have the same."""
+    since = rfc3339(SINCE)
+    user = hometown.register_user(
+        key="trace/user",
+        name="Trace",
+        address="BJ",
+        gender="female",
+        credit_limit="100000.00",
+        effective_at=since,
+    )
+    item = hometown.list_item(
+        key="trace/item", name="pen", type="pen", origin="BJ", price="0.01", effective_at=since
+    )
+    return user["user_id"], item["item_id"]
+
+
+def choose_time(hometown: Hometown) -> datetime:
+    """Choose a time at which an order counts, and makes no other one late: the newest hour."""
+    with suppress(NotInTime):  # under load there is always more to read
+        eventually(hometown.status, has_read_all, what="no lag", seconds_max=READ_SECONDS_MAX)
+    watermark = hometown.status()["watermark"]
+    newest = [HOUR + AFTER_THE_SAMPLE]
+    if watermark is not None:
+        newest.append(datetime.fromisoformat(watermark) + timedelta(seconds=1))
+        hours = hometown.list_hours(**{"from": watermark})["hours"]
+        newest += [datetime.fromisoformat(each["hour"]) for each in hours]
+    return max(newest)
+
+
+def has_read_all(status: Json) -> bool:
+    """Whether analytics has read all records; it does not know while Kafka is unavailable."""
+    topics = status["lag"]
+    return topics is not None and not any(lag for each in topics.values() for lag in each.values())
+
+
+def wait_for_jaeger(hometown: Hometown) -> None:
+    """Wait until Jaeger responds, which can be still starting. Raises NoTrace."""
+    if hometown.jaeger_answers():
+        return
+    say("waiting for Jaeger")
+    try:
+        eventually(
+            hometown.jaeger_answers, bool, what="Jaeger responds", seconds_max=JAEGER_SECONDS_MAX
+        )
+    except NotInTime as error:
+        reason = f"Jaeger does not respond within {JAEGER_SECONDS_MAX} s (see: make status)"
+        raise NoTrace(reason) from error
+
+
+def read_settled(
+    hometown: Hometown, trace_id: str, is_whole: Callable[[list[Span]], bool], seconds_max: float
+) -> list[Span]:
+    """Read a trace once it is whole and has had no new span for a while, or after `seconds_max`.
+
+    Raises:
+        NoTrace: Jaeger has nothing of it.
+    """
+    began_at = changed_at = now = time.monotonic()
+    spans: list[Span] = []
+    while now - began_at < seconds_max:
+        if is_whole(spans) and now - changed_at >= SETTLED_SECONDS:
+            break
+        time.sleep(POLL_SECONDS)
+        trace = hometown.trace(trace_id)
+        found = spans_of(trace) if trace else []
+        now = time.monotonic()
+        if len(found) != len(spans):
+            spans, changed_at = found, now
+    if not spans:
+        raise NoTrace(
+            f"Jaeger has no trace {trace_id}: it is not recorded (TRACES_PER_SECOND_MAX,"
+            " OTEL_TRACES_SAMPLER), or Jaeger has restarted since"
+        )
+    return spans
+
+
+def print_trace(
+    hometown: Hometown, trace_id: str, spans: list[Span], *, with_attributes: bool = False
+) -> None:
+    say(f"  its trace: {hometown.address_of_trace(trace_id)}")
+    for line in waterfall(spans, with_attributes=with_attributes):
+        say(f"  {line}")
+
+
+if __name__ == "__main__":
+    main()
