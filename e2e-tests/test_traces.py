@@ -105,6 +105,16 @@ def test_the_verb_prints_a_trace_by_its_id_with_attributes(stack: Stack, trace: 
     assert "  app.event.type=order-placed" in printed
 
 
+def test_the_verb_waits_until_the_order_is_counted(
+    hometown: Hometown, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(trace_verb, "SETTLED_SECONDS", 0)
+
+    trace_verb.show_new(hometown)
+
+    assert "merge cell" in capsys.readouterr().out
+
+
 def test_the_verb_prints_the_part_of_a_trace_that_there_is(
     stack: Stack,
     hometown: Hometown,

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -17,10 +18,12 @@ import pytest
 
 from analytics_spark.job import generations
 from analytics_spark.job.checkpoint import Checkpoint
-from test_support.analytics.histories import sample
+from test_support.analytics.histories import Event, id_of, sample
 from test_support.analytics.running_job import empty_topics, publish
+from test_support.http_server import receiving
 from test_support.waits import HANGS_AFTER_SECONDS
 
+TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 NICENESS = 1
 """Enough to be seen, and not so much that a busy machine makes a job miss these limits."""
 
@@ -43,6 +46,11 @@ def environment(
         "NICENESS": str(NICENESS),
         "TMPDIR": str(tmp_path),  # a job that ends while Spark starts leaves files there
     }
+
+
+def traced_sample() -> list[Event]:
+    """The sample as it comes when its traces are recorded."""
+    return [replace(event, traceparent=TRACEPARENT) for event in sample()]
 
 
 @contextlib.contextmanager
@@ -101,7 +109,7 @@ def counted(
     """The newest batch of a job that has counted all and was killed, and its checkpoint."""
     with job_process(environment) as process:
         wait_until_ready(environment["HTTP_PORT"], process)
-        publish(kafka_servers, sample())
+        publish(kafka_servers, traced_sample())
         deadline = time.monotonic() + HANGS_AFTER_SECONDS
         while read_counted(reader) != 16 and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -144,6 +152,27 @@ def test_a_job_goes_on_after_a_power_cut_has_torn_its_newest_files(
 
     assert reader.execute(CELLS).fetchall() == before, "repeats are counted"
     assert read_counted(reader) == 16
+
+
+@pytest.mark.verify(part="reprocess")
+def test_a_rescale_exports_the_spans_of_the_batch_that_it_finishes(
+    environment: dict[str, str], counted: tuple[int, Path]
+) -> None:
+    """The job was killed before it had exported them, and will not run that batch again."""
+    newest, checkpoint = counted
+    (checkpoint / "commits" / str(newest)).unlink()
+
+    with receiving() as (address, received):
+        subprocess.run(
+            [sys.executable, "-m", "analytics_spark", "rescale", "4"],
+            env=environment | {"OTEL_EXPORTER_OTLP_ENDPOINT": address},
+            check=True,
+        )
+
+    spans = b"".join(received)
+    assert b"merge cell" in spans
+    assert b"analytics-job" in spans
+    assert id_of("Lucy iphone").encode() in spans, "the last one of the sample"
 
 
 def test_a_job_whose_state_is_torn_ends_with_the_repair(

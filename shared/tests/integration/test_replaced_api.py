@@ -6,17 +6,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import httpx
 import pytest
 
 from local_stack import ports
-from test_support.http_server import serving
+from test_support.http_server import receiving
 from test_support.system.eventually import POLL_SECONDS
 from test_support.waits import HANGS_AFTER_SECONDS
 
@@ -147,7 +146,7 @@ async def test_a_signal_during_its_start_replaces_it_afterwards() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM], ids=lambda each: each.name)
 async def test_the_spans_of_its_last_moment_are_sent(number: signal.Signals) -> None:
-    with receiver() as (address, received):
+    with receiving() as (address, received):
         async with running(OTEL_EXPORTER_OTLP_ENDPOINT=address) as (api, client):
             before = await ready_since(client, "")
             await client.get("/traced")
@@ -160,24 +159,6 @@ async def test_the_spans_of_its_last_moment_are_sent(number: signal.Signals) -> 
 
     [body] = received
     assert b"the last moment" in body
-
-
-@contextmanager
-def receiver() -> Iterator[tuple[str, list[bytes]]]:
-    """The address of a server, and the bodies that are posted to it."""
-    received: list[bytes] = []
-
-    class Receiver(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            received.append(self.rfile.read(int(self.headers["Content-Length"])))
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, *arguments: object) -> None:
-            pass
-
-    with serving(Receiver) as address:
-        yield address, received
 
 
 async def test_an_api_that_is_stopped_and_started_again_refuses_connections() -> None:
