@@ -4,13 +4,15 @@
 """
 
 from datetime import datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from analytics_spark.settings import JobSettings
 from scripts import trace as trace_verb
 from scripts.trace import NoTrace
-from test_support.system.clients import Hometown, Json
+from test_support.system.clients import Hometown, Json, rfc3339
 from test_support.system.eventually import eventually
 from test_support.system.sample import Sample, load
 from test_support.system.stack import Stack
@@ -88,6 +90,29 @@ def test_the_order_of_the_verb_makes_no_other_order_late(
         lambda: hometown.hour(sample.hour)["quantity"], lambda seen: seen == 14, what="both orders"
     )
     assert hometown.status()["late_orders"] == late_before
+
+
+@pytest.mark.parametrize(
+    ("watermark", "hour", "chosen"),
+    [
+        (None, None, "2016-11-11T01:00:00Z"),
+        (None, "2026-01-01T08:00:00Z", "2026-01-01T08:00:00Z"),
+        ("2026-01-01T06:30:00Z", "2026-01-01T08:00:00Z", "2026-01-01T08:00:00Z"),
+        ("2026-01-01T08:30:00Z", None, "2026-01-01T08:30:01Z"),
+    ],
+    ids=["an empty system", "a first batch", "an hour", "an hour before the watermark"],
+)
+def test_the_order_of_the_verb_is_in_the_newest_hour(
+    watermark: str | None, hour: str | None, chosen: str
+) -> None:
+    hometown: Any = SimpleNamespace(
+        status=lambda: {"watermark": watermark, "lag": {}},
+        list_hours=lambda **query: {
+            "hours": [{"hour": hour}] if hour and hour >= query.get("from", "") else []
+        },
+    )
+
+    assert rfc3339(trace_verb.choose_time(hometown)) == chosen
 
 
 def test_the_order_of_the_verb_does_not_make_the_sample_late() -> None:

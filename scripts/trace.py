@@ -111,13 +111,14 @@ def choose_time(hometown: Hometown) -> datetime:
     """Choose a time at which an order counts, and makes no other one late: the newest hour."""
     with suppress(NotInTime):  # under load there is always more to read
         eventually(hometown.status, has_read_all, what="no lag", seconds_max=READ_SECONDS_MAX)
+    times = [HOUR + AFTER_THE_SAMPLE]
+    query: dict[str, object] = {}
     watermark = hometown.status()["watermark"]
-    newest = [HOUR + AFTER_THE_SAMPLE]
-    if watermark is not None:
-        newest.append(datetime.fromisoformat(watermark) + timedelta(seconds=1))
-        hours = hometown.list_hours(**{"from": watermark})["hours"]
-        newest += [datetime.fromisoformat(each["hour"]) for each in hours]
-    return max(newest)
+    if watermark is not None:  # there is none after a first batch
+        times.append(datetime.fromisoformat(watermark) + timedelta(seconds=1))
+        query = {"from": watermark}
+    hours = hometown.list_hours(**query)["hours"]
+    return max([*times, *(datetime.fromisoformat(each["hour"]) for each in hours)])
 
 
 def has_read_all(status: Json) -> bool:
