@@ -21,7 +21,7 @@ from test_support.system.traces import Step, is_counted, loose_ends_of, spans_of
 
 COUNTED = Step("analytics-job", "merge cell")
 BATCH = Step("analytics-job", "merge batch")
-STEPS = [str(step.operation) for edge in load_edges("an order is confirmed") for step in edge]
+STEPS = [step.operation for edge in load_edges("an order is confirmed") for step in edge]
 
 pytestmark = pytest.mark.usefixtures("jaeger")
 

@@ -19,7 +19,7 @@ from local_stack.settings import Settings
 from test_support.system.clients import Hometown, Json
 from test_support.system.eventually import NotInTime, eventually
 from test_support.system.sample import HOUR, Sample, load, rows
-from test_support.system.traces import is_counted, spans_of, waterfall
+from test_support.system.traces import Span, is_counted, spans_of, waterfall
 
 COUNTED_SECONDS_MAX = 90
 TRACE_SECONDS_MAX = 20
@@ -139,8 +139,14 @@ def show_trace(hometown: Hometown, order_id: str) -> None:
     except NotInTime:
         say("  no trace: Jaeger started after the order, or dropped it; another order: make trace")
         return
-    say(f"  its trace: {hometown.address_of_trace(trace['traceID'])}")
-    for line in waterfall(spans_of(trace)):
+    print_trace(hometown, trace["traceID"], spans_of(trace))
+
+
+def print_trace(
+    hometown: Hometown, trace_id: str, spans: list[Span], *, with_attributes: bool = False
+) -> None:
+    say(f"  its trace: {hometown.address_of_trace(trace_id)}")
+    for line in waterfall(spans, with_attributes=with_attributes):
         say(f"  {line}")
 
 

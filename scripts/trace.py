@@ -16,11 +16,12 @@ import httpx
 
 from fetching.errors import Failure
 from local_stack.settings import Settings
-from scripts.demo import say
-from test_support.system.clients import Hometown, Json, rfc3339
+from scripts.demo import print_trace, say
+from test_support.system.clients import Hometown, sum_lag
 from test_support.system.eventually import NotInTime, eventually
 from test_support.system.sample import HOUR, SINCE
-from test_support.system.traces import Span, is_counted, spans_of, waterfall
+from test_support.system.steady_orders import open_account
+from test_support.system.traces import Span, is_counted, spans_of
 
 JAEGER_SECONDS_MAX = 60
 READ_SECONDS_MAX = 5
@@ -65,7 +66,7 @@ def show_new(hometown: Hometown) -> None:
         NoTrace: Jaeger does not respond, or the trace has no end in time. What there is of it has
             been printed.
     """
-    user_id, item_id = open_account(hometown)
+    user_id, item_id = open_account(hometown, SINCE, key="trace")
     wait_for_jaeger(hometown)
     ordered_at = choose_time(hometown)
     with hometown.in_one_trace() as trace_id:
@@ -90,27 +91,15 @@ def show(hometown: Hometown, trace_id: str) -> None:
     print_trace(hometown, trace_id, spans, with_attributes=True)
 
 
-def open_account(hometown: Hometown) -> tuple[str, str]:
-    """Return the ids of a user and a local item; all these orders have the same."""
-    since = rfc3339(SINCE)
-    user = hometown.register_user(
-        key="trace/user",
-        name="Trace",
-        address="BJ",
-        gender="female",
-        credit_limit="100000.00",
-        effective_at=since,
-    )
-    item = hometown.list_item(
-        key="trace/item", name="pen", type="pen", origin="BJ", price="0.01", effective_at=since
-    )
-    return user["user_id"], item["item_id"]
-
-
 def choose_time(hometown: Hometown) -> datetime:
     """Choose a time at which an order counts, and makes no other one late: the newest hour."""
     with suppress(NotInTime):  # under load there is always more to read
-        eventually(hometown.status, has_read_all, what="no lag", seconds_max=READ_SECONDS_MAX)
+        eventually(
+            hometown.status,
+            lambda status: sum_lag(status) == 0,
+            what="no lag",
+            seconds_max=READ_SECONDS_MAX,
+        )
     times = [HOUR + AFTER_THE_SAMPLE]
     query: dict[str, object] = {}
     watermark = hometown.status()["watermark"]
@@ -119,12 +108,6 @@ def choose_time(hometown: Hometown) -> datetime:
         query = {"from": watermark}
     hours = hometown.list_hours(**query)["hours"]
     return max([*times, *(datetime.fromisoformat(each["hour"]) for each in hours)])
-
-
-def has_read_all(status: Json) -> bool:
-    """Whether analytics has read all records; it does not know while Kafka is unavailable."""
-    topics = status["lag"]
-    return topics is not None and not any(lag for each in topics.values() for lag in each.values())
 
 
 def wait_for_jaeger(hometown: Hometown) -> None:
@@ -166,14 +149,6 @@ def read_settled(
             " OTEL_TRACES_SAMPLER), or Jaeger has restarted since"
         )
     return spans
-
-
-def print_trace(
-    hometown: Hometown, trace_id: str, spans: list[Span], *, with_attributes: bool = False
-) -> None:
-    say(f"  its trace: {hometown.address_of_trace(trace_id)}")
-    for line in waterfall(spans, with_attributes=with_attributes):
-        say(f"  {line}")
 
 
 if __name__ == "__main__":

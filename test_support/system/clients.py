@@ -212,5 +212,13 @@ def body_of(answer: httpx.Response) -> Json:
     return dict(answer.json())
 
 
+def sum_lag(status: Json) -> int | None:
+    """The records that analytics has not counted; None while Kafka does not report it."""
+    lag = status["lag"]
+    if lag is None:
+        return None
+    return sum(int(behind) for partitions in lag.values() for behind in partitions.values())
+
+
 def rfc3339(instant: datetime) -> str:
     return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -13,17 +13,26 @@ KEPT_SECONDS = 1
 """Less than the servers keep a connection: a request on one that they just close would fail."""
 
 
-def open_account(hometown: Hometown, hour: datetime) -> tuple[str, str]:
-    """The ids of a user with credit for a million orders, and of an item for 1.00."""
-    since = rfc3339(hour)
+def open_account(hometown: Hometown, since: datetime, *, key: str | None = None) -> tuple[str, str]:
+    """The ids of a user with credit for a million orders, and of a local item for 1.00; with a
+    `key`, each time the same ones."""
+    effective_at = rfc3339(since)
     user = hometown.register_user(
+        key=key and f"{key}/user",
         name="Jill",
         address="BJ",
         gender="female",
         credit_limit="1000000.00",
-        effective_at=since,
+        effective_at=effective_at,
     )
-    item = hometown.list_item(name="pen", type="pen", origin="BJ", price="1.00", effective_at=since)
+    item = hometown.list_item(
+        key=key and f"{key}/item",
+        name="pen",
+        type="pen",
+        origin="BJ",
+        price="1.00",
+        effective_at=effective_at,
+    )
     return str(user["user_id"]), str(item["item_id"])
 
 

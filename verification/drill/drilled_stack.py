@@ -28,11 +28,10 @@ from local_stack.supervision import Program, programs
 from local_stack.testing import new_folder, sweep
 from local_stack.tools import process_called, stopped
 from local_stack.up import up
-from test_support.system.clients import Hometown, Json
+from test_support.system.clients import Hometown, Json, sum_lag
 from verification import audit
 from verification.drill.ledger import Finding, Ledger, Stored, compare
 from verification.drill.small_disk import discard_small_disk, move_to_small_disk
-from verification.load.compare import sum_lag
 
 DRILLED = replace(
     HOMETOWN, processes=tuple(each for each in HOMETOWN.processes if each.name != "jaeger")

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import get_args
 from uuid import UUID
 
-from test_support.system.clients import Hometown, Json
+from test_support.system.clients import Hometown, Json, sum_lag
 from verification.load import checks, expected
 from verification.load.driver import Run
 from verification.load.expected import By, Everything, Ledger, Totals
@@ -35,13 +35,6 @@ class Observation:
     @property
     def pending(self) -> int:
         return sum(order["status"] == "pending" for order in self.orders.values())
-
-
-def sum_lag(status: Json) -> int | None:
-    lag = status["lag"]
-    if lag is None:
-        return None
-    return sum(int(behind) for partitions in lag.values() for behind in partitions.values())
 
 
 def observe(hometown: Hometown, run: Run, window: Window) -> Observation:

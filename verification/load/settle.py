@@ -7,8 +7,8 @@ from datetime import datetime
 
 import httpx
 
-from test_support.system.clients import Hometown, Json
-from verification.load.compare import Observation, find_differences, observe, sum_lag
+from test_support.system.clients import Hometown, Json, sum_lag
+from verification.load.compare import Observation, find_differences, observe
 from verification.load.driver import Run
 from verification.load.window import Window
 

@@ -18,7 +18,7 @@ import pytest
 
 from analytics_spark.job import generations
 from analytics_spark.job.checkpoint import Checkpoint
-from test_support.analytics.histories import Event, id_of, sample
+from test_support.analytics.histories import id_of, sample
 from test_support.analytics.running_job import empty_topics, publish
 from test_support.http_server import receiving
 from test_support.waits import HANGS_AFTER_SECONDS
@@ -46,11 +46,6 @@ def environment(
         "NICENESS": str(NICENESS),
         "TMPDIR": str(tmp_path),  # a job that ends while Spark starts leaves files there
     }
-
-
-def traced_sample() -> list[Event]:
-    """The sample as it comes when its traces are recorded."""
-    return [replace(event, traceparent=TRACEPARENT) for event in sample()]
 
 
 @contextlib.contextmanager
@@ -109,7 +104,7 @@ def counted(
     """The newest batch of a job that has counted all and was killed, and its checkpoint."""
     with job_process(environment) as process:
         wait_until_ready(environment["HTTP_PORT"], process)
-        publish(kafka_servers, traced_sample())
+        publish(kafka_servers, [replace(each, traceparent=TRACEPARENT) for each in sample()])
         deadline = time.monotonic() + HANGS_AFTER_SECONDS
         while read_counted(reader) != 16 and time.monotonic() < deadline:
             time.sleep(0.1)
