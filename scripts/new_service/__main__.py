@@ -3,7 +3,8 @@
 import argparse
 import sys
 
-from scripts.new_service.made_service import CHECKOUT, make_service
+from scripts.changes import CHECKOUT
+from scripts.new_service.made_service import make_service
 from scripts.new_service.words import NewServiceError, parse_words
 
 NEXT_STEPS = """\

@@ -1,25 +1,28 @@
 """Make a service of the skeleton, and all that follows from it; or change nothing at all."""
 
-import os
 import re
-import shutil
-import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
+from scripts.changes import (
+    PYTHON,
+    Report,
+    Step,
+    StepError,
+    install_packages,
+    lock_packages,
+    renew_generated,
+    run_steps,
+    unchanged_if_it_fails,
+)
 from scripts.new_service.words import NewServiceError, Words, demand_unused
 from shared.runtime.declarations import DeclarationError, Declarations, load_declarations
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 SKELETON = Path(__file__).parent / "skeleton"
 
 COMPOSE = "docker-compose.yml"
 COMPOSE_LINE = "  - things-svc/compose.yml"
 """The only line of a file written by hand that names each service."""
-LOCK = "uv.lock"
-STEP_SECONDS_MAX = 1800
-"""For a step that can wait for a package registry."""
 
 PORTS_BASE = 8000
 PORT_STEP = 10
@@ -27,11 +30,6 @@ PORT_STEP = 10
 PORTS_MAX = 65535
 SKELETON_PORTS = (8001, 8011, 8021)
 """Of the api, the relay and the worker."""
-
-VISIBLE = frozenset({".ci", ".github"})
-"""Folders with a dot that people commit; no step writes into others, such as .git and .venv."""
-
-Report = Callable[[str], None]
 
 
 def make_service(root: Path, words: Words, report: Report) -> int:
@@ -48,33 +46,29 @@ def make_service(root: Path, words: Words, report: Report) -> int:
     demand_free(root, words, declared)
     demand_unused(words, skeleton.values())
     ports = choose_ports(declared)
-    with unchanged_if_it_fails(root):
-        for path, text in skeleton.items():
-            write_text(root / words.rename(path), with_ports(words.rename(text), ports))
-        add_to_compose(root / COMPOSE, words.rename(COMPOSE_LINE))
-        had_sizes = ", size = " in (root / LOCK).read_text()
-        for title, command in list_steps(words):
-            report(title)
-            run_step(root, title, command)
-            if not had_sizes:
-                remove_sizes(root / LOCK)
+    try:
+        with unchanged_if_it_fails(root):
+            for path, text in skeleton.items():
+                write_text(root / words.rename(path), with_ports(words.rename(text), ports))
+            add_to_compose(root / COMPOSE, words.rename(COMPOSE_LINE))
+            run_steps(root, list_steps(words), report)
+    except StepError as error:
+        raise NewServiceError(str(error)) from error
     report(f"made {words.folder} with ports {', '.join(map(str, ports))}")
     return ports[0]
 
 
-def list_steps(words: Words) -> list[tuple[str, list[str]]]:
-    """What follows from a new folder, as (what, command)."""
-    python, uv = ".venv/bin/python", ".tools/bin/uv"
+def list_steps(words: Words) -> list[Step]:
+    """Return what follows from a new folder."""
     return [
         (
             "ordering its imports",
-            [python, "-m", "ruff", "check", "-q", "--select=I", "--fix", words.folder],
+            [PYTHON, "-m", "ruff", "check", "-q", "--select=I", "--fix", words.folder],
         ),
-        ("formatting", [python, "-m", "ruff", "format", "-q", words.folder]),
-        ("locking its packages", [uv, "lock"]),
-        ("installing it", ["make", "--no-print-directory", "setup"]),
-        ("writing its contract", [python, "-m", "contracts", "write"]),
-        ("generating what follows from service.toml", ["make", "--no-print-directory", "generate"]),
+        ("formatting", [PYTHON, "-m", "ruff", "format", "-q", words.folder]),
+        lock_packages("locking its packages"),
+        install_packages("installing it"),
+        *renew_generated("writing its contract"),
     ]
 
 
@@ -132,85 +126,6 @@ def add_to_compose(path: Path, line: str) -> None:
         raise NewServiceError(f"{path.name} includes no service: correct that first")
     lines.insert(included[-1] + 1, f"{line}\n")
     path.write_text("".join(lines))
-
-
-def run_step(root: Path, title: str, command: Sequence[str]) -> None:
-    """Raises NewServiceError with the last line that the command printed."""
-    try:
-        ended = subprocess.run(
-            command,
-            cwd=root,
-            env=clean_environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=STEP_SECONDS_MAX,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise NewServiceError(f"{title} failed ({error}); nothing was changed") from error
-    if ended.returncode != 0:
-        last = (ended.stdout.strip().splitlines() or ["no output"])[-1]
-        raise NewServiceError(
-            f"{title} failed ({last}); nothing was changed: correct that, then again"
-        )
-
-
-def clean_environment() -> dict[str, str]:
-    """The environment without what would make the steps a part of a running `make`."""
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("MAKE") and name != "VIRTUAL_ENV"
-    }
-
-
-@contextmanager
-def unchanged_if_it_fails(root: Path) -> Iterator[None]:
-    """After an error inside, all files of the checkout are as before."""
-    before = {path: path.read_bytes() for path in list_files(root)}
-    try:
-        yield
-    except BaseException:
-        restore(root, before)
-        raise
-
-
-def restore(root: Path, before: Mapping[Path, bytes]) -> None:
-    for path in list_files(root):
-        if path not in before:
-            path.unlink()
-            remove_empty(path.parent)
-    for path, content in before.items():
-        if not path.exists() or path.read_bytes() != content:
-            path.write_bytes(content)
-
-
-def remove_empty(folder: Path) -> None:
-    """The folder and its parents, up to the first that holds anything but caches."""
-    while not list_files(folder):
-        shutil.rmtree(folder)
-        folder = folder.parent
-
-
-def list_files(root: Path) -> list[Path]:
-    """All files that a step can write and people commit."""
-    found = []
-    for folder, names, files in os.walk(root):
-        names[:] = [name for name in names if is_committed(name)]
-        found += [Path(folder, file) for file in files if not Path(folder, file).is_symlink()]
-    return found
-
-
-def is_committed(folder: str) -> bool:
-    return folder != "__pycache__" and (not folder.startswith(".") or folder in VISIBLE)
-
-
-def remove_sizes(lock: Path) -> None:
-    """Not every registry gives them, so that a lock without them stays without."""
-    text = lock.read_text()
-    if (shorter := re.sub(r", size = [0-9]+", "", text)) != text:
-        lock.write_text(shorter)
 
 
 def write_text(path: Path, text: str) -> None:

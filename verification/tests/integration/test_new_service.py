@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from local_stack.testing import new_folder, sweep
-from scripts.new_service.made_service import CHECKOUT
+from scripts.changes import CHECKOUT
 
 pytestmark = pytest.mark.verify(part="new-service")
 

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from scripts import changes
+from scripts.changes import CHECKOUT
 from scripts.new_service import made_service
-from scripts.new_service.made_service import CHECKOUT, choose_ports, make_service, read_skeleton
+from scripts.new_service.made_service import choose_ports, make_service, read_skeleton
 from scripts.new_service.words import NewServiceError, Words, derive_singular, parse_words
 from shared.runtime.declarations import load_declarations
 from test_support.waits import HANGS_AFTER_SECONDS
@@ -149,7 +151,7 @@ def test_an_interrupted_step_changes_nothing(
     def interrupted(root: Path, title: str, command: Sequence[str]) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(made_service, "run_step", interrupted)
+    monkeypatch.setattr(changes, "run_step", interrupted)
     before = contents(checkout)
 
     with pytest.raises(KeyboardInterrupt):

@@ -1,0 +1,138 @@
+"""Change a checkout by files and commands: all of it, or nothing."""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+LOCK = "uv.lock"
+PYTHON = ".venv/bin/python"
+STEP_SECONDS_MAX = 1800
+"""For a step that can wait for a package registry."""
+
+VISIBLE = frozenset({".ci", ".github"})
+"""Folders with a dot that people commit; no step writes into others, such as .git and .venv."""
+
+SIZE = re.compile(r", size = [0-9]+")
+
+Report = Callable[[str], None]
+Step = tuple[str, Sequence[str]]
+"""What is done, and the command that does it."""
+
+
+class StepError(Exception):
+    """The message is one line: the step, the last line that it printed, and what to do."""
+
+
+def lock_packages(title: str) -> Step:
+    return title, [".tools/bin/uv", "lock"]
+
+
+def install_packages(title: str) -> Step:
+    return title, ["make", "--no-print-directory", "setup"]
+
+
+def renew_generated(contracts: str) -> list[Step]:
+    """Return the steps that write the contracts, and what `make generate` writes."""
+    return [
+        (contracts, [PYTHON, "-m", "contracts", "write"]),
+        ("generating what follows from service.toml", ["make", "--no-print-directory", "generate"]),
+    ]
+
+
+def run_steps(root: Path, steps: Sequence[Step], report: Report) -> None:
+    """Run commands in the checkout `root`, one after the other.
+
+    Raises:
+        StepError: a command failed; those after it did not run.
+    """
+    had_sizes = SIZE.search((root / LOCK).read_text())
+    for title, command in steps:
+        report(title)
+        run_step(root, title, command)
+        if not had_sizes:
+            remove_sizes(root / LOCK)
+
+
+def run_step(root: Path, title: str, command: Sequence[str]) -> None:
+    """Raises StepError with the last line that the command printed."""
+    try:
+        ended = subprocess.run(
+            command,
+            cwd=root,
+            env=clean_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=STEP_SECONDS_MAX,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise StepError(f"{title} failed ({error}); nothing was changed") from error
+    if ended.returncode != 0:
+        last = (ended.stdout.strip().splitlines() or ["no output"])[-1]
+        raise StepError(f"{title} failed ({last}); nothing was changed: correct that, then again")
+
+
+def clean_environment() -> dict[str, str]:
+    """The environment without what would make the steps a part of a running `make`."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("MAKE") and name != "VIRTUAL_ENV"
+    }
+
+
+@contextmanager
+def unchanged_if_it_fails(root: Path) -> Iterator[None]:
+    """After an error inside, all files of the checkout are as before."""
+    before = {path: (path.read_bytes(), path.stat().st_mode) for path in list_files(root)}
+    try:
+        yield
+    except BaseException:
+        restore(root, before)
+        raise
+
+
+def restore(root: Path, before: Mapping[Path, tuple[bytes, int]]) -> None:
+    """Give the files their former bytes and rights, and remove those that there were not."""
+    for path in list_files(root):
+        if path not in before:
+            path.unlink()
+            remove_empty(path.parent)
+    for path, (content, mode) in before.items():
+        if not path.exists() or path.read_bytes() != content:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+            path.chmod(mode)
+
+
+def remove_empty(folder: Path) -> None:
+    """The folder and its parents, up to the first that holds anything but caches."""
+    while not list_files(folder):
+        shutil.rmtree(folder)
+        folder = folder.parent
+
+
+def list_files(root: Path) -> list[Path]:
+    """All files that a step can write and people commit."""
+    found = []
+    for folder, names, files in os.walk(root):
+        names[:] = [name for name in names if is_committed(name)]
+        found += [Path(folder, file) for file in files if not Path(folder, file).is_symlink()]
+    return found
+
+
+def is_committed(folder: str) -> bool:
+    return folder != "__pycache__" and (not folder.startswith(".") or folder in VISIBLE)
+
+
+def remove_sizes(lock: Path) -> None:
+    """Not every registry gives them, so that a lock without them stays without."""
+    text = lock.read_text()
+    if (shorter := SIZE.sub("", text)) != text:
+        lock.write_text(shorter)

@@ -1,0 +1,39 @@
+"""What changes a checkout changes all of it or nothing."""
+
+from pathlib import Path
+
+import pytest
+
+from scripts.changes import unchanged_if_it_fails
+
+EXECUTABLE = 0o755
+
+
+def test_after_an_error_all_files_are_as_before(tmp_path: Path) -> None:
+    (tmp_path / "sky").mkdir()
+    (tmp_path / "sky/moon.sh").write_text("rise")
+    (tmp_path / "sky/moon.sh").chmod(EXECUTABLE)
+    (tmp_path / "sun.md").write_text("hot")
+
+    def spoil() -> None:
+        (tmp_path / "sky/moon.sh").unlink()
+        (tmp_path / "sky").rmdir()
+        (tmp_path / "sun.md").write_text("cold")
+        (tmp_path / "stars/new").mkdir(parents=True)
+        (tmp_path / "stars/new/star.md").write_text("far")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), unchanged_if_it_fails(tmp_path):
+        spoil()
+
+    assert (tmp_path / "sky/moon.sh").read_text() == "rise"
+    assert (tmp_path / "sky/moon.sh").stat().st_mode & 0o777 == EXECUTABLE
+    assert (tmp_path / "sun.md").read_text() == "hot"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["sky", "sun.md"]
+
+
+def test_without_an_error_the_changes_stay(tmp_path: Path) -> None:
+    with unchanged_if_it_fails(tmp_path):
+        (tmp_path / "sun.md").write_text("hot")
+
+    assert (tmp_path / "sun.md").read_text() == "hot"
