@@ -1,5 +1,6 @@
 """Fixtures of the stack's tests: a run folder without processes, and small stacks that run."""
 
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from local_stack.run_folder import RunFolder
 from local_stack.settings import Settings
 from local_stack.stack_spec import Port, Process, StackContext, StackSpec
 from local_stack.testing import throwaway_stack
+from shared.runtime.declarations import Declarations, load_declarations, services_dir
 
 WEB = Process(
     name="web",
@@ -24,6 +26,36 @@ WEB = Process(
     probe=http_probe("web", "/"),
     stop_seconds_max=5,
 )
+
+NOTES = """
+name = "notes"
+package = "notes_svc"
+
+[processes.api]
+port = 8905
+public = true
+calls = ["users"]
+notifies = true
+response_minutes_max = 2
+
+[processes.relay]
+port = 8915
+writes = ["notes.v1"]
+
+[processes.worker]
+port = 8925
+reads = ["notes.v1", "users.v1"]
+settings = ["NOTE_SECONDS"]
+
+[database]
+event_store = true
+
+[topics."notes.v1"]
+partitions = 1
+key = "note_id"
+contract = "notes_svc.contract"
+types = ["note-written"]
+"""
 
 
 @pytest.fixture
@@ -72,3 +104,14 @@ def running_web(web_only: StackSpec) -> Iterator[StackContext]:
     """The tiny service alone, ready."""
     with throwaway_stack(web_only) as context:
         yield context
+
+
+@pytest.fixture
+def with_notes(tmp_path: Path) -> Declarations:
+    """The services of this checkout and a new one, in a folder of their own."""
+    for declaration in services_dir().glob("*/service.toml"):
+        (tmp_path / declaration.parent.name).mkdir()
+        shutil.copy(declaration, tmp_path / declaration.parent.name)
+    (tmp_path / "notes-svc").mkdir()
+    (tmp_path / "notes-svc/service.toml").write_text(NOTES)
+    return load_declarations(tmp_path)

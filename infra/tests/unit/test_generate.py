@@ -1,6 +1,5 @@
 """The generated files are up to date, and a new service gets all of its own."""
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,36 +8,6 @@ import yaml
 
 from containers.generate import generate, stale, write
 from shared.runtime.declarations import Declarations, load_declarations, services_dir
-
-NOTES = """
-name = "notes"
-package = "notes_svc"
-
-[processes.api]
-port = 8905
-public = true
-calls = ["users"]
-notifies = true
-response_minutes_max = 2
-
-[processes.relay]
-port = 8915
-writes = ["notes.v1"]
-
-[processes.worker]
-port = 8925
-reads = ["notes.v1", "users.v1"]
-settings = ["NOTE_SECONDS"]
-
-[database]
-event_store = true
-
-[topics."notes.v1"]
-partitions = 1
-key = "note_id"
-contract = "notes_svc.contract"
-types = ["note-written"]
-"""
 
 
 class Loader(yaml.SafeLoader):
@@ -50,17 +19,6 @@ Loader.add_constructor("!reset", lambda loader, node: "reset")
 
 def parse(text: str) -> Any:
     return yaml.load(text, Loader)
-
-
-@pytest.fixture
-def with_notes(tmp_path: Path) -> Declarations:
-    """The services of this checkout and a new one, in a folder of their own."""
-    for declaration in services_dir().glob("*/service.toml"):
-        (tmp_path / declaration.parent.name).mkdir()
-        shutil.copy(declaration, tmp_path / declaration.parent.name)
-    (tmp_path / "notes-svc").mkdir()
-    (tmp_path / "notes-svc/service.toml").write_text(NOTES)
-    return load_declarations(tmp_path)
 
 
 def test_every_generated_file_is_up_to_date() -> None:
@@ -163,50 +121,6 @@ listen notes-api
     server-template notes-api 4 notes-api:8000
 """
     )
-
-
-def test_a_new_service_has_its_manifests(with_notes: Declarations) -> None:
-    files = generate(with_notes, services_dir())
-    manifests = [*yaml.safe_load_all(files["infra/k8s/notes.yaml"])]
-    kustomization = yaml.safe_load(files["infra/k8s/kustomization.yaml"])
-
-    assert [(each["kind"], each["metadata"]["name"]) for each in manifests] == [
-        ("Job", "notes-migrate"),
-        ("Deployment", "notes-api"),
-        ("Service", "notes-api"),
-        ("NetworkPolicy", "notes-api"),
-        ("Deployment", "notes-relay"),
-        ("Service", "notes-relay"),
-        ("Deployment", "notes-worker"),
-    ]
-    assert "notes.yaml" in kustomization["resources"]
-    assert {
-        "name": "notes-api",
-        "files": ["secrets/notes-api/database_url", "secrets/notes-api/jwks.json"],
-    } in kustomization["secretGenerator"]
-
-
-def test_a_notification_reaches_each_relay_in_kubernetes(with_notes: Declarations) -> None:
-    """A name with one address for all would hand it to one of them, which can be in reserve."""
-    files = generate(with_notes, services_dir())
-    services = {
-        each["metadata"]["name"]: each["spec"]
-        for each in yaml.safe_load_all(files["infra/k8s/notes.yaml"])
-        if each["kind"] == "Service"
-    }
-
-    assert services["notes-relay"]["clusterIP"] == "None"
-    assert "clusterIP" not in services["notes-api"]
-
-
-def test_the_observer_gets_the_address_of_each_database_and_migrates_none() -> None:
-    declared = load_declarations()
-    text = generate(declared, services_dir())["infra/k8s/kustomization.yaml"]
-    files = {each["name"]: each["files"] for each in yaml.safe_load(text)["secretGenerator"]}
-
-    stores = {f"secrets/observer/{name}_store_url" for name in declared.databases}
-    assert {*files["observer"]} == stores
-    assert "observer-migrate" not in files
 
 
 def test_every_service_with_containers_is_in_the_stack() -> None:
