@@ -17,9 +17,6 @@ from shared.runtime.declarations import load_declarations
 
 CHECKOUT = pathlib.Path(__file__).resolve().parents[1]
 
-LESSONS = "lessons"
-"""The folder that can be left out."""
-
 
 def main() -> int:
     """0 if every import is allowed, 1 if not; import-linter prints which one is forbidden."""
@@ -47,38 +44,36 @@ def has_rules(path: pathlib.Path) -> bool:
 
 
 def rules_between(services: Sequence[str], stack: Sequence[str], others: Sequence[str]) -> str:
-    """The configuration of import-linter for the rules between packages.
+    """Return the configuration of import-linter for the rules between packages.
 
-    `others` are those at the top of the checkout, with the lessons.
+    `others` are those at the top of the checkout.
     """
     packages = ["shared", *services, *stack, *others]
-    return f"""
-[tool.importlinter]
-root_packages = {json.dumps(packages)}
+    rules: list[dict[str, object]] = [
+        {"name": "No service knows another one", "type": "independence", "modules": services},
+        forbid("What is shared knows no service", ["shared"], [*services, *stack]),
+        forbid("The stack runs services, it does not import them", stack, services),
+        forbid("Nothing needs a lesson", without(packages, "lessons"), ["lessons"]),
+    ]
+    lines = ["[tool.importlinter]", f"root_packages = {json.dumps(packages)}"]
+    for rule in rules:
+        lines.append("[[tool.importlinter.contracts]]")
+        lines += [f"{key} = {json.dumps(value)}" for key, value in rule.items()]
+    return "\n".join(lines) + "\n"
 
-[[tool.importlinter.contracts]]
-name = "No service knows another one"
-type = "independence"
-modules = {json.dumps(services)}
 
-[[tool.importlinter.contracts]]
-name = "What is shared knows no service"
-type = "forbidden"
-source_modules = ["shared"]
-forbidden_modules = {json.dumps([*services, *stack])}
+def forbid(name: str, sources: Sequence[str], forbidden: Sequence[str]) -> dict[str, object]:
+    """Return the rule that no source imports what is forbidden."""
+    return {
+        "name": name,
+        "type": "forbidden",
+        "source_modules": sources,
+        "forbidden_modules": forbidden,
+    }
 
-[[tool.importlinter.contracts]]
-name = "The stack runs services, it does not import them"
-type = "forbidden"
-source_modules = {json.dumps(stack)}
-forbidden_modules = {json.dumps(services)}
 
-[[tool.importlinter.contracts]]
-name = "Nothing needs a lesson"
-type = "forbidden"
-source_modules = {json.dumps([package for package in packages if package != LESSONS])}
-forbidden_modules = {json.dumps([LESSONS])}
-"""
+def without(packages: Sequence[str], left_out: str) -> list[str]:
+    return [package for package in packages if package != left_out]
 
 
 if __name__ == "__main__":

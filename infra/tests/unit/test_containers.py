@@ -80,7 +80,7 @@ def test_a_dead_container_is_reported_with_its_exit_code() -> None:
 
 
 def test_a_container_on_request_can_be_down() -> None:
-    assert describe("analytics-faust", None, on_request=True).is_fine
+    assert describe("comparison", None, on_request=True).is_fine
 
 
 def test_every_published_port_is_one_of_the_stack() -> None:
@@ -118,7 +118,7 @@ CLUSTER = {
         **{name: {"restart": "unless-stopped"} for name in ("kafka", "kafka-2", "spark-worker-1")},
         "users-api": {"restart": "unless-stopped", "deploy": {"replicas": 2}},
         "users-relay": {"restart": "unless-stopped", "deploy": {"replicas": 2}},
-        "analytics-faust": {"restart": "unless-stopped", "profiles": ["compare"]},
+        "comparison": {"restart": "unless-stopped", "profiles": ["compare"]},
         "topics": {"restart": "on-failure:5"},
         "users-tool": {"restart": "no", "profiles": ["tools"]},
     }
@@ -210,7 +210,7 @@ def test_every_container_that_is_dead_or_gone_is_reported(cluster: Project) -> N
     assert {name: each.state for name, each in found.items()} == {
         **{name: "ready" for name in ("kafka", "users-api", "users-relay")},
         **{name: "dead" for name in ("kafka-2", "spark-worker-1", "users-api-2")},
-        **{name: "stopped" for name in ("users-relay-2", "analytics-faust")},
+        **{name: "stopped" for name in ("users-relay-2", "comparison")},
     }
     assert {name for name, each in found.items() if not each.is_fine} == {
         *("kafka-2", "spark-worker-1", "users-api-2", "users-relay-2")

@@ -156,7 +156,7 @@ def test_a_verb_forgets_what_would_change_it() -> None:
         listing,
         cwd=CHECKOUT,
         env={"PATH": os.environ["PATH"], "SPARK_DRIVER_MEMORY": "2g", **FOREIGN},
-        input=f"listed:\n\t@env {sys.executable} -E -c 'import os; print(*os.environ)'\n",
+        input=f"listed:\n\t@env '{sys.executable}' -E -c 'import os; print(*os.environ)'\n",
         capture_output=True,
         text=True,
         check=True,

@@ -57,8 +57,17 @@ def test_another_reference_of_the_same_image_is_found(line: str, tmp_path: Path)
     assert len(find_images(tmp_path)["python"]) == 2
 
 
-def test_updates_are_proposed_for_every_file_with_an_image() -> None:
-    """Renovate finds Dockerfiles and Compose files by itself, and manifests by this pattern."""
+def test_updates_are_proposed_for_images_actions_and_packages() -> None:
+    """Renovate finds Dockerfiles and Compose files by itself."""
+    config = json.loads((CHECKOUT / "renovate.json").read_text())
+
+    assert "docker:pinDigests" in config["extends"]
+    assert set(config["enabledManagers"]) >= {
+        *("dockerfile", "docker-compose", "github-actions", "pep621")
+    }
+
+
+def test_updates_are_proposed_for_every_manifest_of_kubernetes() -> None:
     config = json.loads((CHECKOUT / "renovate.json").read_text())
     [pattern] = config["kubernetes"]["managerFilePatterns"]
     manifests = {
@@ -71,7 +80,4 @@ def test_updates_are_proposed_for_every_file_with_an_image() -> None:
 
     assert manifests
     assert all(re.search(pattern.strip("/"), file) for file in manifests)
-    assert "docker:pinDigests" in config["extends"]
-    assert set(config["enabledManagers"]) >= {
-        *("dockerfile", "docker-compose", "kubernetes", "github-actions", "pep621")
-    }
+    assert "kubernetes" in config["enabledManagers"]

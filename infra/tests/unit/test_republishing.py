@@ -20,18 +20,19 @@ from local_stack.run_folder import RunFolder
 from local_stack.settings import Settings, Way
 from local_stack.stack_spec import StackContext, StackSpec
 from local_stack.up import up
+from shared.runtime.declarations import load_declarations
 
+ON_REQUEST = {each.name for each in load_declarations().processes if each.profile is not None}
 STATES = {
     **{name: "running" for name in ("postgres", "kafka", "jaeger", "proxy", "spark-master")},
     "users-api": "running",
     "users-relay": "restarting",
     "orders-worker": "exited",
-    "analytics-faust": "running",
+    **dict.fromkeys(ON_REQUEST, "running"),
     "topics": "exited",
 }
 """Containers of a stack whose services refuse to continue."""
-ON_REQUEST = "analytics-faust"
-SERVICES = {"users-api", "users-relay", "orders-worker", ON_REQUEST}
+SERVICES = {"users-api", "users-relay", "orders-worker", *ON_REQUEST}
 
 
 class Engine:
@@ -69,7 +70,7 @@ class Engine:
 
 def declare(name: str) -> dict[str, object]:
     """A service of a Compose file."""
-    profiles = ["compare"] if name == ON_REQUEST else []
+    profiles = ["compare"] if name in ON_REQUEST else []
     restart = "on-failure:5" if name == "topics" else "unless-stopped"
     return {"restart": restart, "profiles": profiles}
 
@@ -97,7 +98,7 @@ def test_all_that_starts_by_itself_is_started(engine: Engine, tmp_path: Path) ->
 
     [[verb, *names]] = engine.commands
     assert verb == "start"
-    assert set(names) == STATES.keys() - {ON_REQUEST, "topics"}
+    assert set(names) == STATES.keys() - {*ON_REQUEST, "topics"}
 
 
 def test_in_a_cluster_the_administrator_deletes_the_topics(engine: Engine, tmp_path: Path) -> None:
