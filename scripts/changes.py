@@ -4,16 +4,20 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 LOCK = "uv.lock"
 PYTHON = ".venv/bin/python"
 STEP_SECONDS_MAX = 1800
 """For a step that can wait for a package registry."""
+GIT_SECONDS_MAX = 60
 
+BYTECODE = "__pycache__"
 VISIBLE = frozenset({".ci", ".github"})
 """Folders with a dot that people commit; no step writes into others, such as .git and .venv."""
 
@@ -25,7 +29,7 @@ Step = tuple[str, Sequence[str]]
 
 
 class StepError(Exception):
-    """The message is one line: the step, the last line that it printed, and what to do."""
+    """The message is one line: what failed and why, and what to do."""
 
 
 def lock_packages(title: str) -> Step:
@@ -87,34 +91,83 @@ def clean_environment() -> dict[str, str]:
     }
 
 
+def list_tracked(root: Path) -> list[str]:
+    """Return the files that git has or would have, sorted, relative to `root`.
+
+    Raises:
+        StepError: `root` is no checkout of git.
+    """
+    ended = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        timeout=GIT_SECONDS_MAX,
+    )
+    if ended.returncode != 0:
+        raise StepError("this is no checkout of git: git init, git add -A, git commit, then again")
+    listed = {*filter(None, ended.stdout.split("\0"))}
+    return sorted(file for file in listed if is_file(root / file))
+
+
+def is_file(path: Path) -> bool:
+    """Whether it is a file or a symbolic link, also to nothing."""
+    return path.is_file() or path.is_symlink()
+
+
 @contextmanager
-def unchanged_if_it_fails(root: Path) -> Iterator[None]:
-    """After an error inside, all files of the checkout are as before."""
-    before = {path: (path.read_bytes(), path.stat().st_mode) for path in list_files(root)}
+def unchanged_if_it_fails(root: Path, others: Iterable[str] = ()) -> Iterator[None]:
+    """After an error inside, all files of the checkout are as before.
+
+    These are those that a step can write, and `others`, by their paths in the checkout.
+    """
+    paths = {*list_files(root), *(root / name for name in others)}
+    before = {path: Content.read(path) for path in paths}
     try:
         yield
     except BaseException:
-        restore(root, before)
+        for path in list_files(root):
+            if path not in before:
+                path.unlink()
+                remove_empty(path.parent)
+        for path, content in before.items():
+            content.write(path)
         raise
 
 
-def restore(root: Path, before: Mapping[Path, tuple[bytes, int]]) -> None:
-    """Give the files their former bytes and rights, and remove those that there were not."""
-    for path in list_files(root):
-        if path not in before:
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a file is: bytes with rights, or the target of a symbolic link."""
+
+    content: bytes | str
+    mode: int
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        content = os.readlink(path) if path.is_symlink() else path.read_bytes()
+        return cls(content, path.lstat().st_mode)
+
+    def write(self, path: Path) -> None:
+        """Write it unless the file has it."""
+        if os.path.lexists(path):
+            if Content.read(path) == self:
+                return
             path.unlink()
-            remove_empty(path.parent)
-    for path, (content, mode) in before.items():
-        if not path.exists() or path.read_bytes() != content:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-            path.chmod(mode)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(self.content, str):
+            path.symlink_to(self.content)
+        else:
+            path.write_bytes(self.content)
+            path.chmod(self.mode)
 
 
 def remove_empty(folder: Path) -> None:
-    """The folder and its parents, up to the first that holds anything but caches."""
-    while not list_files(folder):
-        shutil.rmtree(folder)
+    """Remove the folder and its parents, up to the first that holds anything but bytecode."""
+    while folder.exists():
+        shutil.rmtree(folder / BYTECODE, ignore_errors=True)
+        if any(folder.iterdir()):
+            return
+        folder.rmdir()
         folder = folder.parent
 
 
@@ -128,7 +181,7 @@ def list_files(root: Path) -> list[Path]:
 
 
 def is_committed(folder: str) -> bool:
-    return folder != "__pycache__" and (not folder.startswith(".") or folder in VISIBLE)
+    return folder != BYTECODE and (not folder.startswith(".") or folder in VISIBLE)
 
 
 def remove_sizes(lock: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.changes import unchanged_if_it_fails
+from scripts.changes import remove_empty, unchanged_if_it_fails
 
 EXECUTABLE = 0o755
 
@@ -30,6 +30,40 @@ def test_after_an_error_all_files_are_as_before(tmp_path: Path) -> None:
     assert (tmp_path / "sky/moon.sh").stat().st_mode & 0o777 == EXECUTABLE
     assert (tmp_path / "sun.md").read_text() == "hot"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["sky", "sun.md"]
+
+
+def test_folders_with_a_dot_and_links_come_back_if_they_are_named(tmp_path: Path) -> None:
+    (tmp_path / ".sky").mkdir()
+    (tmp_path / ".sky/moon.md").write_text("cold")
+    (tmp_path / "link").symlink_to(".sky/moon.md")
+    (tmp_path / "target").write_text("far")
+
+    def spoil() -> None:
+        (tmp_path / ".sky/moon.md").unlink()
+        (tmp_path / "link").unlink()
+        (tmp_path / "link").symlink_to("target")
+        raise KeyboardInterrupt
+
+    with (
+        pytest.raises(KeyboardInterrupt),
+        unchanged_if_it_fails(tmp_path, [".sky/moon.md", "link"]),
+    ):
+        spoil()
+
+    assert (tmp_path / "link").readlink() == Path(".sky/moon.md")
+    assert (tmp_path / "link").read_text() == "cold"
+    assert (tmp_path / "target").read_text() == "far"
+
+
+@pytest.mark.parametrize("name", [".mine", "mine"])
+def test_a_folder_with_anything_but_bytecode_is_not_removed(tmp_path: Path, name: str) -> None:
+    (tmp_path / "sky/moon/__pycache__").mkdir(parents=True)
+    (tmp_path / "sky/moon/__pycache__/sea.pyc").write_text("")
+    (tmp_path / "sky" / name).write_text("mine")
+
+    remove_empty(tmp_path / "sky/moon")
+
+    assert [path.name for path in (tmp_path / "sky").iterdir()] == [name]
 
 
 def test_without_an_error_the_changes_stay(tmp_path: Path) -> None:
