@@ -25,7 +25,7 @@ else
 export HOMETOWN_IN := $(in)
 endif
 # Folders with a package of their own, and the packages at the top.
-PARTS := $(patsubst %/pyproject.toml,%,$(wildcard */pyproject.toml)) \
+PACKAGES := $(patsubst %/pyproject.toml,%,$(wildcard */pyproject.toml)) \
 	$(patsubst %/__init__.py,%,$(wildcard */__init__.py)) e2e-tests
 DEMO_JAEGER_WAIT_SECONDS ?= 60
 TEST_WORKERS ?= 4
@@ -35,7 +35,7 @@ CHECK_WORKERS ?= 2
 .PHONY: help setup fetch up compare down status logs lag trace token rotate clean footprint demo load lesson lessons learn \
 	rebuild-check rebuild replace replay republish backup restore reprocess rescale reconcile export audit check-cells \
 	stress saga fuzz differential crashes bench bench-analytics \
-	generate new-service contracts contracts-check contracts-release \
+	generate new-service without contracts contracts-check contracts-release \
 	test verify smoke check fmt lint types scan imports unit integration e2e e2e-compose e2e-cluster
 
 help: ## list the verbs
@@ -172,7 +172,7 @@ lint: setup ## check format and lint without changing anything
 	@$(VENV_PYTHON) -m ruff check .
 
 types: setup ## mypy, strict
-	@for part in $(PARTS); do $(VENV_PYTHON) -m mypy $$part || exit 1; done
+	@for package in $(PACKAGES); do $(VENV_PYTHON) -m mypy $$package || exit 1; done
 
 scan: lint ## look for known vulnerabilities of the locked packages; asks api.osv.dev
 	@.tools/bin/uv audit --frozen
@@ -186,6 +186,9 @@ generate: setup ## write the files of containers that follow from */service.toml
 new-service: setup ## create a service in its own folder: name=payments singular=payment
 	@$(VENV_PYTHON) -m scripts.new_service $(or $(name),$(error name=payments)) \
 		$(if $(singular),--singular '$(singular)')
+
+without: setup ## take parts out, with every line that mentions them; without a part, list them: part=NAME dry=1
+	@$(VENV_PYTHON) -m scripts.parts $(if $(dry),--dry-run) $(if $(part),-- "$$part")
 
 contracts: setup ## generate the schemas and the AsyncAPI document from the code
 	@$(VENV_PYTHON) -m contracts write

@@ -21,6 +21,9 @@ BYTECODE = "__pycache__"
 VISIBLE = frozenset({".ci", ".github"})
 """Folders with a dot that people commit; no step writes into others, such as .git and .venv."""
 
+ERROR = "error: "
+"""How uv begins the line; hints follow."""
+
 SIZE = re.compile(r", size = [0-9]+")
 
 Report = Callable[[str], None]
@@ -63,7 +66,7 @@ def run_steps(root: Path, steps: Sequence[Step], report: Report) -> None:
 
 
 def run_step(root: Path, title: str, command: Sequence[str]) -> None:
-    """Raises StepError with the last line that the command printed."""
+    """Raises StepError with the line of what the command printed that says why."""
     try:
         ended = subprocess.run(
             command,
@@ -78,8 +81,15 @@ def run_step(root: Path, title: str, command: Sequence[str]) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise StepError(f"{title} failed ({error}); nothing was changed") from error
     if ended.returncode != 0:
-        last = (ended.stdout.strip().splitlines() or ["no output"])[-1]
-        raise StepError(f"{title} failed ({last}); nothing was changed: correct that, then again")
+        reason = find_reason(ended.stdout)
+        raise StepError(f"{title} failed ({reason}); nothing was changed: correct that, then again")
+
+
+def find_reason(printed: str) -> str:
+    """Return the line that says why a program failed: the first error, or the last line."""
+    lines = printed.strip().splitlines() or ["no output"]
+    errors = [line.removeprefix(ERROR) for line in lines if line.startswith(ERROR)]
+    return errors[0] if errors else lines[-1]
 
 
 def clean_environment() -> dict[str, str]:

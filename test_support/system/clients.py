@@ -127,7 +127,7 @@ class Hometown:
     def hour_by_arrival(self, hour: datetime) -> Json:
         return self._get("analytics-faust", f"/v1/hours/{rfc3339(hour)}")
 
-    def differences(self, since: datetime, until: datetime) -> Json:
+    def differences(self, since: datetime, until: datetime) -> Json:  # part: faust
         query = {"from": rfc3339(since), "to": rfc3339(until)}
         return self._get("analytics-faust", "/v1/differences", **query)
 

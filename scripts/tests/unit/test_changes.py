@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.changes import remove_empty, unchanged_if_it_fails
+from scripts.changes import find_reason, remove_empty, unchanged_if_it_fails
 
 EXECUTABLE = 0o755
 
@@ -71,3 +71,15 @@ def test_without_an_error_the_changes_stay(tmp_path: Path) -> None:
         (tmp_path / "sun.md").write_text("hot")
 
     assert (tmp_path / "sun.md").read_text() == "hot"
+
+
+@pytest.mark.parametrize(
+    ("printed", "reason"),
+    [
+        ("Using CPython\nerror: Failed to fetch: x\n  cause: y\n\nhint: z\n", "Failed to fetch: x"),
+        ("locking\nno room\n", "no room"),
+        ("", "no output"),
+    ],
+)
+def test_the_reason_of_a_failure_is_the_line_of_the_error(printed: str, reason: str) -> None:
+    assert find_reason(printed) == reason

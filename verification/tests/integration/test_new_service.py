@@ -1,18 +1,13 @@
 """`make new-service name=parcels` in a copy of this checkout: what it makes works unedited."""
 
 import json
-import os
 import shutil
-import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 import yaml
 
-from local_stack.testing import new_folder, sweep
-from scripts.changes import CHECKOUT
+from test_support.checkout_copy import Copy, copied_checkout
 
 pytestmark = pytest.mark.verify(part="new-service")
 
@@ -38,8 +33,6 @@ TESTS_OF_ALL_SERVICES = (
 )
 """Tests of lists of services, of all documents and of all texts: one more service keeps to them."""
 
-COMMAND_SECONDS_MAX = 600
-
 PRINT_STACK = """
 import json
 from local_stack.hometown import HOMETOWN
@@ -52,102 +45,12 @@ print(json.dumps({
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Copy:
-    """A checkout with packages of its own."""
-
-    root: Path
-
-    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
-        """The environment has nothing of the `make` and the stack that run this test."""
-        environment = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("MAKE", "HOMETOWN_RUN_DIR", "PYTEST", "VIRTUAL_ENV"))
-        }
-        return subprocess.run(
-            command,
-            cwd=self.root,
-            env=environment | {"HOMETOWN_PORTS": "free"},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=COMMAND_SECONDS_MAX,
-        )
-
-    def printed(self, *command: str) -> str:
-        """The output of a command, which must succeed."""
-        ended = self.run(*command)
-        assert ended.returncode == 0, f"{command}\n{ended.stdout}"
-        return ended.stdout
-
-    def python(self, *arguments: str) -> str:
-        return self.printed(".venv/bin/python", *arguments)
-
-    def git(self, *arguments: str) -> str:
-        return self.printed("git", "-c", "user.name=test", "-c", "user.email=test", *arguments)
-
-
-def link_or_copy(source: str, target: str) -> None:
-    try:
-        os.link(source, target)
-    except OSError:  # another file system
-        shutil.copy2(source, target)
-
-
-def copy_checkout(root: Path) -> None:
-    """All files that people commit, committed; and the packages, so that `make setup` is quick."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    for name in filter(None, listed.stdout.split("\0")):
-        if (CHECKOUT / name).is_file():
-            (root / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(CHECKOUT / name, root / name)
-    shutil.copytree(
-        CHECKOUT / ".venv",
-        root / ".venv",
-        symlinks=True,
-        copy_function=link_or_copy,
-        # Without its stamp, `make setup` installs the copy's own code instead of ours.
-        ignore=shutil.ignore_patterns("hometown-setup"),
-    )
-    for script in (root / ".venv" / "bin").iterdir():
-        if not script.is_symlink() and script.read_bytes().startswith(b"#!"):
-            point_to(script, root)
-    (root / ".tools").symlink_to(CHECKOUT / ".tools")
-    if (cache := CHECKOUT / ".mypy_cache").exists():
-        shutil.copytree(cache, root / ".mypy_cache")
-    Copy(root=root).git("init", "-q")
-    Copy(root=root).git("add", "-A")
-    Copy(root=root).git("commit", "-q", "-m", "the checkout")
-
-
-def point_to(script: Path, root: Path) -> None:
-    """Make a script run the interpreter of the copy; the file that it is linked with stays."""
-    text, mode = script.read_text(), script.stat().st_mode
-    script.unlink()
-    script.write_text(text.replace(str(CHECKOUT), str(root)))
-    script.chmod(mode)
-
-
 @pytest.fixture(scope="module")
 def copy() -> Iterator[Copy]:
     """The copy after the command."""
-    sweep()
-    root = new_folder()
-    try:
-        copy_checkout(root)
-        copy = Copy(root=root)
+    with copied_checkout() as copy:
         copy.printed("make", "new-service", f"name={NAME}")
         yield copy
-    finally:
-        shutil.rmtree(root)
 
 
 def test_it_is_linted_typed_and_keeps_its_contract(copy: Copy) -> None:

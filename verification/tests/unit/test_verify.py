@@ -1,26 +1,25 @@
 """`make verify` runs every part, goes on after one that fails, and ends with a table."""
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from local_stack.settings import CHECKOUT
+from scripts.changes import list_tracked
 from verification import __main__ as verify
 from verification.__main__ import CAMPAIGNS, CONTAINERS, PARTS, Result
 
+TEST_FILE = re.compile(r"(^|/)test_\w+\.py$")
 MARK = re.compile(r'mark\.verify\(part="([^"]+)"\)')
 
 
 def marked_parts() -> set[str]:
-    listed = subprocess.run(
-        ["git", "ls-files", "*test_*.py"], cwd=CHECKOUT, capture_output=True, text=True, check=True
-    )
     return {
         part
-        for name in listed.stdout.split()
+        for name in list_tracked(CHECKOUT)
+        if TEST_FILE.search(name)
         for part in MARK.findall((CHECKOUT / name).read_text())
     }
 

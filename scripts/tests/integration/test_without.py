@@ -1,0 +1,78 @@
+"""`make without` in copies of this checkout: what is left is checked as this one is."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from local_stack.progress import tell
+from scripts.changes import CHECKOUT, list_tracked
+from scripts.parts.declared import FILE, load_parts
+from scripts.parts.removal import find_mentions, plan_cut, read_texts
+from test_support.checkout_copy import Copy, copied_checkout
+
+PARTS = [*load_parts(CHECKOUT)]
+SELECTIONS = [*PARTS, *([",".join(PARTS)] if len(PARTS) > 1 else [])]
+
+
+pytestmark = pytest.mark.skipif(not PARTS, reason="no part is left")
+
+
+@pytest.fixture
+def copy() -> Iterator[Copy]:
+    with copied_checkout() as copied:
+        yield copied
+
+
+def take_out(copy: Copy, names: str) -> None:
+    """Take parts out of the copy, and commit what is left."""
+    cut = plan_cut(CHECKOUT, names.split(","))
+    printed = copy.printed("make", "without", f"part={names}")
+
+    assert f"done, without {cut.names}" in printed
+    assert not {*names.split(",")} & load_parts(copy.root).keys()
+    copy.git("add", "-A")
+    copy.git("commit", "-q", "-m", f"without {names}")
+    texts = read_texts(copy.root, list_tracked(copy.root))
+    mentions = [each for file in texts for each in find_mentions(file, texts[file], cut.pattern)]
+    assert [str(mention) for mention in mentions if mention.path != FILE] == []
+
+
+def test_without_all_parts_it_is_linted_typed_and_keeps_its_contracts(copy: Copy) -> None:
+    take_out(copy, ",".join(PARTS))
+
+    copy.printed("make", "lint", "types", "imports", "contracts-check")
+    copy.printed("make", "generate")
+    assert copy.git("status", "--porcelain") == "", "what is generated is up to date"
+
+
+@pytest.mark.verify(part="without")
+@pytest.mark.parametrize("names", SELECTIONS)
+def test_what_is_left_passes_its_checks_and_counts_the_sample(copy: Copy, names: str) -> None:
+    take_out(copy, names)
+
+    copy.printed("make", "check")
+    try:
+        assert "confirmed, 16166.64" in copy.printed("make", "demo")
+    finally:
+        copy.run("make", "clean")
+
+    assert copy.git("status", "--porcelain") == "", "what is generated is up to date"
+    tell(f"without {names}: {count_lines(copy)} lines of Python are left")
+
+
+def count_lines(copy: Copy) -> int:
+    files = [copy.root / name for name in copy.git("ls-files", "*.py").split()]
+    return sum(len(file.read_text().splitlines()) for file in files)
+
+
+def test_a_command_that_fails_changes_nothing(copy: Copy) -> None:
+    """The packages cannot be locked: a member of the workspace needs what there is not."""
+    project = copy.root / "shared/pyproject.toml"
+    project.write_text(project.read_text().replace('"aiokafka>', '"no-such-package-anywhere>'))
+    copy.git("commit", "-qam", "broken")
+
+    refused = copy.run("make", "without", f"part={PARTS[0]}")
+
+    assert refused.returncode == 2
+    assert "locking the packages that are left failed (" in refused.stdout
+    assert copy.git("status", "--porcelain") == ""

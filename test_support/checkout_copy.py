@@ -1,0 +1,112 @@
+"""A copy of this checkout with packages of its own, for tests of what changes a checkout."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from local_stack.testing import new_folder, sweep
+from scripts.changes import CHECKOUT, list_tracked
+
+ENVIRONMENT = dict(os.environ)
+"""Before a test has changed it: a process of the shop forgets what downloads need."""
+COMMAND_SECONDS_MAX = 900
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """A checkout with packages of its own."""
+
+    root: Path
+
+    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
+        """The environment has nothing of the `make` and the stack that run this test."""
+        environment = {
+            name: value
+            for name, value in ENVIRONMENT.items()
+            if not name.startswith(("MAKE", "HOMETOWN_RUN_DIR", "PYTEST", "VIRTUAL_ENV"))
+        }
+        return subprocess.run(
+            command,
+            cwd=self.root,
+            env=environment | {"HOMETOWN_PORTS": "free"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=COMMAND_SECONDS_MAX,
+        )
+
+    def printed(self, *command: str) -> str:
+        """The output of a command, which must succeed."""
+        ended = self.run(*command)
+        assert ended.returncode == 0, f"{command}\n{ended.stdout}"
+        return ended.stdout
+
+    def python(self, *arguments: str) -> str:
+        return self.printed(".venv/bin/python", *arguments)
+
+    def git(self, *arguments: str) -> str:
+        return self.printed("git", "-c", "user.name=test", "-c", "user.email=test", *arguments)
+
+
+def link_or_copy(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # another file system
+        shutil.copy2(source, target)
+
+
+def copy_checkout(root: Path) -> None:
+    """Copy what people commit, and commit it; and the packages, so that `make setup` is quick."""
+    for name in list_tracked(CHECKOUT):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(CHECKOUT / name, root / name)
+    shutil.copytree(
+        CHECKOUT / ".venv",
+        root / ".venv",
+        symlinks=True,
+        copy_function=link_or_copy,
+        # Without its stamp, `make setup` installs the copy's own code instead of ours.
+        ignore=shutil.ignore_patterns("hometown-setup"),
+    )
+    for script in (root / ".venv" / "bin").iterdir():
+        if not script.is_symlink() and script.read_bytes().startswith(b"#!"):
+            point_to(script, root)
+    (root / ".tools").symlink_to(CHECKOUT / ".tools")
+    if (cache := CHECKOUT / ".mypy_cache").exists():
+        shutil.copytree(cache, root / ".mypy_cache")
+    Copy(root=root).git("init", "-q")
+    Copy(root=root).git("add", "-A")
+    Copy(root=root).git("commit", "-q", "-m", "the checkout")
+
+
+def point_to(script: Path, root: Path) -> None:
+    """Make a script run the interpreter of the copy; the file that it is linked with stays.
+
+    The line `#!` cannot have a path with a blank: the shell executes it, as where uv installs.
+    """
+    text, mode = script.read_text(), script.stat().st_mode
+    python = str(CHECKOUT / ".venv/bin/python")
+    trampoline = f"""#!/bin/sh
+'''exec' '{python}' "$0" "$@"
+' '''"""
+    text = text.replace(f"#!{python}\n", f"{trampoline}\n", 1)
+    script.unlink()
+    script.write_text(text.replace(str(CHECKOUT), str(root)))
+    script.chmod(mode)
+
+
+@contextmanager
+def copied_checkout() -> Iterator[Copy]:
+    """Make the copy, and remove it at the end."""
+    sweep()
+    root = new_folder()
+    try:
+        copy_checkout(root)
+        yield Copy(root=root)
+    finally:
+        shutil.rmtree(root)
