@@ -13,9 +13,8 @@ from collections.abc import Sequence
 
 from importlinter.cli import lint_imports
 
+from scripts.changes import CHECKOUT
 from shared.runtime.declarations import load_declarations
-
-CHECKOUT = pathlib.Path(__file__).resolve().parents[1]
 
 
 def main() -> int:
@@ -53,7 +52,11 @@ def rules_between(services: Sequence[str], stack: Sequence[str], others: Sequenc
         {"name": "No service knows another one", "type": "independence", "modules": services},
         forbid("What is shared knows no service", ["shared"], [*services, *stack]),
         forbid("The stack runs services, it does not import them", stack, services),
-        forbid("Nothing needs a lesson", without(packages, "lessons"), ["lessons"]),
+        forbid(
+            "Nothing needs a lesson",
+            [package for package in packages if package != "lessons"],
+            ["lessons"],
+        ),
     ]
     lines = ["[tool.importlinter]", f"root_packages = {json.dumps(packages)}"]
     for rule in rules:
@@ -70,10 +73,6 @@ def forbid(name: str, sources: Sequence[str], forbidden: Sequence[str]) -> dict[
         "source_modules": sources,
         "forbidden_modules": forbidden,
     }
-
-
-def without(packages: Sequence[str], left_out: str) -> list[str]:
-    return [package for package in packages if package != left_out]
 
 
 if __name__ == "__main__":

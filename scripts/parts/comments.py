@@ -56,14 +56,13 @@ def is_docstring(node: ast.AST) -> TypeGuard[ast.Expr]:
 def cut_docstring(lines: Sequence[str], pattern: re.Pattern[str]) -> list[str]:
     depth = " " * indentation(lines[0])
     body = "\n".join(lines).strip().removeprefix(QUOTES).removesuffix(QUOTES).rstrip()
-    head, _, tail = body.partition("\n")
+    head, line_end, tail = body.partition("\n")
     width = LINE_CHARACTERS - len(depth)
-    blocks = [head + "\n" + textwrap.dedent(tail)] if tail else [head]
     blocks = [
         cut_entries(block, pattern)
         if ENTRIES.match(block.partition("\n")[0])
         else cut_document(block, pattern, width).strip()
-        for block in "".join(blocks).split("\n\n")
+        for block in (head + line_end + textwrap.dedent(tail)).split("\n\n")
     ]
     kept = "\n\n".join(block for block in blocks if block.strip())
     if not kept:
@@ -89,12 +88,16 @@ def cut_entries(block: str, pattern: re.Pattern[str]) -> str:
 
 def cut_code_comments(text: str, pattern: re.Pattern[str]) -> str:
     """Return Python code without the sentences of comments on lines of their own that match."""
-    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    return cut_comments(
-        text,
-        pattern,
-        {token.start[0] for token in tokens if token.type == tokenize.COMMENT},
-    )
+    return cut_comments(text, pattern, find_comments(text))
+
+
+def find_comments(text: str) -> dict[int, int]:
+    """Return the column of the comment of each line of Python code that has one."""
+    return {
+        token.start[0]: token.start[1]
+        for token in tokenize.generate_tokens(io.StringIO(text).readline)
+        if token.type == tokenize.COMMENT
+    }
 
 
 def cut_comments(

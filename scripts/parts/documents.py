@@ -48,19 +48,17 @@ class Document:
 
     def __init__(self, text: str, pattern: re.Pattern[str], width: int) -> None:
         self.root = SyntaxTreeNode(PARSER.parse(text))
-        self._lines = text.splitlines()
+        self._lines = text.split("\n")
         self._pattern = pattern
         self._width = width
         self._dropped: set[int] = set()
         self._joined: set[int] = set()
 
     def render(self) -> str:
-        lines = [
-            f"{line}\n" if number not in self._joined else ""
-            for number, line in enumerate(self._lines)
-        ]
-        kept = drop_lines(lines, {number + 1 for number in self._dropped})
-        return kept if kept.endswith("\n") or not kept else f"{kept}\n"
+        lines = (
+            None if number in self._joined else line for number, line in enumerate(self._lines)
+        )
+        return drop_lines(lines, self._dropped)
 
     def cut(self, node: SyntaxTreeNode) -> None:
         """Cut what matches out of a block and those in it."""
@@ -224,10 +222,10 @@ def drop_empty_sections(text: str) -> str:
     """Return `text` without headings directly before their equal or higher, or the end."""
     blocks = SyntaxTreeNode(PARSER.parse(text)).children
     empty = {
-        number + 1
+        number
         for block, after in zip_longest(blocks, blocks[1:])
         if block.type == "heading" and block.tag != "h1"
         if after is None or (after.type == "heading" and after.tag <= block.tag)
         for number in range(*span(block))
     }
-    return drop_lines(text.splitlines(keepends=True), empty)
+    return drop_lines(text.split("\n"), empty)

@@ -47,29 +47,25 @@ def cut(text: str, pattern: re.Pattern[str], find_end: Callable[[Sequence[str], 
     lines = [cut_line(line, pattern) for line in cut_comments(text, pattern).split("\n")]
     dropped: set[int] = set()
     for number, line in enumerate(lines):
-        if number + 1 in dropped or not pattern.search(line):
+        if number in dropped or not pattern.search(line):
             continue
         last = find_end(lines, number)
-        dropped |= set(range(number + 1, last + 2))
+        dropped |= set(range(number, last + 1))
         if not line.lstrip().startswith("#") and stands_alone(lines, last):
-            dropped |= {above + 1 for above in range(comment_above(lines, number), number)}
+            dropped |= set(range(comment_above(lines, number), number))
         if (parent := find_emptied(lines, dropped, number)) is not None:
-            dropped.add(parent + 1)
-    return drop_lines("\n".join(lines).splitlines(keepends=True), dropped)
+            dropped.add(parent)
+    return drop_lines(lines, dropped)
 
 
 def find_emptied(lines: Sequence[str], dropped: set[int], number: int) -> int | None:
     """Return the line of the key above a line that goes, if nothing else was below that key."""
-    parents = [
-        above
-        for above in range(number)
-        if lines[above].strip() and indentation(lines[above]) < indentation(lines[number])
-    ]
-    if not parents or not lines[parents[-1]].rstrip().endswith(":"):
-        return None
-    below = range(parents[-1] + 1, find_entry_end(lines, parents[-1]) + 1)
-    left = [each for each in below if lines[each].strip() and each + 1 not in dropped]
-    return None if left else parents[-1]
+    for above in reversed(range(number)):
+        if lines[above].strip() and indentation(lines[above]) < indentation(lines[number]):
+            below = range(above + 1, find_entry_end(lines, above) + 1)
+            left = [each for each in below if lines[each].strip() and each not in dropped]
+            return above if lines[above].rstrip().endswith(":") and not left else None
+    return None
 
 
 def cut_line(line: str, pattern: re.Pattern[str]) -> str:
@@ -181,8 +177,7 @@ def cut_dockerfile(text: str, pattern: re.Pattern[str]) -> str:
     """Return `text` without the comments and the instructions of one line that match."""
     lines = cut_comments(text, pattern).split("\n")
     single = [group[0] for group in join_continued(lines, range(len(lines))) if len(group) == 1]
-    dropped = {number + 1 for number in single if pattern.search(lines[number])}
-    return drop_lines("\n".join(lines).splitlines(keepends=True), dropped)
+    return drop_lines(lines, {number for number in single if pattern.search(lines[number])})
 
 
 def cut_makefile(text: str, pattern: re.Pattern[str], verbs: Collection[str]) -> str:
@@ -193,7 +188,8 @@ def cut_makefile(text: str, pattern: re.Pattern[str], verbs: Collection[str]) ->
     lines = cut_comments(text, pattern).split("\n")
     gone = set(verbs)
     dropped: set[int] = set()
-    for head, last in find_rules(lines):
+    rules = find_rules(lines)
+    for head, last in rules:
         targets = RULE.match(lines[head])
         assert targets
         recipe = range(head + 1, last + 1)
@@ -205,10 +201,9 @@ def cut_makefile(text: str, pattern: re.Pattern[str], verbs: Collection[str]) ->
         }
         if gone & set(targets["targets"].split()) or (hit and hit.issuperset(recipe)):
             gone |= set(targets["targets"].split())
-            dropped |= set(range(comment_above(lines, head) + 1, last + 2))
-        dropped |= {number + 1 for number in hit}
-    lines = drop_words(lines, gone)
-    return drop_lines("\n".join(lines).splitlines(keepends=True), dropped)
+            dropped |= set(range(comment_above(lines, head), last + 1))
+        dropped |= hit
+    return drop_lines(drop_words(lines, {head for head, _ in rules}, gone), dropped)
 
 
 def find_rules(lines: Sequence[str]) -> list[tuple[int, int]]:
@@ -223,10 +218,9 @@ def find_rules(lines: Sequence[str]) -> list[tuple[int, int]]:
     return rules
 
 
-def drop_words(lines: Sequence[str], gone: set[str]) -> list[str]:
+def drop_words(lines: Sequence[str], heads: set[int], gone: set[str]) -> list[str]:
     """Return lines without targets that are gone among those that are phony or needed."""
     words = [re.compile(rf"(?<![\w./-]){re.escape(name)}(?![\w./-]) ?") for name in sorted(gone)]
-    heads = {head for head, _ in find_rules(lines)}
     changed = list(lines)
     listed = False
     for number, line in enumerate(lines):

@@ -3,24 +3,22 @@
 from collections.abc import Iterable, Sequence
 
 
-def drop_lines(lines: Iterable[str], dropped: set[int]) -> str:
-    """Return a text without some of its lines, counted from 1; blank lines around them become one.
+def drop_lines(lines: Iterable[str | None], dropped: set[int]) -> str:
+    """Return a text without some of its lines, counted from 0; blank lines around them become one.
 
-    The lines have their ends.
+    A line that is None has become a part of the one before it.
     """
     kept: list[str] = []
     gap = False
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(lines):
         if number in dropped:
             gap = True
-        elif gap and not line.strip() and (not kept or not kept[-1].strip()):
+        elif line is None or (gap and not line.strip() and (not kept or not kept[-1].strip())):
             continue
         else:
-            gap = gap and not line
-            kept += [line] if line else []
-    while gap and kept and not kept[-1].strip():
-        kept.pop()
-    return "".join(kept)
+            gap = False
+            kept.append(line)
+    return "\n".join(kept)
 
 
 def indentation(line: str) -> int:
@@ -28,7 +26,7 @@ def indentation(line: str) -> int:
 
 
 def join_continued(lines: Sequence[str], numbers: Iterable[int]) -> list[list[int]]:
-    """Return the numbers of lines, counted from 0, those together that a backslash joins."""
+    """Return the numbers of lines, those together that a backslash joins."""
     groups: list[list[int]] = []
     for number in numbers:
         if groups and lines[groups[-1][-1]].endswith("\\"):

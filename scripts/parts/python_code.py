@@ -1,10 +1,8 @@
 """Cut statements and elements out of Python code."""
 
 import ast
-import io
 import re
 import sys
-import tokenize
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -12,7 +10,12 @@ from typing import Any, TypeVar
 import libcst as cst
 from libcst.metadata import CodePosition, MetadataWrapper, ParentNodeProvider, PositionProvider
 
-from scripts.parts.comments import INSTRUCTION, cut_code_comments, cut_docstrings
+from scripts.parts.comments import (
+    INSTRUCTION,
+    cut_code_comments,
+    cut_docstrings,
+    find_comments,
+)
 
 ELEMENTS = (cst.BaseElement, cst.BaseDictElement, cst.ImportAlias)
 DISPLAYS = (cst.List, cst.Set, cst.Tuple, cst.Dict)
@@ -67,15 +70,6 @@ def locate(text: str, found: re.Match[str]) -> CodePosition:
     return CodePosition(
         line=text.count("\n", 0, start) + 1, column=start - text.rfind("\n", 0, start) - 1
     )
-
-
-def find_comments(text: str) -> dict[int, int]:
-    """Return the column of the comment of each line that has one."""
-    return {
-        token.start[0]: token.start[1]
-        for token in tokenize.generate_tokens(io.StringIO(text).readline)
-        if token.type == tokenize.COMMENT
-    }
 
 
 class Units:

@@ -9,10 +9,7 @@ from scripts.changes import CHECKOUT, list_tracked
 from scripts.parts.declared import FILE, load_parts
 from scripts.parts.removal import find_mentions, plan_cut, read_texts
 from test_support.checkout_copy import Copy, copied_checkout
-
-PARTS = [*load_parts(CHECKOUT)]
-SELECTIONS = [*PARTS, *([",".join(PARTS)] if len(PARTS) > 1 else [])]
-
+from test_support.left_out import PARTS, SELECTIONS
 
 pytestmark = pytest.mark.skipif(not PARTS, reason="no part is left")
 
@@ -71,7 +68,7 @@ def test_a_command_that_fails_changes_nothing(copy: Copy) -> None:
     project.write_text(project.read_text().replace('"aiokafka>', '"no-such-package-anywhere>'))
     copy.git("commit", "-qam", "broken")
 
-    refused = copy.run("make", "without", f"part={PARTS[0]}")
+    refused = copy.run("make", "without", f"part={SELECTIONS[0]}")
 
     assert refused.returncode == 2
     assert "locking the packages that are left failed (" in refused.stdout

@@ -15,10 +15,8 @@ from scripts.changes import CHECKOUT, StepError, list_tracked
 from scripts.parts import __main__ as command
 from scripts.parts.declared import Part, PartsError, choose_parts, load_parts, recognize
 from scripts.parts.removal import SKIPPED, Cut, apply_cut, plan_cut, read_texts
+from test_support.left_out import PARTS, SELECTIONS
 from test_support.waits import HANGS_AFTER_SECONDS
-
-PARTS = load_parts(CHECKOUT)
-SELECTIONS = [*PARTS, *([",".join(PARTS)] if len(PARTS) > 1 else [])]
 
 RUFF = [sys.executable, "-m", "ruff", "check", "-q"]
 Without = Callable[..., tuple[int, str, str]]
@@ -375,7 +373,10 @@ def test_an_import_of_what_is_gone_is_found(line: str) -> None:
 
 def test_nothing_is_left_that_only_the_parts_used(cut: Cut) -> None:
     """Functions, classes, constants, modules and packages."""
-    assert find_dead(texts_before(), texts_after(cut)) == set()
+    before, after = texts_before(), texts_after(cut)
+
+    assert find_dead(before, after) == set()
+    assert find_lonely(before, after) == set()
 
 
 def find_dead(before: Mapping[str, str], after: Mapping[str, str]) -> set[str]:
@@ -391,6 +392,30 @@ def find_dead(before: Mapping[str, str], after: Mapping[str, str]) -> set[str]:
         for file, text in after.items()
         for name, times in find_names(file, text)
         if used_after[name] <= times < used_before[name]
+    }
+
+
+def find_lonely(before: Mapping[str, str], after: Mapping[str, str]) -> set[tuple[str, str]]:
+    """Return what a changed file used of its own, and neither it nor an import does any more.
+
+    A name that is a word elsewhere is not found by counting all of them.
+    """
+    imported_names = {
+        (node.module, each.name)
+        for file, text in after.items()
+        if file.endswith(".py")
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.ImportFrom)
+        for each in node.names
+    }
+    return {
+        (file, name)
+        for file, text in after.items()
+        if file.endswith(".py") and before[file] != text
+        for name, times in find_names(file, text)
+        if times
+        and WORD.findall(text).count(name) == 1 < WORD.findall(before[file]).count(name)
+        and (to_module(file), name) not in imported_names
     }
 
 
@@ -431,3 +456,13 @@ def test_what_only_a_part_used_is_found() -> None:
     sun = {"sun.py": "import sun\nfrom sky import shine\nshine()\n"}
 
     assert find_dead({**left, **moon, **sun}, {**left, **sun}) == {"tide", "wave", "rocks_of_moon"}
+
+
+def test_what_a_file_used_of_its_own_is_found_whatever_other_files_say() -> None:
+    """The negative control."""
+    used = {"sky.py": "def sea(): ...\ndef sun(): ...\nsea()\nsun()\n", "b.py": "sea = 1\n"}
+    after = {**used, "sky.py": "def sea(): ...\ndef sun(): ...\nsun()\n"}
+    imported = {**after, "c.py": "from sky import sea\n"}
+
+    assert find_lonely(used, after) == {("sky.py", "sea")}
+    assert find_lonely({**used, "c.py": ""}, imported) == set()

@@ -8,14 +8,12 @@ import ast
 import functools
 import io
 import re
-import subprocess
 import tokenize
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
-CHECKOUT = Path(__file__).parents[3]
+from scripts.changes import CHECKOUT, list_tracked
 
 AVOIDED = {
     "nobody": (r"\b(?:nobody|somebody|anybody)\b(?!@)", "name the caller, writer or process"),
@@ -117,17 +115,9 @@ def is_excepted(finding: Finding) -> bool:
 @functools.cache
 def all_findings() -> Sequence[Finding]:
     """Those of every file that git knows or would add."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    paths = [path for path in listed.stdout.split("\0") if path and (CHECKOUT / path).is_file()]
     return [
         finding
-        for path in paths
+        for path in list_tracked(CHECKOUT)
         if reader_of(path) and not NOT_SCANNED.search(path)
         for finding in findings(path, (CHECKOUT / path).read_text())
     ]
