@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from containers import secrets
+from containers.compose import PROFILES
 from fetching.settings import INFRA
 from local_stack import issuer
 from local_stack.hometown import HOMETOWN
@@ -20,9 +21,6 @@ from test_support.waits import HANGS_AFTER_SECONDS
 
 KUBERNETES = "1.34"
 KUSTOMIZE = "sigs.k8s.io/kustomize/kustomize/v5@v5.7.1"
-
-NOT_THERE = {each.name for each in load_declarations().processes if each.profile is not None}
-"""Processes that start on request alone."""
 
 PART_OF = {"app.kubernetes.io/part-of": "hometown"}
 
@@ -98,7 +96,7 @@ def test_a_misspelt_field_is_refused(resources: Sequence[Resource]) -> None:
 def test_every_process_is_there(resources: Sequence[Resource]) -> None:
     workloads = {name for name, _ in templates(resources)}
 
-    assert {process.name for process in HOMETOWN.processes} - NOT_THERE <= workloads
+    assert {process.name for process in HOMETOWN.processes} - PROFILES.keys() <= workloads
 
 
 def test_no_container_is_root_or_writes_outside_its_volumes(resources: Sequence[Resource]) -> None:
@@ -156,7 +154,7 @@ def test_only_apis_can_be_reached_from_outside_of_the_namespace(
         if each["kind"] == "NetworkPolicy"
     }
     others = rules.pop("only-each-other")
-    apis = {each.name for each in load_declarations().processes if each.public} - NOT_THERE
+    apis = {each.name for each in load_declarations().processes if each.public} - PROFILES.keys()
 
     assert others["podSelector"] == {}
     [inside] = [peer for rule in others["ingress"] for peer in rule["from"]]

@@ -8,7 +8,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from containers.compose import Project
+from containers.compose import PROFILES, Project
 from containers.republishing import ContainerSteps, start_servers
 from containers.settings import ContainerSettings
 from containers.up import up as containers_up
@@ -20,19 +20,17 @@ from local_stack.run_folder import RunFolder
 from local_stack.settings import Settings, Way
 from local_stack.stack_spec import StackContext, StackSpec
 from local_stack.up import up
-from shared.runtime.declarations import load_declarations
 
-ON_REQUEST = {each.name for each in load_declarations().processes if each.profile is not None}
 STATES = {
     **{name: "running" for name in ("postgres", "kafka", "jaeger", "proxy", "spark-master")},
     "users-api": "running",
     "users-relay": "restarting",
     "orders-worker": "exited",
-    **dict.fromkeys(ON_REQUEST, "running"),
+    **dict.fromkeys(PROFILES, "running"),
     "topics": "exited",
 }
 """Containers of a stack whose services refuse to continue."""
-SERVICES = {"users-api", "users-relay", "orders-worker", *ON_REQUEST}
+SERVICES = {"users-api", "users-relay", "orders-worker", *PROFILES}
 
 
 class Engine:
@@ -70,7 +68,7 @@ class Engine:
 
 def declare(name: str) -> dict[str, object]:
     """A service of a Compose file."""
-    profiles = ["compare"] if name in ON_REQUEST else []
+    profiles = ["compare"] if name in PROFILES else []
     restart = "on-failure:5" if name == "topics" else "unless-stopped"
     return {"restart": restart, "profiles": profiles}
 
@@ -98,7 +96,7 @@ def test_all_that_starts_by_itself_is_started(engine: Engine, tmp_path: Path) ->
 
     [[verb, *names]] = engine.commands
     assert verb == "start"
-    assert set(names) == STATES.keys() - {*ON_REQUEST, "topics"}
+    assert set(names) == STATES.keys() - {*PROFILES, "topics"}
 
 
 def test_in_a_cluster_the_administrator_deletes_the_topics(engine: Engine, tmp_path: Path) -> None:
