@@ -47,7 +47,7 @@ def document(promises: Mapping[str, Promise], examples: Examples) -> dict[str, A
         "info": {
             "title": "Hometown",
             "version": "1",
-            "description": "The public events of Hometown, as CloudEvents in binary mode on Kafka.",
+            "description": "Public events of Hometown: CloudEvents in binary mode on Kafka.",
         },
         "defaultContentType": messages.CONTENT_TYPE,
         "channels": {topic: channel(topic, promise) for topic, promise in promises.items()},

@@ -26,7 +26,7 @@ TRACE_SECONDS_MAX = 20
 NEW_SECONDS_MAX = 120
 """Older orders have their trace by now, or will have none."""
 
-# Every user's own hometown item once: see sample/orders.csv.
+# Every user's own item from home once: see sample/orders.csv.
 EXPECTED = {
     "local_buyers": 4,
     "purchases": 4,

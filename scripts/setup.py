@@ -63,8 +63,8 @@ def main() -> int:
         return 1
     except OSError as error:
         sys.stderr.write(
-            f"hometown: cannot write to {error.filename} ({error.strerror}): make room there, "
-            "or make it writable, then `make setup`\n"
+            f"hometown: cannot write to {error.filename} ({error.strerror}): make room "
+            "there, or make it writable, then `make setup`\n"
         )
         return 1
     except KeyboardInterrupt:

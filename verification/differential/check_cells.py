@@ -115,9 +115,7 @@ def main() -> None:
     except (OSError, KeyError, KafkaError, psycopg.Error) as error:
         sys.exit(f"hometown: the tables or topics cannot be read: {error} (start them: make up)")
     except Forgotten:
-        sys.exit(
-            "hometown: the first batches were deleted, so it is unknown which orders were late"
-        )
+        sys.exit("hometown: the first batches were deleted: which orders were late is unknown")
     right = oracle.answer(records, batches)
     wrong = oracle.differences(right.cells, cells)
     for line in wrong[:WRONG_SHOWN_MAX]:

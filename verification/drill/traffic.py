@@ -79,7 +79,7 @@ class Recovery:
 
 
 class Traffic:
-    """The clients of one system; `hometown`, `ledger` and `tally` can be replaced between loads."""
+    """The clients of one system; all but the seed can be replaced between loads."""
 
     def __init__(
         self, hometown: Hometown, seed: int, *, clients: int = CLIENTS, is_counted: bool = True

@@ -1,7 +1,7 @@
 """The registry of metrics: every metric that code defines, and the page that lists them.
 
-A metric is defined where it is recorded, as `NAME = metrics.Counter("hometown.…", …)`. The code is
-read and not imported: to import all services takes seconds, and memory.
+A metric is defined where it is recorded: `NAME = metrics.Counter("hometown.…", …)`. The code
+is read and not imported: to import all services takes seconds, and memory.
 """
 
 import ast
@@ -30,7 +30,8 @@ curl -s http://127.0.0.1:8002/metrics
 ```
 
 In containers only the APIs publish a port, and the proxy of a cluster does not pass metrics on: a
-Prometheus runs in the network of the stack there. With `HOMETOWN_TLS=on`, APIs serve them by https.
+Prometheus runs in the network of the stack there. With `HOMETOWN_TLS=on`, APIs serve them by
+https.
 
 The names below are those that Prometheus reads; the dots of an attribute become underscores there,
 and a histogram has `_bucket`, `_count` and `_sum`. Each process also has

@@ -45,8 +45,8 @@ FONTS_CONFIG = """\
 """
 
 REMEDY = (
-    "install chromium, set HOMETOWN_BROWSER_BIN to a browser or NPM_CONFIG_REGISTRY to a mirror;"
-    " only the tests of the page need it"
+    "install chromium, set HOMETOWN_BROWSER_BIN to a browser or NPM_CONFIG_REGISTRY to a"
+    " mirror; only the tests of the page need it"
 )
 
 Tell = Callable[[str], None]

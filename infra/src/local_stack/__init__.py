@@ -1,1 +1,1 @@
-"""The whole of Hometown on one machine: real servers as plain processes, without containers."""
+"""Hometown on one machine: real servers as plain processes, without containers."""

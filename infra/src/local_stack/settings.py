@@ -18,12 +18,12 @@ Way = Literal["processes", "containers", "cluster"]
 
 
 def variable(prefix: str, name: str) -> str:
-    """Name the variable of one process or port, such as `HOMETOWN_PORT_USERS_API`."""
+    """Name the variable of a process or port, such as `HOMETOWN_PORT_USERS_API`."""
     return prefix + name.upper().replace("-", "_")
 
 
 def ports_given() -> dict[str, int]:
-    """Ports requested by name: `HOMETOWN_PORT_USERS_API=9001` becomes `{"users-api": 9001}`.
+    """Ports by name: `HOMETOWN_PORT_USERS_API=9001` becomes `{"users-api": 9001}`.
 
     Raises:
         ValueError: a value is not a whole number.

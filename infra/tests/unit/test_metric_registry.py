@@ -14,7 +14,7 @@ from shared.runtime import metrics
 WORDS = Counter(["a", "b"])
 NOTES = metrics.Counter("hometown.notes", "{note}", "Notes", ["colour"])
 SECONDS = metrics.Histogram(
-    "hometown.note.duration", "s", "Time of a note", bounds=metrics.SIZES, attributes=["colour"]
+    "hometown.note.duration", "s", "Time", bounds=metrics.SIZES, attributes=["colour"]
 )
 
 

@@ -293,8 +293,9 @@ async def test_of_two_streams_with_one_id_the_topic_chooses(desk: Desk, command:
     await command("discard", counter, 1, "--topic", "orders.v1", *WHY)
     said = await command("redrive", counter, "--topic", "orders.v1", *WHY)
 
+    topics = "orders.v1 and users.v1"
     assert ended.value.code == (
-        f"hometown: stream {counter} is parked in orders.v1 and users.v1: choose one with --topic"
+        f"hometown: stream {counter} is parked in {topics}: choose one with --topic"
     )
     assert json.loads(shown)["topic"] == "orders.v1"
     assert said == f"stream {counter}: 1 messages applied; it is released\n"

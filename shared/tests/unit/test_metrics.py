@@ -12,7 +12,8 @@ SCRIPT = """
 from shared.runtime import metrics
 counter = metrics.Counter("hometown.test.things", "{{thing}}", "Things", ["kind"])
 rare = metrics.Counter("hometown.test.faults", "{{fault}}", "Faults")
-histogram = metrics.Histogram("hometown.test.duration", "s", "Time", ["kind"], bounds=(0.1, 1))
+duration = "hometown.test.duration"
+histogram = metrics.Histogram(duration, "s", "Time", ["kind"], bounds=(0.1, 1))
 gauge = metrics.Gauge("hometown.test.level", "1", "A level", ["of"])
 counter.add(1, "early")
 with metrics.configured("notes-api", {exporter!r}):

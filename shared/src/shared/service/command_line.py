@@ -142,8 +142,8 @@ def demand_own_topics(service: Service[S, R]) -> None:
     for model in service.read_models:
         if model.topic not in own:
             sys.exit(
-                f"hometown: nothing was rebuilt: {model.table} follows {model.topic}, a topic of"
-                " another service; remove it from READ_MODELS"
+                f"hometown: nothing was rebuilt: {model.table} follows {model.topic},"
+                " a topic of another service; remove it from READ_MODELS"
             )
 
 
