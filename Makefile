@@ -35,7 +35,7 @@ CHECK_WORKERS ?= 2
 .PHONY: help setup fetch up compare down status logs lag trace token rotate clean footprint demo load lesson lessons learn \
 	rebuild-check rebuild replace replay republish backup restore reprocess rescale reconcile export audit check-cells \
 	stress saga fuzz differential crashes bench bench-analytics \
-	generate new-service without contracts contracts-check contracts-release \
+	generate new-service rename without contracts contracts-check contracts-release \
 	test verify smoke check fmt lint types scan imports unit integration e2e e2e-compose e2e-cluster
 
 help: ## list the verbs
@@ -189,6 +189,9 @@ new-service: setup ## create a service in its own folder: name=payments singular
 
 without: setup ## take parts out, with every line that mentions them; without a part, list them: part=NAME dry=1
 	@$(VENV_PYTHON) -m scripts.parts $(if $(dry),--dry-run) $(if $(part),-- "$$part")
+
+rename: setup ## give the project a name of its own, in all texts and paths: name=NAME
+	@$(VENV_PYTHON) -m scripts.rename $(if $(name),,$(error name=NAME is missing)) -- "$$name"
 
 contracts: setup ## generate the schemas and the AsyncAPI document from the code
 	@$(VENV_PYTHON) -m contracts write

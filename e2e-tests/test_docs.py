@@ -41,6 +41,7 @@ RUN_BY_TESTS = {"demo", "up", "down", "status", "logs", "lag", "clean", "footpri
     "contracts-release",
     "new-service",
     "without",
+    "rename",
     "audit",
     "check-cells",
     "reprocess",

@@ -4,8 +4,9 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -31,8 +32,25 @@ Step = tuple[str, Sequence[str]]
 """What is done, and the command that does it."""
 
 
-class StepError(Exception):
-    """The message is one line: what failed and why, and what to do."""
+class ChangeError(Exception):
+    """The message is one line: why nothing was changed, and what to do."""
+
+
+def run_command(change: Callable[[], int]) -> int:
+    """Return the exit status of a change; 1 with a line on standard error if it was refused."""
+    try:
+        return change()
+    except (ChangeError, OSError) as error:
+        sys.stderr.write(f"hometown: {error}\n")
+    except KeyboardInterrupt:
+        sys.stderr.write("hometown: interrupted; nothing was changed\n")
+    return 1
+
+
+def report(line: str) -> None:
+    """Print a line of progress at once."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
 
 
 def lock_packages(title: str) -> Step:
@@ -51,11 +69,26 @@ def renew_generated(contracts: str) -> list[Step]:
     ]
 
 
+def renew_all() -> list[Step]:
+    """Return the steps after changes anywhere, of which some were to names and dependencies."""
+    ruff = [PYTHON, "-m", "ruff"]
+    return [
+        lock_packages("locking the packages"),
+        install_packages("installing them"),
+        (
+            "ordering imports, without those that nothing uses any more",
+            [*ruff, "check", "-q", "--select=F401,I", "--fix", "."],
+        ),
+        ("formatting", [*ruff, "format", "-q", "."]),
+        *renew_generated("writing the contracts"),
+    ]
+
+
 def run_steps(root: Path, steps: Sequence[Step], report: Report) -> None:
     """Run commands in the checkout `root`, one after the other.
 
     Raises:
-        StepError: a command failed; those after it did not run.
+        ChangeError: a command failed; those after it did not run.
     """
     had_sizes = SIZE.search((root / LOCK).read_text())
     for title, command in steps:
@@ -66,7 +99,7 @@ def run_steps(root: Path, steps: Sequence[Step], report: Report) -> None:
 
 
 def run_step(root: Path, title: str, command: Sequence[str]) -> None:
-    """Raises StepError with the line of what the command printed that says why."""
+    """Raises ChangeError with the line of what the command printed that says why."""
     try:
         ended = subprocess.run(
             command,
@@ -79,10 +112,12 @@ def run_step(root: Path, title: str, command: Sequence[str]) -> None:
             timeout=STEP_SECONDS_MAX,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise StepError(f"{title} failed ({error}); nothing was changed") from error
+        raise ChangeError(f"{title} failed ({error}); nothing was changed") from error
     if ended.returncode != 0:
         reason = find_reason(ended.stdout)
-        raise StepError(f"{title} failed ({reason}); nothing was changed: correct that, then again")
+        raise ChangeError(
+            f"{title} failed ({reason}); nothing was changed: correct that, then again"
+        )
 
 
 def find_reason(printed: str) -> str:
@@ -105,7 +140,7 @@ def list_tracked(root: Path) -> list[str]:
     """Return the files that git has or would have, sorted, relative to `root`.
 
     Raises:
-        StepError: `root` is no checkout of git.
+        ChangeError: `root` is no checkout of git.
     """
     ended = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -115,9 +150,37 @@ def list_tracked(root: Path) -> list[str]:
         timeout=GIT_SECONDS_MAX,
     )
     if ended.returncode != 0:
-        raise StepError("this is no checkout of git: git init, git add -A, git commit, then again")
+        raise ChangeError(
+            "this is no checkout of git: git init, git add -A, git commit, then again"
+        )
     listed = {*filter(None, ended.stdout.split("\0"))}
     return sorted(file for file in listed if is_file(root / file))
+
+
+def read_texts(root: Path, files: Iterable[str]) -> dict[str, str]:
+    """Return the texts of those files that have one, by their paths; links have none."""
+    texts: dict[str, str] = {}
+    for file in files:
+        if not (root / file).is_symlink():
+            with suppress(UnicodeDecodeError):
+                texts[file] = (root / file).read_text()
+    return texts
+
+
+def demand_committed(root: Path) -> None:
+    """
+    Raises:
+        ChangeError: a file has changes that git could not bring back.
+    """
+    ended = subprocess.run(
+        ["git", "status", "--porcelain", "--untracked-files=all"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        timeout=GIT_SECONDS_MAX,
+    )
+    if ended.stdout.strip():
+        raise ChangeError("there are uncommitted changes: git commit or git stash them first")
 
 
 def is_file(path: Path) -> bool:

@@ -8,8 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from fetching.settings import FetchSettings
 from local_stack.testing import new_folder, sweep
 from scripts.changes import CHECKOUT, list_tracked
+from scripts.rename import read_name
 
 ENVIRONMENT = dict(os.environ)
 """Before a test has changed it: a process of the shop forgets what downloads need."""
@@ -24,6 +26,7 @@ class Copy:
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
         """The environment has nothing of the `make` and the stack that run this test."""
+        prefix = read_name(self.root).upper()
         environment = {
             name: value
             for name, value in ENVIRONMENT.items()
@@ -32,7 +35,8 @@ class Copy:
         return subprocess.run(
             command,
             cwd=self.root,
-            env=environment | {"HOMETOWN_PORTS": "free"},
+            env=environment
+            | {f"{prefix}_PORTS": "free", f"{prefix}_CACHE_DIR": str(FetchSettings().cache_dir)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

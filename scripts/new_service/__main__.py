@@ -3,9 +3,9 @@
 import argparse
 import sys
 
-from scripts.changes import CHECKOUT
+from scripts.changes import CHECKOUT, report, run_command
 from scripts.new_service.made_service import make_service
-from scripts.new_service.words import NewServiceError, parse_words
+from scripts.new_service.words import parse_words
 
 NEXT_STEPS = """\
 {folder} is ready: {package}, with its own topic {plural}.v1, database and scopes.
@@ -31,15 +31,12 @@ def main() -> int:
     parser.add_argument("name", help="its name, a plural such as payments")
     parser.add_argument("--singular", help="one of them, where it is not the name without its s")
     arguments = parser.parse_args()
-    try:
-        words = parse_words(arguments.name, arguments.singular)
-        port = make_service(CHECKOUT, words, report=report)
-    except NewServiceError as error:
-        sys.stderr.write(f"hometown: {error}\n")
-        return 1
-    except KeyboardInterrupt:
-        sys.stderr.write("hometown: interrupted; nothing was changed\n")
-        return 1
+    return run_command(lambda: make(arguments.name, arguments.singular))
+
+
+def make(name: str, singular: str | None) -> int:
+    words = parse_words(name, singular)
+    port = make_service(CHECKOUT, words, report=report)
     report(
         NEXT_STEPS.format(
             folder=words.folder,
@@ -51,11 +48,6 @@ def main() -> int:
         )
     )
     return 0
-
-
-def report(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

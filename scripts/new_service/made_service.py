@@ -8,7 +8,6 @@ from scripts.changes import (
     PYTHON,
     Report,
     Step,
-    StepError,
     install_packages,
     lock_packages,
     renew_generated,
@@ -36,7 +35,7 @@ def make_service(root: Path, words: Words, report: Report) -> int:
     """Make the service in the checkout `root`; return the default port of its API.
 
     Raises:
-        NewServiceError: the name is taken, or a step failed; no file was changed then.
+        ChangeError: the name is taken, or a step failed; no file was changed then.
     """
     skeleton = read_skeleton()
     try:
@@ -46,14 +45,11 @@ def make_service(root: Path, words: Words, report: Report) -> int:
     demand_free(root, words, declared)
     demand_unused(words, skeleton.values())
     ports = choose_ports(declared)
-    try:
-        with unchanged_if_it_fails(root):
-            for path, text in skeleton.items():
-                write_text(root / words.rename(path), with_ports(words.rename(text), ports))
-            add_to_compose(root / COMPOSE, words.rename(COMPOSE_LINE))
-            run_steps(root, list_steps(words), report)
-    except StepError as error:
-        raise NewServiceError(str(error)) from error
+    with unchanged_if_it_fails(root):
+        for path, text in skeleton.items():
+            write_text(root / words.rename(path), with_ports(words.rename(text), ports))
+        add_to_compose(root / COMPOSE, words.rename(COMPOSE_LINE))
+        run_steps(root, list_steps(words), report)
     report(f"made {words.folder} with ports {', '.join(map(str, ports))}")
     return ports[0]
 

@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from scripts.changes import ChangeError
+
 NAME_FORM = r"[a-z][a-z0-9]{2,15}"
 """A role of PostgreSQL, a module of Python and the first word of a process have this name."""
 
@@ -17,8 +19,8 @@ SKELETON_PLURAL, SKELETON_SINGULAR = "things", "thing"
 ARTICLE = re.compile(r"\b([Aa])(?= things?\b)")
 
 
-class NewServiceError(Exception):
-    """The message is one line: what is wrong, and what to do."""
+class NewServiceError(ChangeError):
+    """A service cannot be made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

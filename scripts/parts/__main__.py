@@ -1,12 +1,11 @@
 """python -m scripts.parts NAME: leave parts of the project out."""
 
 import argparse
-import subprocess
 import sys
-from pathlib import Path
+from collections.abc import Sequence
 
-from scripts.changes import CHECKOUT, GIT_SECONDS_MAX, StepError
-from scripts.parts.declared import PartsError, load_parts
+from scripts.changes import CHECKOUT, demand_committed, report, run_command
+from scripts.parts.declared import load_parts
 from scripts.parts.removal import Cut, plan_cut, remove_parts
 
 
@@ -21,22 +20,19 @@ def main() -> int:
     parser.add_argument("--dry-run", action="store_true", help="show what would go")
     arguments = parser.parse_args()
     names = [name.strip() for name in arguments.part.split(",") if name.strip()]
-    try:
-        if not names:
-            list_parts()
-            return 0
-        cut = plan_cut(CHECKOUT, names)
-        if arguments.dry_run:
-            show(cut)
-            return 0
-        demand_committed(CHECKOUT)
-        remove_parts(CHECKOUT, cut, report)
-    except (PartsError, StepError, OSError) as error:
-        sys.stderr.write(f"hometown: {error}\n")
-        return 1
-    except KeyboardInterrupt:
-        sys.stderr.write("hometown: interrupted; nothing was changed\n")
-        return 1
+    return run_command(lambda: take_out(names, is_dry=arguments.dry_run))
+
+
+def take_out(names: Sequence[str], *, is_dry: bool) -> int:
+    if not names:
+        list_parts()
+        return 0
+    cut = plan_cut(CHECKOUT, names)
+    if is_dry:
+        show(cut)
+        return 0
+    demand_committed(CHECKOUT)
+    remove_parts(CHECKOUT, cut, report)
     return show_what_is_left(cut)
 
 
@@ -76,27 +72,6 @@ def show_what_is_left(cut: Cut) -> int:
         return 1
     report(f"done, without {cut.names}. Next: make check, make demo, git commit")
     return 0
-
-
-def demand_committed(root: Path) -> None:
-    """
-    Raises:
-        PartsError: a file has changes that git could not bring back.
-    """
-    ended = subprocess.run(
-        ["git", "status", "--porcelain", "--untracked-files=all"],
-        cwd=root,
-        capture_output=True,
-        text=True,
-        timeout=GIT_SECONDS_MAX,
-    )
-    if ended.stdout.strip():
-        raise PartsError("there are uncommitted changes: git commit or git stash them first")
-
-
-def report(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -7,11 +7,13 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from scripts.changes import ChangeError
+
 FILE = "parts.toml"
 
 
-class PartsError(Exception):
-    """The message is one line that says what to do."""
+class PartsError(ChangeError):
+    """A part cannot be taken out."""
 
 
 class Part(BaseModel):

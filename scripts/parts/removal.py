@@ -3,7 +3,7 @@
 import json
 import re
 import tomllib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -11,14 +11,11 @@ import yaml
 
 from scripts.changes import (
     LOCK,
-    PYTHON,
     Report,
-    Step,
-    install_packages,
     list_tracked,
-    lock_packages,
+    read_texts,
     remove_empty,
-    renew_generated,
+    renew_all,
     run_steps,
     unchanged_if_it_fails,
 )
@@ -82,28 +79,13 @@ def remove_parts(root: Path, cut: Cut, report: Report) -> None:
     """Carry a cut out in the checkout `root`, with all that follows from it.
 
     Raises:
-        StepError: a command failed; no file was changed then.
+        ChangeError: a command failed; no file was changed then.
     """
     with unchanged_if_it_fails(root, [*cut.removed, *cut.changed]):
         report(f"removing {cut.names}: {len(cut.removed)} files")
         apply_cut(root, cut)
         report(f"cutting what mentions it out of {len(cut.changed)} files")
-        run_steps(root, list_steps(), report)
-
-
-def list_steps() -> list[Step]:
-    """Return what follows from the files that are left."""
-    ruff = [PYTHON, "-m", "ruff"]
-    return [
-        lock_packages("locking the packages that are left"),
-        install_packages("installing them"),
-        (
-            "dropping imports that nothing uses any more",
-            [*ruff, "check", "-q", "--select=F401,I", "--fix", "."],
-        ),
-        ("formatting", [*ruff, "format", "-q", "."]),
-        *renew_generated("writing the contracts"),
-    ]
+        run_steps(root, renew_all(), report)
 
 
 def plan_cut(root: Path, names: Sequence[str]) -> Cut:
@@ -112,12 +94,12 @@ def plan_cut(root: Path, names: Sequence[str]) -> Cut:
     Raises:
         PartsError: a name is unknown, parts.toml is wrong, a file is no Python, or what git ignores
             would not be ignored any more.
-        StepError: `root` is no checkout of git.
+        ChangeError: `root` is no checkout of git.
     """
     parts = choose_parts(load_parts(root), names)
     files = list_tracked(root)
     removed = {file for part in parts for file in find_own(part, files)}
-    texts = read_texts(root, [file for file in files if file not in removed])
+    texts = read_written(root, [file for file in files if file not in removed])
     kept_names = {PurePosixPath(file).name for file in files if file not in removed}
     own_names = {PurePosixPath(file).name for file in removed} - kept_names
     pattern = recognize(parts, own_names)
@@ -152,19 +134,10 @@ def demand_ignored(root: Path, texts: Mapping[str, str], changed: Mapping[str, s
                     raise PartsError(f"git ignores {where}, and would not any more: move it away")
 
 
-def read_texts(root: Path, files: Sequence[str]) -> dict[str, str]:
+def read_written(root: Path, files: Iterable[str]) -> dict[str, str]:
     """Return the texts of those files that have one and that people write, by their paths."""
-    texts: dict[str, str] = {}
-    for file in files:
-        if file in SKIPPED or (root / file).is_symlink():
-            continue
-        try:
-            text = (root / file).read_text()
-        except UnicodeDecodeError:
-            continue
-        if GENERATED not in text.partition("\n")[0]:
-            texts[file] = text
-    return texts
+    texts = read_texts(root, [file for file in files if file not in SKIPPED])
+    return {file: text for file, text in texts.items() if GENERATED not in text.partition("\n")[0]}
 
 
 def cut_file(path: str, text: str, parts: Sequence[Part], pattern: re.Pattern[str]) -> str:

@@ -7,7 +7,7 @@ import pytest
 from local_stack.progress import tell
 from scripts.changes import CHECKOUT, list_tracked
 from scripts.parts.declared import FILE, load_parts
-from scripts.parts.removal import find_mentions, plan_cut, read_texts
+from scripts.parts.removal import find_mentions, plan_cut, read_written
 from test_support.checkout_copy import Copy, copied_checkout
 from test_support.left_out import PARTS, SELECTIONS
 
@@ -29,7 +29,7 @@ def take_out(copy: Copy, names: str) -> None:
     assert not {*names.split(",")} & load_parts(copy.root).keys()
     copy.git("add", "-A")
     copy.git("commit", "-q", "-m", f"without {names}")
-    texts = read_texts(copy.root, list_tracked(copy.root))
+    texts = read_written(copy.root, list_tracked(copy.root))
     mentions = [each for file in texts for each in find_mentions(file, texts[file], cut.pattern)]
     assert [str(mention) for mention in mentions if mention.path != FILE] == []
 
@@ -42,7 +42,7 @@ def test_without_all_parts_it_is_linted_typed_and_keeps_its_contracts(copy: Copy
     assert copy.git("status", "--porcelain") == "", "what is generated is up to date"
 
 
-@pytest.mark.verify(part="without")
+@pytest.mark.verify(part="copies")
 @pytest.mark.parametrize("names", SELECTIONS)
 def test_what_is_left_passes_its_checks_and_counts_the_sample(copy: Copy, names: str) -> None:
     take_out(copy, names)

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from scripts.changes import CHECKOUT, StepError, list_tracked
+from scripts.changes import CHECKOUT, ChangeError, list_tracked
 from scripts.parts import __main__ as command
 from scripts.parts.declared import Part, PartsError, choose_parts, load_parts, recognize
-from scripts.parts.removal import SKIPPED, Cut, apply_cut, plan_cut, read_texts
+from scripts.parts.removal import SKIPPED, Cut, apply_cut, plan_cut, read_written
 from test_support.left_out import PARTS, SELECTIONS
 from test_support.waits import HANGS_AFTER_SECONDS
 
@@ -201,7 +201,7 @@ def test_a_path_a_verb_or_a_file_is_a_mention_and_a_word_of_prose_is_not(
 
 
 def test_a_folder_that_is_no_checkout_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(StepError, match="no checkout of git: git init"):
+    with pytest.raises(ChangeError, match="no checkout of git: git init"):
         list_tracked(tmp_path)
 
 
@@ -273,7 +273,7 @@ def plan(names: str) -> Cut:
 
 @cache
 def texts_before() -> Mapping[str, str]:
-    return read_texts(CHECKOUT, [name for name in list_tracked(CHECKOUT) if name not in SKIPPED])
+    return read_written(CHECKOUT, [name for name in list_tracked(CHECKOUT) if name not in SKIPPED])
 
 
 def texts_after(cut: Cut) -> dict[str, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scripts import changes
-from scripts.changes import CHECKOUT
+from scripts.changes import CHECKOUT, ChangeError
 from scripts.new_service import made_service
 from scripts.new_service.made_service import choose_ports, make_service, read_skeleton
 from scripts.new_service.words import NewServiceError, Words, derive_singular, parse_words
@@ -139,7 +139,7 @@ def test_a_step_that_fails_changes_nothing(
     monkeypatch.setattr(made_service, "list_steps", lambda words: [("a step", command)])
     before = contents(checkout)
 
-    with pytest.raises(NewServiceError, match="a step failed"):
+    with pytest.raises(ChangeError, match="a step failed"):
         make_service(checkout, PAYMENTS, report=lambda line: None)
 
     assert contents(checkout) == before
