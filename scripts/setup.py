@@ -28,9 +28,7 @@ if sys.version_info < (3, 11):  # noqa: UP036 - this line reports it
 UV_VERSION = "0.13.8"
 TOOL_SECONDS_MAX = 300
 SYNC_SECONDS_MAX = 1800
-# Compiled now and not at the first import: where Python cannot write next to the packages, every
-# process would compile what it imports at each start, which takes up to a second.
-SYNC_OPTIONS = ("--frozen", "--all-packages", "--all-groups", "--compile-bytecode")
+SYNC_OPTIONS = ("--frozen", "--all-packages", "--all-groups")
 PROGRESS_SECONDS = 10
 POLL_SECONDS = 0.1
 
@@ -183,6 +181,9 @@ def run(what: str, command: list[str], seconds_max: float) -> None:
     log = log_file()
     environment = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
     environment.update(UV_PYTHON_DOWNLOADS="never", UV_PROJECT_ENVIRONMENT=str(VENV))
+    # Compiled now and not at the first import: where Python cannot write next to the packages,
+    # every process would compile what it imports at each start, which takes up to a second.
+    environment.setdefault("UV_COMPILE_BYTECODE", "1")
     began = time.monotonic()
     with log.open("w") as output:
         process = subprocess.Popen(
