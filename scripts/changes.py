@@ -22,8 +22,8 @@ BYTECODE = "__pycache__"
 VISIBLE = frozenset({".ci", ".github"})
 """Folders with a dot that people commit; no step writes into others, such as .git and .venv."""
 
-ERROR = "error: "
-"""How uv begins the line; hints follow."""
+ERRORS = ("error: ", "fatal: ")
+"""How uv and git begin the line; hints follow."""
 
 SIZE = re.compile(r", size = [0-9]+")
 
@@ -33,17 +33,17 @@ Step = tuple[str, Sequence[str]]
 
 
 class ChangeError(Exception):
-    """The message is one line: why nothing was changed, and what to do."""
+    """The message is one line: what is in the way, and what to do."""
 
 
-def run_command(change: Callable[[], int]) -> int:
+def run_command(change: Callable[[], int], interrupted: str = "nothing was changed") -> int:
     """Return the exit status of a change; 1 with a line on standard error if it was refused."""
     try:
         return change()
-    except (ChangeError, OSError) as error:
+    except (ChangeError, OSError, subprocess.TimeoutExpired) as error:
         sys.stderr.write(f"hometown: {error}\n")
     except KeyboardInterrupt:
-        sys.stderr.write("hometown: interrupted; nothing was changed\n")
+        sys.stderr.write(f"hometown: interrupted; {interrupted}\n")
     return 1
 
 
@@ -54,7 +54,12 @@ def report(line: str) -> None:
 
 
 def lock_packages(title: str) -> Step:
-    return title, [".tools/bin/uv", "lock"]
+    """Lock with the versions that are known, and ask the registry only if that is not enough.
+
+    Asked again, not every registry says that nothing changed: then Spark is downloaded and built.
+    """
+    uv = ".tools/bin/uv"
+    return title, ["sh", "-c", f"{uv} lock --offline --quiet 2>/dev/null || {uv} lock"]
 
 
 def install_packages(title: str) -> Step:
@@ -70,7 +75,7 @@ def renew_generated(contracts: str) -> list[Step]:
 
 
 def renew_all() -> list[Step]:
-    """Return the steps after changes anywhere, of which some were to names and dependencies."""
+    """Return the steps after changes of code, of names and of dependencies, in any file."""
     ruff = [PYTHON, "-m", "ruff"]
     return [
         lock_packages("locking the packages"),
@@ -123,7 +128,7 @@ def run_step(root: Path, title: str, command: Sequence[str]) -> None:
 def find_reason(printed: str) -> str:
     """Return the line that says why a program failed: the first error, or the last line."""
     lines = printed.strip().splitlines() or ["no output"]
-    errors = [line.removeprefix(ERROR) for line in lines if line.startswith(ERROR)]
+    errors = [line.partition(": ")[2] for line in lines if line.startswith(ERRORS)]
     return errors[0] if errors else lines[-1]
 
 
@@ -170,7 +175,7 @@ def read_texts(root: Path, files: Iterable[str]) -> dict[str, str]:
 def demand_committed(root: Path) -> None:
     """
     Raises:
-        ChangeError: a file has changes that git could not bring back.
+        ChangeError: a file has changes that git could not bring back, or this is no checkout.
     """
     ended = subprocess.run(
         ["git", "status", "--porcelain", "--untracked-files=all"],
@@ -179,6 +184,8 @@ def demand_committed(root: Path) -> None:
         text=True,
         timeout=GIT_SECONDS_MAX,
     )
+    if ended.returncode != 0:
+        raise ChangeError(f"git status failed ({find_reason(ended.stderr)}): correct that first")
     if ended.stdout.strip():
         raise ChangeError("there are uncommitted changes: git commit or git stash them first")
 
@@ -192,15 +199,16 @@ def is_file(path: Path) -> bool:
 def unchanged_if_it_fails(root: Path, others: Iterable[str] = ()) -> Iterator[None]:
     """After an error inside, all files of the checkout are as before.
 
-    These are those that a step can write, and `others`, by their paths in the checkout.
+    These are those that a step can write, and `others`, by their paths in the checkout, also of
+    files that are not there yet.
     """
-    paths = {*list_files(root), *(root / name for name in others)}
-    before = {path: Content.read(path) for path in paths}
+    named = [root / name for name in others]
+    before = {path: Content.read(path) for path in {*list_files(root), *named} if is_file(path)}
     try:
         yield
     except BaseException:
-        for path in list_files(root):
-            if path not in before:
+        for path in {*list_files(root), *named}:
+            if path not in before and is_file(path):
                 path.unlink()
                 remove_empty(path.parent)
         for path, content in before.items():

@@ -1,12 +1,15 @@
 """python -m scripts.rename NAME: give the project a name of its own."""
 
 import argparse
+import os
 import re
 import sys
 import tomllib
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
+from scripts.answers import ANSWERS, note_name
 from scripts.changes import (
     CHECKOUT,
     LOCK,
@@ -22,12 +25,26 @@ from scripts.changes import (
     run_steps,
     unchanged_if_it_fails,
 )
+from scripts.parts.declared import load_parts, recognize
 
 NAME_FORM = r"[a-z][a-z0-9]{1,14}"
 """No longer than what lines leave room for: a formatter breaks no text."""
 
-KEPT = frozenset({LOCK, "LICENSE"})
-"""The packages are locked again, and the license names whose work this was first."""
+KEPT = frozenset({LOCK, "LICENSE", ANSWERS})
+"""Packages are locked again, the license names whose work this was first, and a copy where it is
+from."""
+SETTINGS = ".env"
+"""What git does not have, and has the name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renamed:
+    """A file, or a link, with another path or another content."""
+
+    file: str
+    path: str
+    content: str | None
+    """The text, or the target of the link; none if it has neither, or these stay."""
 
 
 def main() -> int:
@@ -51,21 +68,28 @@ def rename(name: str) -> int:
 
 
 def demand_usable(root: Path, name: str) -> None:
-    """Refuse a name that later could not be distinguished from other words of the project.
+    """Refuse a name that could not be distinguished from other words of the project.
 
     Raises:
-        ChangeError: it has the wrong form, or is a part of a word of a file or a path.
+        ChangeError: it has the wrong form, is a part of a word of a file or a path, mentions a part
+            that `make without` would take out, or is the name of a package.
     """
     if not re.fullmatch(NAME_FORM, name):
         raise ChangeError(f"{name!r} must be 2 to 15 small letters and digits, a letter first")
     word = re.compile(re.escape(name), re.IGNORECASE)
     files = [file for file in list_tracked(root) if file not in KEPT]
     if path := next(filter(word.search, files), None):
-        raise ChangeError(f"{name!r} already occurs, in the path {path}: take a longer name")
+        raise ChangeError(f"{name!r} already occurs, in the path {path}: take another name")
     for file, text in read_texts(root, files).items():
         if found := word.search(text):
             line = text.count("\n", 0, found.start()) + 1
-            raise ChangeError(f"{name!r} already occurs, in {file}:{line}: take a longer name")
+            raise ChangeError(f"{name!r} already occurs, in {file}:{line}: take another name")
+    for part in load_parts(root).values():
+        if recognize([part], []).search(name):
+            raise ChangeError(f"{name!r} would mention the part {part.name}: take another name")
+    packages = tomllib.loads((root / LOCK).read_text())["package"]
+    if name in {package["name"] for package in packages}:
+        raise ChangeError(f"{name!r} is a package that the project uses: take another name")
 
 
 def rename_project(root: Path, new: str, report: Report) -> None:
@@ -75,10 +99,12 @@ def rename_project(root: Path, new: str, report: Report) -> None:
         ChangeError: a step failed; no file was changed then.
     """
     old = read_name(root)
-    files = list_tracked(root)
-    with unchanged_if_it_fails(root, files):
-        count = replace_name(root, files, old, new)
-        report(f"named it {new} instead of {old} in {count} files")
+    plan = plan_renaming(root, old, new)
+    paths = {path for each in plan for path in (each.file, each.path)}
+    with unchanged_if_it_fails(root, paths):
+        apply_renaming(root, plan)
+        note_name(root, new)
+        report(f"named it {new} instead of {old} in {len(plan)} files")
         run_steps(root, renew_all(), report)
 
 
@@ -87,22 +113,36 @@ def read_name(root: Path) -> str:
     return str(tomllib.loads((root / "pyproject.toml").read_text())["project"]["name"])
 
 
-def replace_name(root: Path, files: Iterable[str], old: str, new: str) -> int:
-    """Replace the name in the texts and paths of the files; return how many had it."""
+def plan_renaming(root: Path, old: str, new: str) -> list[Renamed]:
+    """Return the files that have the old name, with the new one in texts, paths and links."""
     forms = {form(old): form(new) for form in (str.lower, str.capitalize, str.upper)}
-    renamed = [file for file in files if file not in KEPT]
-    texts = read_texts(root, renamed)
-    count = 0
-    for file in renamed:
-        path, text = replace_forms(file, forms), replace_forms(texts.get(file, ""), forms)
-        if path != file:
-            (root / path).parent.mkdir(parents=True, exist_ok=True)
-            (root / file).rename(root / path)
-            remove_empty((root / file).parent)
-        if file in texts and text != texts[file]:
-            (root / path).write_text(text)
-        count += path != file or text != texts.get(file, "")
-    return count
+    files = [file for file in list_tracked(root) if file not in KEPT]
+    files += [SETTINGS] if (root / SETTINGS).is_file() else []
+    texts = read_texts(root, files)
+    plan = []
+    for file in files:
+        link = root / file
+        before = os.readlink(link) if link.is_symlink() else texts.get(file)
+        after = None if before is None else replace_forms(before, forms)
+        path = replace_forms(file, forms)
+        if path != file or after != before:
+            plan.append(Renamed(file=file, path=path, content=None if after == before else after))
+    return plan
+
+
+def apply_renaming(root: Path, plan: Iterable[Renamed]) -> None:
+    """Move each file of the plan, and write its content."""
+    for each in plan:
+        target = root / each.path
+        if each.path != each.file:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            (root / each.file).rename(target)
+            remove_empty((root / each.file).parent)
+        if each.content is not None and target.is_symlink():
+            target.unlink()
+            target.symlink_to(each.content)
+        elif each.content is not None:
+            target.write_text(each.content)
 
 
 def replace_forms(text: str, forms: Mapping[str, str]) -> str:

@@ -25,7 +25,10 @@ class Copy:
     root: Path
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
-        """The environment has nothing of the `make` and the stack that run this test."""
+        """The environment has nothing of the `make` and the stack that run this test.
+
+        Packages are not compiled: a copy does not run for long.
+        """
         prefix = read_name(self.root).upper()
         environment = {
             name: value
@@ -36,7 +39,8 @@ class Copy:
             command,
             cwd=self.root,
             env=environment
-            | {f"{prefix}_PORTS": "free", f"{prefix}_CACHE_DIR": str(FetchSettings().cache_dir)},
+            | {f"{prefix}_PORTS": "free", f"{prefix}_CACHE_DIR": str(FetchSettings().cache_dir)}
+            | {"UV_COMPILE_BYTECODE": "0"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -52,6 +56,18 @@ class Copy:
 
     def python(self, *arguments: str) -> str:
         return self.printed(".venv/bin/python", *arguments)
+
+    def demand_current(self) -> None:
+        """What is generated, and all that is committed, is as the commands would write it."""
+        self.printed("make", "generate", "contracts")
+        assert self.git("status", "--porcelain") == ""
+
+    def demo(self) -> None:
+        """Count the sample on a stack of the copy, and remove the stack."""
+        try:
+            assert "confirmed, 16166.64" in self.printed("make", "demo")
+        finally:
+            self.run("make", "clean")
 
     def git(self, *arguments: str) -> str:
         return self.printed("git", "-c", "user.name=test", "-c", "user.email=test", *arguments)
@@ -84,6 +100,8 @@ def copy_checkout(root: Path) -> None:
     if (cache := CHECKOUT / ".mypy_cache").exists():
         shutil.copytree(cache, root / ".mypy_cache")
     Copy(root=root).git("init", "-q")
+    # .gitignore has the folder, and this is a link.
+    (root / ".git/info/exclude").write_text(".tools\n")
     Copy(root=root).git("add", "-A")
     Copy(root=root).git("commit", "-q", "-m", "the checkout")
 

@@ -4,7 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from scripts.changes import find_reason, remove_empty, unchanged_if_it_fails
+from scripts.changes import (
+    ChangeError,
+    demand_committed,
+    find_reason,
+    remove_empty,
+    unchanged_if_it_fails,
+)
 
 EXECUTABLE = 0o755
 
@@ -39,17 +45,18 @@ def test_folders_with_a_dot_and_links_come_back_if_they_are_named(tmp_path: Path
     (tmp_path / "target").write_text("far")
 
     def spoil() -> None:
-        (tmp_path / ".sky/moon.md").unlink()
+        (tmp_path / ".sky/moon.md").rename(tmp_path / ".sky/sun.md")
         (tmp_path / "link").unlink()
         (tmp_path / "link").symlink_to("target")
         raise KeyboardInterrupt
 
     with (
         pytest.raises(KeyboardInterrupt),
-        unchanged_if_it_fails(tmp_path, [".sky/moon.md", "link"]),
+        unchanged_if_it_fails(tmp_path, [".sky/moon.md", ".sky/sun.md", "link"]),
     ):
         spoil()
 
+    assert [path.name for path in (tmp_path / ".sky").iterdir()] == ["moon.md"]
     assert (tmp_path / "link").readlink() == Path(".sky/moon.md")
     assert (tmp_path / "link").read_text() == "cold"
     assert (tmp_path / "target").read_text() == "far"
@@ -71,6 +78,11 @@ def test_without_an_error_the_changes_stay(tmp_path: Path) -> None:
         (tmp_path / "sun.md").write_text("hot")
 
     assert (tmp_path / "sun.md").read_text() == "hot"
+
+
+def test_what_git_cannot_report_is_not_taken_for_committed(tmp_path: Path) -> None:
+    with pytest.raises(ChangeError, match=r"git status failed \(not a git repository"):
+        demand_committed(tmp_path)
 
 
 @pytest.mark.parametrize(
