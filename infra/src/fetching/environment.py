@@ -21,7 +21,7 @@ OF_DOWNLOADS = re.compile(r"((HTTPS?|ALL|NO)_PROXY|SSL_CERT_(FILE|DIR)|GO[A-Z]+)
 """What only downloads, and a build of Jaeger, need besides."""
 
 JAVA_OPTIONS = "HOMETOWN_JAVA_OPTIONS"
-DOCUMENTED = re.compile(r"^#([A-Z0-9_]+)=", re.MULTILINE)
+DOCUMENTED = re.compile(r"^#([A-Z_]+)=", re.MULTILINE)
 
 
 @cache

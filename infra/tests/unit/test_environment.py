@@ -149,20 +149,34 @@ def test_a_process_forgets_it_before_it_does_anything(hostile: Mapping[str, str]
     assert not {name for name in seen if name.startswith("PG") or name.upper().endswith("_PROXY")}
 
 
-def test_a_verb_forgets_what_would_change_it() -> None:
-    """As far as `make` can: what it downloads may need a proxy."""
-    listing = ["make", "-f", "Makefile", "-f", "-", "listed"]
+def list_kept(makefile: str, **settings: str) -> set[str]:
+    """The variables that a recipe gets, of those and of what would change it."""
     ended = subprocess.run(
-        listing,
+        ["make", "-f", "-", "listed"],
         cwd=CHECKOUT,
-        env={"PATH": os.environ["PATH"], "SPARK_DRIVER_MEMORY": "2g", **FOREIGN},
-        input=f"listed:\n\t@env '{sys.executable}' -E -c 'import os; print(*os.environ)'\n",
+        env={"PATH": os.environ["PATH"], **settings, **FOREIGN},
+        input=f"{makefile}\nlisted:\n\t@env '{sys.executable}' -E -c "
+        "'import os; print(*os.environ)'\n",
         capture_output=True,
         text=True,
         check=True,
     )
+    return set(ended.stdout.split())
 
-    kept = set(ended.stdout.split())
+
+def test_a_verb_forgets_what_would_change_it() -> None:
+    """As far as `make` can: what it downloads may need a proxy."""
+    kept = list_kept((CHECKOUT / "Makefile").read_text(), SPARK_DRIVER_MEMORY="2g")
+
     patterns = ("PG", "PYTHON", "SPARK_", "PYSPARK_", "HADOOP_")
     assert {name for name in kept if name.startswith(patterns)} == {"SPARK_DRIVER_MEMORY", "PYTHON"}
     assert "HTTPS_PROXY" in kept
+
+
+def test_a_setting_is_kept_whatever_the_project_is_called() -> None:
+    """Its name is their prefix, and can begin as variables of other programs do."""
+    makefile = (CHECKOUT / "Makefile").read_text().replace("HOMETOWN", "PGDELI")
+
+    kept = list_kept(makefile, PGDELI_PORT_USERS_API="1")
+
+    assert {name for name in kept if name.startswith("PG")} == {"PGDELI_PORT_USERS_API"}
