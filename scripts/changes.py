@@ -141,19 +141,19 @@ def clean_environment() -> dict[str, str]:
     }
 
 
+def run_git(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["git", *arguments], cwd=root, capture_output=True, text=True, timeout=GIT_SECONDS_MAX
+    )
+
+
 def list_tracked(root: Path) -> list[str]:
     """Return the files that git has or would have, sorted, relative to `root`.
 
     Raises:
         ChangeError: `root` is no checkout of git.
     """
-    ended = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=root,
-        capture_output=True,
-        text=True,
-        timeout=GIT_SECONDS_MAX,
-    )
+    ended = run_git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     if ended.returncode != 0:
         raise ChangeError(
             "this is no checkout of git: git init, git add -A, git commit, then again"
@@ -172,18 +172,21 @@ def read_texts(root: Path, files: Iterable[str]) -> dict[str, str]:
     return texts
 
 
+def copy_files(root: Path, files: Iterable[str], folder: Path) -> None:
+    """Copy files and links to the same paths in the folder, over those that are there."""
+    for file in files:
+        path = folder / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        shutil.copy2(root / file, path, follow_symlinks=False)
+
+
 def demand_committed(root: Path) -> None:
     """
     Raises:
         ChangeError: a file has changes that git could not bring back, or this is no checkout.
     """
-    ended = subprocess.run(
-        ["git", "status", "--porcelain", "--untracked-files=all"],
-        cwd=root,
-        capture_output=True,
-        text=True,
-        timeout=GIT_SECONDS_MAX,
-    )
+    ended = run_git(root, "status", "--porcelain", "--untracked-files=all")
     if ended.returncode != 0:
         raise ChangeError(f"git status failed ({find_reason(ended.stderr)}): correct that first")
     if ended.stdout.strip():

@@ -7,8 +7,6 @@ follows from the release and the answers, not from what is in the folder.
 import argparse
 import json
 import os
-import shutil
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,13 +15,14 @@ from typing import Any
 from scripts.answers import read_answers, write_answers
 from scripts.changes import (
     CHECKOUT,
-    GIT_SECONDS_MAX,
     ChangeError,
+    copy_files,
     demand_committed,
     list_tracked,
     renew_all,
     report,
     run_command,
+    run_git,
     run_steps,
 )
 from scripts.parts.declared import load_parts
@@ -61,7 +60,9 @@ def make_copy(root: Path, folder: Path, answers: Mapping[str, Any], *, is_update
     else:
         demand_empty(folder)
         demand_usable(root, name)
-    cut = plan_cut(root, [TEMPLATE, *filter(load_parts(root).get, answers["without"])])
+    # An update also makes a release that does not have all of them.
+    left_out = [part for part in load_parts(root) if part in {TEMPLATE, *answers["without"]}]
+    cut = plan_cut(root, left_out)
     if cut.left:
         raise ChangeError(f"{cut.names} cannot be left out: {cut.left[0]}")
     apply_cut(root, cut)
@@ -70,7 +71,7 @@ def make_copy(root: Path, folder: Path, answers: Mapping[str, Any], *, is_update
     apply_renaming(root, plan)
     report(f"named it {name} in {len(plan)} files")
     run_steps(root, renew_all(), report)
-    copy_files(root, list_tracked(root), folder)
+    fill(folder, root, list_tracked(root))
     write_answers(folder, answers)
     return 0
 
@@ -81,9 +82,8 @@ def demand_clone(root: Path) -> None:
     Raises:
         ChangeError: it has none, a branch is checked out, or there are uncommitted changes.
     """
-    head = ["git", "symbolic-ref", "--quiet", "HEAD"]
-    on_a_branch = subprocess.run(head, cwd=root, capture_output=True, timeout=GIT_SECONDS_MAX)
-    if not (root / ".git").exists() or on_a_branch.returncode == 0:
+    on_a_branch = run_git(root, "symbolic-ref", "--quiet", "HEAD").returncode == 0
+    if on_a_branch or not (root / ".git").exists():
         raise ChangeError(f"{root} is no clone of a release: copy a repository, by its address")
     demand_committed(root)
 
@@ -106,21 +106,18 @@ def demand_empty(folder: Path) -> None:
         raise ChangeError(f"{folder} is not empty: choose a new folder")
 
 
-def copy_files(root: Path, files: Sequence[str], folder: Path) -> None:
-    """Copy files and links to the same paths in the folder, over what is there.
+def fill(folder: Path, root: Path, files: Sequence[str]) -> None:
+    """Copy files to the same paths in the folder, and none outside of it.
 
     Raises:
-        ChangeError: a path is a folder there, or leads out of it; then nothing was copied.
+        ChangeError: a path is a folder there, or leads out of it by a link; then nothing was
+            copied.
     """
     for file in files:
         path = folder.resolve() / file
         if path.parent.resolve() != path.parent or (path.is_dir() and not path.is_symlink()):
             raise ChangeError(f"{path} is not a file of its own: move what is there, then again")
-    for file in files:
-        path = folder / file
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.unlink(missing_ok=True)
-        shutil.copy2(root / file, path, follow_symlinks=False)
+    copy_files(root, files, folder)
 
 
 if __name__ == "__main__":

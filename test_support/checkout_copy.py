@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fetching.settings import FetchSettings
 from local_stack.testing import new_folder, sweep
-from scripts.changes import CHECKOUT, list_tracked
+from scripts.changes import CHECKOUT, copy_files, list_tracked
 from scripts.rename import read_name
 
 ENVIRONMENT = dict(os.environ)
@@ -82,9 +82,7 @@ def link_or_copy(source: str, target: str) -> None:
 
 def copy_checkout(root: Path) -> None:
     """Copy what people commit, and commit it; and the packages, so that `make setup` is quick."""
-    for name in list_tracked(CHECKOUT):
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(CHECKOUT / name, root / name)
+    copy_files(CHECKOUT, list_tracked(CHECKOUT), root)
     shutil.copytree(
         CHECKOUT / ".venv",
         root / ".venv",

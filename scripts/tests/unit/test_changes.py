@@ -6,6 +6,7 @@ import pytest
 
 from scripts.changes import (
     ChangeError,
+    copy_files,
     demand_committed,
     find_reason,
     remove_empty,
@@ -78,6 +79,25 @@ def test_without_an_error_the_changes_stay(tmp_path: Path) -> None:
         (tmp_path / "sun.md").write_text("hot")
 
     assert (tmp_path / "sun.md").read_text() == "hot"
+
+
+def test_files_go_over_those_that_are_there_and_links_stay_links(tmp_path: Path) -> None:
+    made, folder = tmp_path / "made", tmp_path / "folder"
+    (made / "sky").mkdir(parents=True)
+    (made / "sky/moon.sh").write_text("new")
+    (made / "sky/moon.sh").chmod(0o755)
+    (made / "link").symlink_to("sky/moon.sh")
+    (folder / "sky").mkdir(parents=True)
+    (folder / "sky/moon.sh").write_text("old")
+    (folder / "target").write_text("mine")
+    (folder / "link").symlink_to("target")
+
+    copy_files(made, ["sky/moon.sh", "link"], folder)
+
+    assert (folder / "sky/moon.sh").read_text() == "new"
+    assert (folder / "sky/moon.sh").stat().st_mode & 0o777 == 0o755
+    assert (folder / "link").readlink() == Path("sky/moon.sh")
+    assert (folder / "target").read_text() == "mine"
 
 
 def test_what_git_cannot_report_is_not_taken_for_committed(tmp_path: Path) -> None:

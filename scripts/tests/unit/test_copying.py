@@ -9,7 +9,7 @@ import yaml
 
 from scripts.answers import DECLARED, write_answers
 from scripts.changes import CHECKOUT, ChangeError
-from scripts.copying import TEMPLATE, copy_files, demand_clone, demand_empty, demand_same_name
+from scripts.copying import TEMPLATE, demand_clone, demand_empty, demand_same_name, fill
 from scripts.rename import NAME_FORM
 from test_support.left_out import PARTS
 from test_support.waits import HANGS_AFTER_SECONDS
@@ -24,25 +24,6 @@ def test_each_part_can_be_chosen() -> None:
 
 def test_the_form_of_a_name_is_that_of_make_rename() -> None:
     assert f"regex_search('^{NAME_FORM}$')" in QUESTIONS["name"]["validator"]
-
-
-def test_files_go_over_those_that_are_there_and_links_stay_links(tmp_path: Path) -> None:
-    made, folder = tmp_path / "made", tmp_path / "folder"
-    (made / "sky").mkdir(parents=True)
-    (made / "sky/moon.sh").write_text("new")
-    (made / "sky/moon.sh").chmod(0o755)
-    (made / "link").symlink_to("sky/moon.sh")
-    (folder / "sky").mkdir(parents=True)
-    (folder / "sky/moon.sh").write_text("old")
-    (folder / "target").write_text("mine")
-    (folder / "link").symlink_to("target")
-
-    copy_files(made, ["sky/moon.sh", "link"], folder)
-
-    assert (folder / "sky/moon.sh").read_text() == "new"
-    assert (folder / "sky/moon.sh").stat().st_mode & 0o777 == 0o755
-    assert (folder / "link").readlink() == Path("sky/moon.sh")
-    assert (folder / "target").read_text() == "mine"
 
 
 @pytest.mark.parametrize("content", [[], [".git"]])
@@ -107,7 +88,7 @@ def test_nothing_is_written_where_a_path_leads_elsewhere(tmp_path: Path, there: 
         (folder / "sky").symlink_to(outside)
 
     with pytest.raises(ChangeError, match=r"sky/sun\.md is not a file of its own"):
-        copy_files(made, ["moon.md", "sky/sun.md"], folder)
+        fill(folder, made, ["moon.md", "sky/sun.md"])
 
     assert not (folder / "moon.md").exists()
     assert not (outside / "sun.md").exists()

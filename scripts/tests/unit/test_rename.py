@@ -10,7 +10,7 @@ import pytest
 
 from scripts import rename as command
 from scripts.answers import read_answers, write_answers
-from scripts.changes import CHECKOUT, ChangeError, list_tracked, read_texts
+from scripts.changes import CHECKOUT, ChangeError, copy_files, list_tracked, read_texts
 from scripts.rename import (
     KEPT,
     apply_renaming,
@@ -29,9 +29,7 @@ Run = Callable[..., tuple[int, str, str]]
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     """The files of this checkout."""
-    for file in list_tracked(CHECKOUT):
-        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(CHECKOUT / file, tmp_path / file, follow_symlinks=False)
+    copy_files(CHECKOUT, list_tracked(CHECKOUT), tmp_path)
     run("git", "init", "-q", folder=tmp_path)
     return tmp_path
 
