@@ -184,7 +184,7 @@ generate: setup ## write the files of containers that follow from */service.toml
 	@$(VENV_PYTHON) -m containers.generate
 
 new-service: setup ## create a service in its own folder: name=payments singular=payment
-	@$(VENV_PYTHON) -m scripts.new_service $(or $(name),$(error name=payments)) \
+	@$(VENV_PYTHON) -m scripts.new $(or $(name),$(error name=payments)) \
 		$(if $(singular),--singular '$(singular)')
 
 without: setup ## take parts out, with every line that mentions them; without a part, list them: part=NAME dry=1

@@ -8,7 +8,7 @@ import pytest
 
 CHECKOUT = Path(__file__).parents[3]
 HOME = CHECKOUT / "shared/src/shared/runtime/telemetry.py"
-SKELETON = CHECKOUT / "scripts/new_service/skeleton"
+SKELETON = CHECKOUT / "scripts/new/skeleton"
 FILES = sorted({*CHECKOUT.glob("*/src/**/*.py"), *SKELETON.glob("**/src/**/*.py")} - {HOME})
 RECORDING_TEXT = {"start_as_current_span", "record_exception", "use_span", "add_event"}
 """Of the SDK: they record the text of an error, which can quote what a person has entered, as does

@@ -9,9 +9,9 @@ import pytest
 
 from scripts import changes
 from scripts.changes import CHECKOUT, ChangeError
-from scripts.new_service import made_service
-from scripts.new_service.made_service import choose_ports, make_service, read_skeleton
-from scripts.new_service.words import NewServiceError, Words, derive_singular, parse_words
+from scripts.new import service
+from scripts.new.service import choose_ports, make_service, read_skeleton
+from scripts.new.words import NewServiceError, Words, derive_singular, parse_words
 from shared.runtime.declarations import load_declarations
 from test_support.waits import HANGS_AFTER_SECONDS
 
@@ -88,7 +88,7 @@ def test_a_name_that_cannot_be_taken_is_one_line(
 
 def test_the_command_ends_with_that_line() -> None:
     ended = subprocess.run(
-        [sys.executable, "-m", "scripts.new_service", "users"],
+        [sys.executable, "-m", "scripts.new", "users"],
         cwd=CHECKOUT,
         capture_output=True,
         text=True,
@@ -136,7 +136,7 @@ SPOIL = "open('uv.lock', 'w').close(); open('made', 'w').close(); print('why'); 
 def test_a_step_that_fails_changes_nothing(
     checkout: Path, monkeypatch: pytest.MonkeyPatch, command: Sequence[str]
 ) -> None:
-    monkeypatch.setattr(made_service, "list_steps", lambda words: [("a step", command)])
+    monkeypatch.setattr(service, "list_steps", lambda words: [("a step", command)])
     before = contents(checkout)
 
     with pytest.raises(ChangeError, match="a step failed"):

@@ -14,7 +14,7 @@ from scripts.changes import (
     run_steps,
     unchanged_if_it_fails,
 )
-from scripts.new_service.words import NewServiceError, Words, demand_unused
+from scripts.new.words import NewServiceError, Words, demand_unused
 from shared.runtime.declarations import DeclarationError, Declarations, load_declarations
 
 SKELETON = Path(__file__).parent / "skeleton"

@@ -1,11 +1,11 @@
-"""python -m scripts.new_service payments: a new service in its own folder, payments-svc."""
+"""python -m scripts.new payments: a new service in its own folder, payments-svc."""
 
 import argparse
 import sys
 
 from scripts.changes import CHECKOUT, report, run_command
-from scripts.new_service.made_service import make_service
-from scripts.new_service.words import parse_words
+from scripts.new.service import make_service
+from scripts.new.words import parse_words
 
 NEXT_STEPS = """\
 {folder} is ready: {package}, with its own topic {plural}.v1, database and scopes.
