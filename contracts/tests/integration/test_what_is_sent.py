@@ -11,8 +11,8 @@ from jsonschema import Draft202012Validator, FormatChecker, ValidationError
 
 import orders_svc.worker
 import users_svc.worker
-from contracts.contract_files import ROOT
-from contracts.promises import CONTRACT_ON, CONTRACTS, types_read
+from contracts.contract_files import ROOT, released
+from contracts.promises import CONTRACT_ON, types_read
 from orders_svc.bootstrap import Resources as Orders
 from shared.inbox.consumer import Consumer
 from shared.messaging.records import IncomingRecord
@@ -115,8 +115,9 @@ async def test_every_record_is_as_documented(records: list[IncomingRecord]) -> N
         assert json.loads(record.value).keys() == told["payload"]["properties"].keys()
         assert record.key.decode() == json.loads(record.value)[CONTRACT_ON[record.topic].key]
     types = {text_of(dict(record.headers)["ce_type"]) for record in records}
-    first = [contract for contract in CONTRACTS if not is_added(contract.topic)]
-    assert types == {name for contract in first for name in contract.public.names}
+    promised = [each["types"] for topic, each in released().items() if not is_added(topic)]
+    assert promised
+    assert types >= {name for names in promised for name in names}
 
 
 WRONG_HEADERS = {"ce_schemaversion": "2", "ce_streamversion": "one", "content-type": "text/plain"}

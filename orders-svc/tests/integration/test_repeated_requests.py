@@ -1,5 +1,6 @@
 """A repeated request gets the stored response, also if it overtakes the first one on its way."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 from uuid import UUID
 
@@ -13,6 +14,7 @@ from local_stack.testing import bearer
 from orders_svc.bootstrap import Resources
 from shared.runtime.identifiers import new_id
 from test_support.repeats import (
+    Prepare,
     RepeatedRequests,
     WriteRequest,
     assert_same_success,
@@ -80,18 +82,21 @@ async def cancel_ones_own(client: httpx.AsyncClient, issuing: RunFolder) -> Writ
     return WriteRequest(route=CANCEL, path=path, json=REASON, headers=headers)
 
 
+REQUESTS: Sequence[Prepare] = (
+    list_item,
+    reprice,
+    correct_origin,
+    delist,
+    place,
+    cancel,
+    cancel_if_unchanged,
+    cancel_ones_own,
+)
+
+
 class TestItemsAndOrders(RepeatedRequests):
     routers = (orders_svc.item.api.router, orders_svc.order.api.router)
-    requests = (
-        list_item,
-        reprice,
-        correct_origin,
-        delist,
-        place,
-        cancel,
-        cancel_if_unchanged,
-        cancel_ones_own,
-    )
+    requests = REQUESTS
     refused: ClassVar = {
         reprice: 409,
         correct_origin: 409,

@@ -10,8 +10,9 @@ from uuid import UUID
 import asyncpg
 
 from shared.messaging.messages import Message
+from shared.projections.read_models import ReadModel
 from shared.runtime.postgres import Connection
-from users_svc.contract import CODEC, PublicUserEvent, UserRegistered
+from users_svc.contract import CODEC, TOPIC, PublicUserEvent, UserRegistered
 from users_svc.events import (
     CreditRefused,
     CreditReleased,
@@ -158,6 +159,9 @@ async def apply(connection: Connection, message: Message) -> None:
             await connection.execute(DELETED, user, version)
         case _:
             assert_never(event)
+
+
+READ_MODEL = ReadModel(table="user_profiles", topic=TOPIC, types=TYPES, project=project)
 
 
 async def list_users(

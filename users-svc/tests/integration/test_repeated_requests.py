@@ -1,5 +1,6 @@
 """A repeated request gets the stored response, also if it overtakes the first one on its way."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import httpx
@@ -7,7 +8,7 @@ import httpx
 from local_stack.run_folder import RunFolder
 from local_stack.testing import bearer
 from shared.runtime.identifiers import new_id
-from test_support.repeats import RepeatedRequests, WriteRequest
+from test_support.repeats import Prepare, RepeatedRequests, WriteRequest
 from users_svc import api
 
 JACK: dict[str, Any] = {
@@ -64,14 +65,17 @@ async def delete(client: httpx.AsyncClient, issuing: RunFolder) -> WriteRequest:
     return WriteRequest(route="DELETE /v1/users/{user_id}", path=await register_jack(client))
 
 
+REQUESTS: Sequence[Prepare] = (
+    register,
+    register_oneself,
+    move,
+    move_if_unchanged,
+    change_credit_limit,
+    delete,
+)
+
+
 class TestUsers(RepeatedRequests):
     routers = (api.router,)
-    requests = (
-        register,
-        register_oneself,
-        move,
-        move_if_unchanged,
-        change_credit_limit,
-        delete,
-    )
+    requests = REQUESTS
     refused: ClassVar = {register_oneself: 409, move: 409, move_if_unchanged: 412, delete: 410}

@@ -8,9 +8,10 @@ from uuid import UUID
 
 import asyncpg
 
-from orders_svc.item.contract import CODEC
+from orders_svc.item.contract import CODEC, TOPIC
 from orders_svc.item.events import ItemDelisted, ItemListed, ItemOriginCorrected, ItemRepriced
 from shared.messaging.messages import Message
+from shared.projections.read_models import ReadModel
 from shared.runtime.postgres import Connection
 
 LISTED = """
@@ -71,20 +72,32 @@ async def project(connection: Connection, messages: Sequence[Message]) -> None:
 
 async def apply(connection: Connection, message: Message) -> None:
     event, version = CODEC.read(message), message.stream_version
-    item, since = event.item_id, event.effective_at
+    item = event.item_id
     match event:
         case ItemListed():
             await connection.execute(
-                LISTED, item, event.name, event.type, event.origin, event.price, since, version
+                LISTED,
+                item,
+                event.name,
+                event.type,
+                event.origin,
+                event.price,
+                event.effective_at,
+                version,
             )
         case ItemRepriced():
-            await connection.execute(REPRICED, item, since, event.price, version)
+            await connection.execute(REPRICED, item, event.effective_at, event.price, version)
         case ItemOriginCorrected():
-            await connection.execute(ORIGIN_CORRECTED, item, since, event.origin, version)
+            await connection.execute(
+                ORIGIN_CORRECTED, item, event.effective_at, event.origin, version
+            )
         case ItemDelisted():
             await connection.execute(DELISTED, item, version)
         case _:
             assert_never(event)
+
+
+READ_MODEL = ReadModel(table="catalogue", topic=TOPIC, types=tuple(CODEC.names), project=project)
 
 
 async def list_items(

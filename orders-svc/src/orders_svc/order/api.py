@@ -199,14 +199,10 @@ async def cancel_order(
     trace.get_current_span().set_attribute(ORDER_ID, str(order_id))
     if caller.is_limited:
         await load_own_order(resources, caller, order_id)
-
-    def make_response(outcome: Outcome[Order]) -> StoredResponse:
-        return to_response(
-            to_order_response(require_placed(outcome.state)), version=outcome.version
-        )
-
     command = CancelOrder(reason=body.reason)
-    return await write_request.handle(resources.orders, ORDER, order_id, command, make_response)
+    return await write_request.handle(
+        resources.orders, ORDER, order_id, command, make_changed_response
+    )
 
 
 @router.get("/v1/orders/{order_id}/events", responses=refusals(missing=[UNKNOWN_ORDER]))
@@ -242,3 +238,7 @@ async def get_order_journey(
     """
     outcome = await load_own_order(resources, caller, order_id)
     return await journey.read_journey(resources.pool, service_clients, outcome.state, authorization)
+
+
+def make_changed_response(outcome: Outcome[Order]) -> StoredResponse:
+    return to_response(to_order_response(require_placed(outcome.state)), version=outcome.version)

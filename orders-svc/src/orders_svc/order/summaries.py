@@ -9,10 +9,11 @@ from uuid import UUID
 
 import asyncpg
 
-from orders_svc.order.contract import CODEC
+from orders_svc.order.contract import CODEC, TOPIC
 from orders_svc.order.events import OrderCancelled, OrderConfirmed, OrderPlaced, OrderRejected
 from orders_svc.order.order import Status
 from shared.messaging.messages import Message
+from shared.projections.read_models import ReadModel
 from shared.runtime.postgres import Connection
 
 PLACED = """
@@ -107,10 +108,14 @@ async def project(connection: Connection, messages: Sequence[Message]) -> None:
     decided: dict[UUID, tuple[int, Row]] = {}
     for message in messages:
         event, version = CODEC.read(message), message.stream_version
-        if isinstance(event, OrderPlaced):
-            placed.append(to_placed(event, message.time, version))
-        elif version > decided.get(event.order_id, (0, ()))[0]:
-            decided[event.order_id] = version, to_decided(event, version)
+        match event:
+            case OrderPlaced():
+                placed.append(to_placed(event, message.time, version))
+            case OrderConfirmed() | OrderRejected() | OrderCancelled():
+                if version > decided.get(event.order_id, (0, ()))[0]:
+                    decided[event.order_id] = version, to_decided(event, version)
+            case _:
+                assert_never(event)
     if placed:
         await connection.execute(PLACED, *zip(*placed, strict=True))
     if decided:
@@ -132,6 +137,11 @@ def to_decided(event: OrderConfirmed | OrderRejected | OrderCancelled, version: 
             return (event.order_id, "cancelled", event.reason, version)
         case _:
             assert_never(event)
+
+
+READ_MODEL = ReadModel(
+    table="order_summaries", topic=TOPIC, types=tuple(CODEC.names), project=project
+)
 
 
 async def list_orders(

@@ -1,7 +1,8 @@
 """A read model: a table that follows a topic of its service, and can be rebuilt from its events.
 
-To add one: a migration with a `version` column, a module with `TYPES` and `project`, and an entry
-in READ_MODELS of the service. The worker fills it from then on, `make rebuild` with the past.
+To add one: a migration with a `version` column, a module with `project` and its READ_MODEL, which
+is an entry in READ_MODELS of the service; `make new thing=read-model` writes all of them. The
+worker fills it from then on, `make rebuild` with the past.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
