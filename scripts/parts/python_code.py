@@ -77,6 +77,8 @@ class Units:
 
     def __init__(self, wrapper: MetadataWrapper) -> None:
         self.gone: set[cst.CSTNode] = set()
+        self.operands: set[cst.CSTNode] = set()
+        """Of `|`, such as the members of a union: what goes leaves the other side."""
         self.last_names: set[cst.CSTNode] = set()
         """Of imports without brackets: after these stands no comma."""
         self._parents = wrapper.resolve(ParentNodeProvider)
@@ -92,7 +94,7 @@ class Units:
             return
         unit = self._choose(min(around, key=self._extent), position.line, is_test)
         if unit is not None:
-            self.gone.add(unit)
+            (self.operands if self._is_operand(unit) else self.gone).add(unit)
 
     def _contains(self, node: cst.CSTNode, position: CodePosition) -> bool:
         start, end = self._bounds[node]
@@ -108,7 +110,7 @@ class Units:
     def _choose(self, node: cst.CSTNode, line: int, is_test: bool) -> cst.CSTNode | None:
         """Return the unit that goes with a mention in `node`, or None if there is none."""
         for each in self._climb(node):
-            if isinstance(each, ELEMENTS) and self._is_alone(each):
+            if self._is_operand(each) or (isinstance(each, ELEMENTS) and self._is_alone(each)):
                 return each
             if isinstance(each, cst.Decorator):
                 return self._find_test(each, is_test) or self._parents[each]
@@ -122,6 +124,16 @@ class Units:
         while not isinstance(node, cst.Module):
             yield node
             node = self._parents[node]
+
+    def _is_operand(self, node: cst.CSTNode) -> bool:
+        """Whether a node is one of the names that `|` joins, and others but None are left."""
+        if not isinstance(node, cst.Name):
+            return False
+        joined: cst.CSTNode = node
+        while is_union(self._parents.get(joined)):
+            joined = self._parents[joined]
+        left = {*list_operands(joined)} - self.operands - {node}
+        return any(not isinstance(each, cst.Name) or each.value != "None" for each in left)
 
     def _is_alone(self, element: cst.CSTNode) -> bool:
         """Whether an element means the same without the others.
@@ -258,6 +270,16 @@ class Removal(cst.CSTTransformer):
             return cst.RemoveFromParent()
         return super().on_leave(original_node, updated_node)
 
+    def leave_BinaryOperation(
+        self, original_node: cst.BinaryOperation, updated_node: cst.BinaryOperation
+    ) -> cst.BaseExpression:
+        operands = self._units.operands
+        if operands.issuperset(list_operands(original_node.right)):
+            return in_brackets_of(updated_node, updated_node.left)
+        if operands.issuperset(list_operands(original_node.left)):
+            return in_brackets_of(updated_node, updated_node.right)
+        return updated_node
+
     def leave_If(self, original_node: cst.If, updated_node: cst.If) -> cst.If:
         """An `elif` that goes leaves those after it."""
         following = original_node.orelse
@@ -301,3 +323,23 @@ class Removal(cst.CSTTransformer):
         if self._pattern.search(comment) and not INSTRUCTION.match(comment):
             return cst.TrailingWhitespace(newline=updated_node.newline)
         return updated_node
+
+
+def is_union(node: cst.CSTNode | None) -> bool:
+    return isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.BitOr)
+
+
+def list_operands(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """Yield what `|` joins; a node that is no such operation is one operand."""
+    if isinstance(node, cst.BinaryOperation) and is_union(node):
+        yield from list_operands(node.left)
+        yield from list_operands(node.right)
+    else:
+        yield node
+
+
+def in_brackets_of(outer: cst.BinaryOperation, operand: cst.BaseExpression) -> cst.BaseExpression:
+    """Return what is left of an operation, in the brackets that both operands were in."""
+    return operand.with_changes(
+        lpar=[*outer.lpar, *operand.lpar], rpar=[*operand.rpar, *outer.rpar]
+    )
