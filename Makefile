@@ -35,7 +35,7 @@ CHECK_WORKERS ?= 2
 .PHONY: help setup fetch up compare down status logs lag trace token rotate clean footprint demo load lesson lessons learn \
 	rebuild-check rebuild replace replay republish backup restore reprocess rescale reconcile export audit check-cells \
 	stress saga fuzz differential crashes bench bench-analytics \
-	generate new-service rename without contracts contracts-check contracts-release \
+	generate new rename without contracts contracts-check contracts-release \
 	test verify smoke check fmt lint types scan imports unit integration e2e e2e-compose e2e-cluster
 
 help: ## list the verbs
@@ -183,9 +183,10 @@ imports: setup ## check the direction of imports
 generate: setup ## write the files of containers that follow from */service.toml
 	@$(VENV_PYTHON) -m containers.generate
 
-new-service: setup ## create a service in its own folder: name=payments singular=payment
-	@$(VENV_PYTHON) -m scripts.new $(or $(name),$(error name=payments)) \
-		$(if $(singular),--singular '$(singular)')
+new: setup ## add a service, a command or an event, with tests and documents: thing=THING name=NAME dry=1
+	@$(VENV_PYTHON) -m scripts.new $(if $(dry),--dry-run) $(if $(thing),"--thing=$$thing") \
+		$(if $(name),"--name=$$name") $(if $(of),"--of=$$of") $(if $(event),"--event=$$event") \
+		$(if $(singular),"--singular=$$singular")
 
 without: setup ## take parts out, with every line that mentions them; without a part, list them: part=NAME dry=1
 	@$(VENV_PYTHON) -m scripts.parts $(if $(dry),--dry-run) $(if $(part),-- "$$part")

@@ -39,7 +39,7 @@ RUN_BY_TESTS = {"demo", "up", "down", "status", "logs", "lag", "clean", "footpri
     "token",
     "contracts",
     "contracts-release",
-    "new-service",
+    "new",
     "without",
     "rename",
     "audit",

@@ -1,8 +1,9 @@
-"""The words of a new service: its name in every form, and texts of the skeleton with it."""
+"""The words of what is new: a name in every form, and texts of the skeleton with it."""
 
+import builtins
 import keyword
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from scripts.changes import ChangeError
@@ -16,11 +17,20 @@ RESERVED = frozenset(
 )
 
 SKELETON_PLURAL, SKELETON_SINGULAR = "things", "thing"
+VOWEL = re.compile("(?!uni|us|eu|one)[aeiou]")
+"""How a word begins that follows `an`."""
 ARTICLE = re.compile(r"\b([Aa])(?= things?\b)")
 
 
-class NewServiceError(ChangeError):
-    """A service cannot be made."""
+WORD_FORM = r"[a-z]{2,20}"
+"""A word that is a part of names of classes, functions and event types."""
+
+PARAMETER = "command"
+"""Of `decide`, which calls a function with the name of each command."""
+
+
+class NewError(ChangeError):
+    """What is asked for cannot be made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,58 +50,68 @@ class Words:
 
     def rename(self, text: str) -> str:
         """A text of the skeleton, or a path, with these words instead of `things`, `thing`."""
-        if self.singular[0] in "aeiou":
+        if VOWEL.match(self.singular):
             text = ARTICLE.sub(r"\1n", text)
-        for skeleton, word in (
-            (SKELETON_PLURAL, self.plural),
-            (SKELETON_SINGULAR, self.singular),
-        ):
-            text = replace_word(text, skeleton, word)
-        return text
+        words = {SKELETON_PLURAL: self.plural, SKELETON_SINGULAR: self.singular}
+        return replace_words(text, words)
 
 
-def replace_word(text: str, skeleton: str, word: str) -> str:
+def replace_words(text: str, words: Mapping[str, str]) -> str:
     """In lower case, with a capital and in capitals; `nothing` and `something` are other words."""
-    lower = re.compile(rf"(?<![A-Za-z]){skeleton}(?![a-z])")
-    capital = re.compile(rf"{skeleton.capitalize()}(?![a-z])")
-    upper = re.compile(rf"(?<![A-Z]){skeleton.upper()}(?![A-Z])")
-    text = lower.sub(word, text)
-    text = capital.sub(word.capitalize(), text)
-    return upper.sub(word.upper(), text)
+    either = "|".join(words)
+
+    def replace(pattern: str, form: Callable[[str], str], text: str) -> str:
+        return re.sub(pattern, lambda found: form(words[found[0].lower()]), text)
+
+    text = replace(rf"(?<![A-Za-z])(?:{either})(?![a-z])", str, text)
+    text = replace(rf"(?:{either.title()})(?![a-z])", str.capitalize, text)
+    return replace(rf"(?<![A-Z])(?:{either.upper()})(?![A-Z])", str.upper, text)
 
 
 def parse_words(name: str, singular: str | None) -> Words:
     """The words of a service by its name, such as `payments`.
 
     Raises:
-        NewServiceError: the name cannot be one, or its singular must be given.
+        NewError: the name cannot be one, or its singular must be given.
     """
     if not re.fullmatch(NAME_FORM, name):
-        raise NewServiceError(
+        raise NewError(
             f"{name!r} cannot be a name: 3 to 16 letters and digits in lower case, a letter first, "
             "as in name=payments"
         )
     if singular is None:
         singular = derive_singular(name)
     if not re.fullmatch(NAME_FORM, singular) or singular == name:
-        raise NewServiceError(
+        raise NewError(
             f"{singular!r} cannot be the singular of {name!r}: it is another word of 3 to 16 "
             "letters and digits in lower case"
         )
     for word in (name, singular):
         if word in RESERVED or keyword.iskeyword(word) or keyword.issoftkeyword(word):
-            raise NewServiceError(f"the name {word!r} is reserved: choose another")
+            raise NewError(f"the name {word!r} is reserved: choose another")
     return Words(plural=name, singular=singular)
 
 
+def demand_word(word: str, aggregate: str) -> None:
+    """See that a word can name a command or an event of an aggregate.
+
+    Raises:
+        NewError: it cannot.
+    """
+    if not re.fullmatch(WORD_FORM, word):
+        raise NewError(f"{word!r} cannot be a name: one word of 2 to 20 letters in lower case")
+    if word in (aggregate, PARAMETER) or keyword.iskeyword(word) or hasattr(builtins, word):
+        raise NewError(f"the name {word!r} has another meaning already: choose another")
+
+
 def derive_singular(plural: str) -> str:
-    """Raises NewServiceError for a word that is not of the usual form."""
+    """Raises NewError for a word that is not of the usual form."""
     for ending, replacement in (("ies", "y"), ("sses", "ss"), ("xes", "x"), ("ches", "ch")):
         if plural.endswith(ending):
             return plural.removesuffix(ending) + replacement
     if plural.endswith("s") and not plural.endswith(("ss", "us", "is")):
         return plural.removesuffix("s")
-    raise NewServiceError(
+    raise NewError(
         f"the singular of {plural!r} is not clear: give it, as in name=people singular=person"
     )
 
@@ -105,11 +125,11 @@ def demand_unused(words: Words, texts: Iterable[str]) -> None:
     """See that the new words mean nothing else in the skeleton.
 
     Raises:
-        NewServiceError: one is a word of it, such as `event`, which would make the two ambiguous.
+        NewError: one is a word of it, such as `event`, which would make the two ambiguous.
     """
     used = frozenset(word for text in texts for word in split_words(text))
     for word in (words.plural, words.singular):
         if word in used:
-            raise NewServiceError(
+            raise NewError(
                 f"{word!r} has another meaning in the code of a service already: choose another"
             )

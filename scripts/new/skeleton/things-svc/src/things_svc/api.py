@@ -5,23 +5,25 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 
 from shared.eventsourcing import event_log
+from shared.eventsourcing.errors import NotFound
 from shared.eventsourcing.event_log import EventPage
 from shared.eventsourcing.handler import Outcome, load
 from shared.messaging.messages import StoredResponse
 from shared.runtime import metrics
 from shared.runtime.identifiers import new_id
 from shared.web import http
-from shared.web.auth import Caller, RequestAuthenticator, require_scope
+from shared.web.auth import NOT_YOURS, Caller, RequestAuthenticator, require_scope
 from shared.web.field_types import DIGITS, Id, Version
 from shared.web.http import to_http_response, to_response
 from shared.web.openapi import ETAG, LOCATION, REPLAYED, refusals, success
 from shared.web.write_requests import WriteRequestDep
-from things_svc import thing_list
+from things_svc import thing_digest, thing_list
 from things_svc.bootstrap import Resources
-from things_svc.commands import AddThing, RenameThing
+from things_svc.commands import AddThing, ApproveThing, RenameThing
 from things_svc.schemas import (
     AddThingRequest,
     RenameThingRequest,
+    ThingDigestResponse,
     ThingPage,
     ThingResponse,
     to_thing_response,
@@ -117,6 +119,37 @@ async def rename_thing(
     )
     RENAMES.add(1)
     return response
+
+
+@router.post(
+    "/v1/things/{thing_id}/approve",
+    response_model=ThingResponse,
+    responses=success(200, ETAG, REPLAYED)
+    | refusals(forbidden=[NOT_YOURS], missing=[UNKNOWN_THING], writes=True),
+)
+async def approve_thing(
+    caller: ThingsWriter, thing_id: Id, write_request: WriteRequestDep, resources: ResourcesDep
+) -> Response:
+    """Approve a thing."""
+    caller.demand_all()
+    return await write_request.handle(
+        resources.things, THING, thing_id, ApproveThing(), make_changed_response
+    )
+
+
+@router.get(
+    "/v1/things/{thing_id}/digest",
+    responses=refusals(forbidden=[NOT_YOURS], missing=(UNKNOWN_THING,)),
+)
+async def get_thing_digest(
+    caller: ThingsReader, thing_id: Id, resources: ResourcesDep
+) -> ThingDigestResponse:
+    """The last event of a thing, as of a moment ago."""
+    caller.demand_all()
+    found = await thing_digest.find(resources.pool, thing_id)
+    if found is None:
+        raise NotFound(UNKNOWN_THING, "there is no such thing")
+    return ThingDigestResponse(type=found.type, at=found.at, version=found.version)
 
 
 @router.get("/v1/things/{thing_id}/events", responses=refusals(missing=[UNKNOWN_THING]))

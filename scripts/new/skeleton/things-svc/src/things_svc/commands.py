@@ -15,4 +15,9 @@ class RenameThing:
     name: str
 
 
-ThingCommand = AddThing | RenameThing
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApproveThing:
+    """It has no fields yet; the stream says which thing is meant."""
+
+
+ThingCommand = AddThing | RenameThing | ApproveThing

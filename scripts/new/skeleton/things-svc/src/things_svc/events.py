@@ -18,11 +18,17 @@ class ThingRenamed:
     name: str
 
 
-ThingEvent = ThingAdded | ThingRenamed
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThingApproved:
+    thing_id: UUID
+
+
+ThingEvent = ThingAdded | ThingRenamed | ThingApproved
 
 CODEC: Codec[ThingEvent] = Codec(
     {
         "thing-added": ThingAdded,
         "thing-renamed": ThingRenamed,
+        "thing-approved": ThingApproved,
     }
 )

@@ -1,6 +1,7 @@
 """The JSON schemas of things: requests and responses, with examples."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -43,6 +44,20 @@ class ThingPage(BaseModel):
 
     things: Sequence[ThingResponse]
     next: UUID | None
+
+
+class ThingDigestResponse(BaseModel):
+    """`type` and `at` are those of the last event."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"type": "thing-added", "at": "2016-11-11T00:00:00Z", "version": 1}]
+        }
+    )
+
+    type: str
+    at: datetime
+    version: int
 
 
 def to_thing_response(thing: Added) -> ThingResponse:

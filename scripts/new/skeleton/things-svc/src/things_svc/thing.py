@@ -7,8 +7,8 @@ from uuid import UUID
 
 from shared.eventsourcing.decider import Decider, require_state
 from shared.eventsourcing.errors import NotFound, Refused
-from things_svc.commands import AddThing, RenameThing, ThingCommand
-from things_svc.events import ThingAdded, ThingEvent, ThingRenamed
+from things_svc.commands import AddThing, ApproveThing, RenameThing, ThingCommand
+from things_svc.events import ThingAdded, ThingApproved, ThingEvent, ThingRenamed
 
 UNKNOWN_THING = "unknown-thing"
 SAME_NAME = "same-name"
@@ -51,6 +51,8 @@ def decide(command: ThingCommand, thing: Thing) -> Sequence[ThingEvent]:
             return add(command, thing)
         case RenameThing():
             return rename(command, require_added(thing))
+        case ApproveThing():
+            return approve(require_added(thing))
         case _:
             assert_never(command)
 
@@ -68,6 +70,10 @@ def rename(command: RenameThing, thing: Added) -> Sequence[ThingEvent]:
     return [ThingRenamed(thing_id=thing.thing_id, name=command.name)]
 
 
+def approve(thing: Added) -> Sequence[ThingEvent]:
+    return [ThingApproved(thing_id=thing.thing_id)]
+
+
 def evolve(thing: Thing, event: ThingEvent) -> Thing:
     """The state after one more event. Raises ImpossibleHistory."""
     match event:
@@ -76,6 +82,8 @@ def evolve(thing: Thing, event: ThingEvent) -> Thing:
             return Added(thing_id=event.thing_id, name=event.name)
         case ThingRenamed():
             return replace(require_state(thing, Added, event), name=event.name)
+        case ThingApproved():
+            return thing
         case _:
             assert_never(event)
 

@@ -8,9 +8,10 @@ from uuid import UUID
 import asyncpg
 
 from shared.messaging.messages import Message
+from shared.projections.read_models import ReadModel
 from shared.runtime.postgres import Connection
-from things_svc.contract import CODEC
-from things_svc.events import ThingAdded, ThingRenamed
+from things_svc.contract import CODEC, TOPIC
+from things_svc.events import ThingAdded, ThingApproved, ThingRenamed
 
 ADDED = """
     INSERT INTO thing_list (thing_id, name, version)
@@ -52,8 +53,13 @@ async def apply(connection: Connection, message: Message) -> None:
             await connection.execute(ADDED, event.thing_id, event.name, version)
         case ThingRenamed():
             await connection.execute(RENAMED, event.thing_id, event.name, version)
+        case ThingApproved():
+            pass
         case _:
             assert_never(event)
+
+
+READ_MODEL = ReadModel(table="thing_list", topic=TOPIC, types=tuple(CODEC.names), project=project)
 
 
 async def list_things(

@@ -1,0 +1,76 @@
+"""In a copy with a service parcels, its command `weigh` and its read model `activity`: both work.
+
+`test_new.py` runs it there.
+"""
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from local_stack.hometown import HOMETOWN
+from local_stack.stack_spec import StackContext
+from local_stack.testing import bearer, throwaway_stack
+from test_support.system.clients import Hometown
+from test_support.system.eventually import eventually
+from test_support.system.one_service import select_service
+from test_support.system.traces import Step, edges_of, spans_of
+
+JAEGER_SECONDS_MAX = 900
+"""The first time on a machine, Jaeger may have to be built."""
+
+REQUEST = Step("parcels-api", "POST /v1/parcels/{parcel_id}/weigh")
+APPENDED = Step("parcels-api", "append parcel")
+SENT = Step("parcels-relay", "send parcels.v1")
+PROCESSED = Step("parcels-worker", "process parcels.v1")
+EDGES = {(REQUEST, APPENDED), (APPENDED, SENT), (SENT, PROCESSED)}
+
+
+@pytest.fixture(scope="module")
+def context() -> Iterator[StackContext]:
+    """No other service runs."""
+    with throwaway_stack(select_service(HOMETOWN, "parcels")) as context:
+        yield context
+
+
+@pytest.fixture(scope="module")
+def client(context: StackContext) -> Iterator[httpx.Client]:
+    """A clerk's client."""
+    address = f"http://{context.address('parcels-api')}"
+    with httpx.Client(base_url=address, headers=bearer(context.folder, "clerk")) as client:
+        yield client
+
+
+def weigh_a_parcel(client: httpx.Client) -> str:
+    """The address of a new parcel, which was weighed."""
+    address: str = client.post("/v1/parcels", json={"name": "first"}).headers["Location"]
+    assert client.post(f"{address}/weigh").status_code == 200
+    return address
+
+
+def test_the_event_of_a_command_reaches_the_read_model(client: httpx.Client) -> None:
+    """By the topic: the worker follows nothing else."""
+    address = weigh_a_parcel(client)
+
+    answer = eventually(
+        lambda: client.get(f"{address}/activity"),
+        lambda got: got.is_success and got.json()["version"] == 2,
+        what="the row",
+    )
+
+    assert answer.json()["type"] == "parcel-weighed"
+
+
+def test_a_command_is_one_trace_up_to_the_read_model(
+    context: StackContext, client: httpx.Client
+) -> None:
+    hometown = Hometown.of_run_folder(context.folder.path)
+    eventually(hometown.jaeger_answers, bool, what="Jaeger", seconds_max=JAEGER_SECONDS_MAX)
+    weigh_a_parcel(client)
+
+    eventually(
+        lambda: [edges_of(spans_of(each)) for each in hometown.traces_of_service("parcels-api")],
+        lambda traces: any(edges >= EDGES for edges in traces),
+        what="the trace",
+    )
+    hometown.http.close()

@@ -1,0 +1,59 @@
+"""What can be added to the aggregates of this checkout, all at once: typed, and true by its tests.
+
+`test_new.py` runs the commands themselves, on more.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from test_support.checkout_copy import Copy, copied_checkout
+
+ADD_ALL = """
+from scripts.changes import CHECKOUT, run_steps
+from scripts.new.addition import write
+from scripts.new.aggregates import find_aggregate
+from scripts.new.things import list_steps, plan_command, plan_event, plan_read_model
+from shared.runtime.declarations import load_declarations
+
+changed = []
+for name in ("user", "item", "order"):
+    for plan, words in (
+        (plan_command, ("weigh", "weighed")),
+        (plan_event, ("damaged",)),
+        (plan_read_model, ("activity",)),
+    ):
+        aggregate = find_aggregate(CHECKOUT, load_declarations(CHECKOUT), name)
+        addition = plan(CHECKOUT, aggregate, *words)
+        write(CHECKOUT, addition)
+        changed += [path for path in addition.texts if path not in changed]
+run_steps(CHECKOUT, list_steps("users-svc", changed), print)
+"""
+
+
+@pytest.fixture(scope="module")
+def copy() -> Iterator[Copy]:
+    """The copy with a command, an event and a read model of each aggregate."""
+    with copied_checkout() as copy:
+        copy.printed("make", "setup")
+        copy.python("-c", ADD_ALL)
+        yield copy
+
+
+def test_it_is_linted_typed_and_keeps_its_contract(copy: Copy) -> None:
+    """The steps have linted what changed, and checked the types of users-svc."""
+    copy.python("-m", "mypy", "orders-svc")
+    copy.python("-m", "contracts", "check")
+
+
+def test_its_tests_pass(copy: Copy) -> None:
+    tests = [
+        f"{folder}/tests/unit/test_{name}.py"
+        for folder, aggregate in (
+            ("users-svc", "user"),
+            ("orders-svc", "item"),
+            ("orders-svc", "order"),
+        )
+        for name in (f"weigh_{aggregate}", f"{aggregate}_weighed", f"{aggregate}_damaged")
+    ]
+    copy.python("-m", "pytest", "-q", "-n", "0", *tests)
