@@ -74,17 +74,29 @@ def renew_generated(contracts: str) -> list[Step]:
     ]
 
 
+def format_code(*paths: str) -> list[Step]:
+    """Return the steps after changes of Python files, or of those in folders."""
+    ruff = [PYTHON, "-m", "ruff"]
+    return [
+        (
+            "ordering imports, without those that nothing uses any more",
+            [*ruff, "check", "-q", "--select=F401,I", "--fix", *paths],
+        ),
+        ("formatting", [*ruff, "format", "-q", *paths]),
+    ]
+
+
+def check_types(folder: str) -> Step:
+    """Return the step that checks the types of a service; its last line is an error."""
+    return "checking types", [PYTHON, "-m", "mypy", "--no-error-summary", folder]
+
+
 def renew_all() -> list[Step]:
     """Return the steps after changes of code, of names and of dependencies, in any file."""
-    ruff = [PYTHON, "-m", "ruff"]
     return [
         lock_packages("locking the packages"),
         install_packages("installing them"),
-        (
-            "ordering imports, without those that nothing uses any more",
-            [*ruff, "check", "-q", "--select=F401,I", "--fix", "."],
-        ),
-        ("formatting", [*ruff, "format", "-q", "."]),
+        *format_code("."),
         *renew_generated("writing the contracts"),
     ]
 

@@ -39,12 +39,8 @@ def write(root: Path, addition: Addition) -> None:
 
 def show(root: Path, addition: Addition, report: Report) -> None:
     """Print what an addition would do to each file, and the steps after that."""
-    new = [path for path in addition.texts if not (root / path).exists()]
     for path in addition.texts:
-        if path in new:
-            report(f"  + {path}")
-        else:
-            report(f"  ~ {path}")
+        report(f"  {'~' if (root / path).exists() else '+'} {path}")
     for title, _ in addition.steps:
         report(f"  then {title}")
     report(f"{addition.title}: nothing was changed; the last steps write more files")

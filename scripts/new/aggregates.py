@@ -60,6 +60,10 @@ class Aggregate:
         """The path of one of them in the API."""
         return f"/v1/{self.plural}/{{{self.id}}}"
 
+    def get_type(self, event: str) -> str:
+        """Return the name of an event in its topic, such as `user-suspended`."""
+        return f"{self.singular}-{event}"
+
 
 def find_aggregate(root: Path, declared: Declarations, name: str) -> Aggregate:
     """Return the aggregate with a name such as `user`.
@@ -140,9 +144,8 @@ def find_beginning(root: Path, service: Service, plural: str) -> str:
 
 def find_guard(rules: PurePosixPath, functions: Mapping[str, ast.FunctionDef]) -> str:
     """Return the function `require_…` that `decide` calls most. Raises NewError."""
-    calls: list[str] = (
-        GUARD.findall(ast.unparse(functions["decide"])) if "decide" in functions else []
-    )
+    decide = functions.get("decide")
+    calls: list[str] = GUARD.findall(ast.unparse(decide)) if decide else []
     known = [name for name in calls if name in functions]
     if not known:
         raise NewError(f"{rules} has no `decide` that calls a function `require_…` of its own")

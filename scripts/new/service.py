@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from scripts.changes import (
-    PYTHON,
     Step,
+    check_types,
+    format_code,
     install_packages,
     lock_packages,
     renew_generated,
@@ -71,13 +72,11 @@ def plan_service(root: Path, declared: Declarations, words: Words) -> Addition:
 
 def list_steps(words: Words) -> list[Step]:
     """Return what follows from a new folder."""
-    ruff = [PYTHON, "-m", "ruff"]
     return [
-        ("ordering its imports", [*ruff, "check", "-q", "--select=F401,I", "--fix", words.folder]),
-        ("formatting", [*ruff, "format", "-q", words.folder]),
+        *format_code(words.folder),
         lock_packages("locking its packages"),
         install_packages("installing it"),
-        ("checking types", [PYTHON, "-m", "mypy", "--no-error-summary", words.folder]),
+        check_types(words.folder),
         *renew_generated("writing its contract"),
     ]
 

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from scripts.changes import PYTHON, Step, renew_generated
+from scripts.changes import PYTHON, Step, check_types, format_code, renew_generated
 from scripts.new import skeletons
 from scripts.new.addition import Addition
 from scripts.new.aggregates import Aggregate
@@ -40,7 +40,7 @@ def plan_command(root: Path, aggregate: Aggregate, command: str, event: str) -> 
     texts = plan_texts(root, aggregate, words, skeletons.OF_COMMAND)
     texts |= declare_event(root, aggregate, event)
     title = f"{command.capitalize()}{aggregate.name}"
-    type_, topic = f"{aggregate.singular}-{event}", aggregate.topic.name
+    type_, topic = aggregate.get_type(event), aggregate.topic.name
     readme = f"{aggregate.service.folder}/{README}"
     texts |= change(root, readme, lambda text: add_row(text, title, address, type_, topic))
     to_change = {
@@ -90,7 +90,7 @@ def plan_read_model(root: Path, aggregate: Aggregate, name: str) -> Addition:
 def declare_event(root: Path, aggregate: Aggregate, event: str) -> dict[str, str]:
     """Return what has a list of the events of a topic, with one more."""
     declared, topic = f"{aggregate.service.folder}/service.toml", aggregate.topic.name
-    type_ = f"{aggregate.singular}-{event}"
+    type_ = aggregate.get_type(event)
     if type_ in [*aggregate.topic.types, *(name for name, _ in aggregate.types)]:
         raise NewError(f"{topic} has {type_} already: choose another name")
     texts = {declared: add_type((root / declared).read_text(), topic, type_)}
@@ -118,11 +118,9 @@ def finish(
 def list_steps(folder: str, paths: Iterable[str]) -> list[Step]:
     """Return what follows from changes of files of the service in a folder."""
     python = [path for path in paths if path.endswith(".py")]
-    ruff = [PYTHON, "-m", "ruff"]
     return [
-        ("ordering imports", [*ruff, "check", "-q", "--select=F401,I", "--fix", *python]),
-        ("formatting", [*ruff, "format", "-q", *python]),
-        ("linting", [*ruff, "check", "-q", "--output-format=concise", *python]),
-        ("checking types", [PYTHON, "-m", "mypy", "--no-error-summary", folder]),
+        *format_code(*python),
+        ("linting", [PYTHON, "-m", "ruff", "check", "-q", "--output-format=concise", *python]),
+        check_types(folder),
         *renew_generated("writing the contract"),
     ]

@@ -21,7 +21,6 @@ VOWEL = re.compile("(?!uni|us|eu|one)[aeiou]")
 """How a word begins that follows `an`."""
 ARTICLE = re.compile(r"\b([Aa])(?= things?\b)")
 
-
 WORD_FORM = r"[a-z]{2,20}"
 """A word that is a part of names of classes, functions and event types."""
 
