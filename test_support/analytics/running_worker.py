@@ -123,6 +123,13 @@ class Kafka:
         places = [TopicPartition(topic, number) for number in range(partitions)]
         return sum((await self._consumer.end_offsets(places)).values())
 
+    async def wait_until_written(self, topic: str, partitions: int, records: int) -> None:
+        """Wait until a topic has so many records, with those that end transactions."""
+        deadline = time.monotonic() + HANGS_AFTER_SECONDS
+        while (count := await self.count_records(topic, partitions)) < records:
+            assert time.monotonic() < deadline, f"{topic} has {count} of {records} records"
+            await asyncio.sleep(POLL_SECONDS)
+
     async def wait_until_settled(self) -> None:
         """Wait until the program has read all records."""
         deadline = time.monotonic() + HANGS_AFTER_SECONDS
