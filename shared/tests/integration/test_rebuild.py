@@ -1,9 +1,7 @@
 """A read model is what the events make it; if it is not, a rebuild reports and repairs it."""
 
 import asyncio
-import random
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
@@ -11,24 +9,16 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from shared.eventsourcing.event_store import EventStore
 from shared.eventsourcing.history import EVENTS_PER_PAGE, History, to_message
-from shared.inbox.consumer import Consumer, merge_reactions
-from shared.messaging.records import IncomingRecord, parse_message
-from shared.messaging.wire import OutgoingRecord
-from shared.outbox import outbox
-from shared.outbox.outbox import Snapshot
+from shared.messaging.records import parse_message
 from shared.projections import rebuild
 from shared.runtime.identifiers import new_id
-from shared.runtime.relay_notifier import RelayNotifier
-from test_support.counter.counted_records import as_read
-from test_support.counter.counter import Counted, counted, some_metadata
 from test_support.counter.counts import CREATE, READ_MODELS
+from test_support.counter.followed import Store, Worker, add, some_history
 from test_support.waits import HANGS_AFTER_SECONDS
 
 WRITE_SECONDS = 0.02
 """Between two events of a stream that is written to all the time."""
-ROWS_MAX = 100_000
 
 TAMPER = "UPDATE sums SET total = total + 1 WHERE counter_id = $1"
 
@@ -50,54 +40,10 @@ IS_STOPPED = """
 """
 
 
-class Worker:
-    """Takes what a relay would have sent into the live tables, over connections that it keeps."""
-
-    def __init__(self, pool: asyncpg.Pool) -> None:
-        self.published = Snapshot()
-        self.pool = pool
-        reactions = merge_reactions({}, READ_MODELS)
-        self.consumer = Consumer("users-worker", pool, reactions, self.refuse, RelayNotifier(None))
-
-    async def refuse(self, letters: Sequence[OutgoingRecord]) -> None:
-        raise AssertionError(letters)
-
-    async def catch_up(self) -> None:
-        records = await self.new_records()
-        for start in range(0, len(records), 100):
-            await self.consumer.take(records[start : start + 100])
-
-    async def new_records(self) -> list[IncomingRecord]:
-        async with self.pool.acquire() as connection:
-            snapshot, rows = await outbox.poll(connection, self.published, ROWS_MAX)  # type: ignore[arg-type]
-        self.published = Snapshot.parse(snapshot)
-        return [as_read(row) for row in rows or ()]
-
-
 @pytest.fixture
 async def worker(pool: asyncpg.Pool) -> Worker:
     await pool.execute(CREATE)
-    return Worker(pool)
-
-
-Store = EventStore[Counted]
-
-
-async def add(store: Store, counter: UUID, start: int, count: int = 1) -> None:
-    numbers = range(start, start + count)
-    await store.append(counter, start - 1, counted(counter, *numbers), metadata=some_metadata())
-
-
-async def some_history(store: Store, seed: int = 1) -> list[UUID]:
-    """Streams whose events are mixed."""
-    choice = random.Random(seed)
-    counters = [new_id() for _ in range(7)]
-    versions = dict.fromkeys(counters, 0)
-    for _ in range(60):
-        counter, count = choice.choice(counters), choice.randint(1, 3)
-        await add(store, counter, versions[counter] + 1, count)
-        versions[counter] += count
-    return counters
+    return Worker(pool, READ_MODELS)
 
 
 async def checked(database: str, store: Store) -> dict[str, bool]:
