@@ -16,13 +16,13 @@ import pytest
 
 import orders_svc.worker
 import users_svc.worker
-from contracts.contract_files import ROOT
+from contracts.contract_files import ROOT, sample_path
 from orders_svc import user_messages
 from orders_svc.bootstrap import Resources as Orders
 from orders_svc.order.commands import PlaceOrder
 from orders_svc.order.events import OrderLine
 from orders_svc.order.order import ORDER, require_placed
-from shared.eventsourcing.codec import Codec
+from shared.eventsourcing.codec import FIRST_VERSION, Codec
 from shared.eventsourcing.event_store import EventStore
 from shared.eventsourcing.handler import handle, load
 from shared.inbox import parked
@@ -406,7 +406,7 @@ async def test_no_reaction_guesses_at_a_version_that_it_does_not_know(
 
 
 def of_a_later_version(topic: str, name: str) -> IncomingRecord:
-    """The sample of a type, said to be of version 9, on a stream of its own."""
-    [path] = (ROOT / "samples" / topic).glob(f"{name}.v*.json")
-    good = record(new_id(), 1, type_=name, schema_version=9, value=path.read_bytes())
+    """The first sample of a type, said to be of version 9, on a stream of its own."""
+    value = sample_path(ROOT, topic, name, FIRST_VERSION).read_bytes()
+    good = record(new_id(), 1, type_=name, schema_version=9, value=value)
     return replace(good, topic=topic)
