@@ -33,7 +33,7 @@ CHECK_WORKERS ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help setup fetch up compare down status logs lag trace token rotate clean footprint demo load lesson lessons learn \
-	rebuild-check rebuild replace replay republish backup restore reprocess rescale reconcile export audit check-cells \
+	rebuild-check rebuild switch replace replay republish backup restore reprocess rescale reconcile export audit check-cells \
 	stress saga fuzz differential crashes bench bench-analytics \
 	generate new rename without contracts contracts-check contracts-release \
 	test verify smoke check fmt lint types scan imports unit integration e2e e2e-compose e2e-cluster
@@ -103,8 +103,13 @@ rebuild-check: setup ## compare the read models with the events
 	@failed=0; for service in $$($(VENV_PYTHON) -m shared.runtime.declarations); do \
 		$(STACK) run $$service rebuild --check || failed=1; done; exit $$failed
 
-rebuild: setup ## rebuild the read models of a service from its events: name=users
-	@$(STACK) run $(or $(name),$(error name=SERVICE is missing, such as name=users)) rebuild
+rebuild: setup ## rebuild the read models of a service from its events: name=users; serve a new version: version=2 [model=NAME]
+	@$(STACK) run $(or $(name),$(error name=SERVICE is missing, such as name=users)) rebuild \
+		$(if $(version),--version $(version)) $(if $(model),--model $(model))
+
+switch: setup ## serve another version of a read model, which was served before: name=users version=1 [model=NAME]
+	@$(STACK) run $(or $(name),$(error name=SERVICE is missing, such as name=users)) switch \
+		$(or $(version),$(error version=NUMBER is missing, such as version=1)) $(if $(model),--model $(model))
 
 replace: setup ## replace a running process: name=users-api; no request fails, but those to an API in=containers
 	@$(STACK) replace $(or $(name),$(error name=PROCESS is missing, such as name=users-api))

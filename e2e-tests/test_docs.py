@@ -34,6 +34,7 @@ RUN_BY_TESTS = {"demo", "up", "down", "status", "logs", "lag", "clean", "footpri
     "learn",
     "rebuild-check",
     "rebuild",
+    "switch",
     "replace",
     "replay",
     "token",

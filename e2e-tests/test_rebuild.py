@@ -94,6 +94,14 @@ def test_replayed_events_change_nothing(
     stack.make_output("rebuild-check")
 
 
+def test_a_version_that_no_read_model_has_is_neither_filled_nor_served(stack: Stack) -> None:
+    for verb in ("rebuild", "switch"):
+        ended = stack.make(verb, "name=users", "version=2")
+
+        assert ended.returncode != 0
+        assert "has this one; there are user_profiles 1" in ended.stderr
+
+
 def test_a_service_s_role_cannot_change_what_happened(stack: Stack) -> None:
     with pytest.raises(asyncpg.InsufficientPrivilegeError):
         stack.fetch("users", "DELETE FROM events")

@@ -54,6 +54,6 @@ def to_row(message: Message) -> tuple[UUID, int, int]:
 
 
 READ_MODELS = (
-    ReadModel(table="counts", topic=TOPIC, types=("counted",), project=count),
-    ReadModel(table="sums", topic=TOPIC, types=("counted",), project=add),
+    ReadModel(name="counts", topic=TOPIC, types=("counted",), project=count),
+    ReadModel(name="sums", topic=TOPIC, types=("counted",), project=add),
 )

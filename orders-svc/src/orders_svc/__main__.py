@@ -1,4 +1,4 @@
-"""python -m orders_svc api | relay | worker | migrate | parked | rebuild | replay"""
+"""python -m orders_svc COMMAND: a process, or a tool for operators."""
 
 from orders_svc import worker
 from orders_svc.bootstrap import open_resources

@@ -586,7 +586,7 @@ async def test_read_models_follow_after_the_domain_has_decided() -> None:
     async def project(connection: Connection, messages: Sequence[Message]) -> None:
         """Another one."""
 
-    model = ReadModel(table="t", topic="users.v1", types=("counted", "moved"), project=project)
+    model = ReadModel(name="t", topic="users.v1", types=("counted", "moved"), project=project)
 
     reactions = merge_reactions({"users.v1": {"counted": [decide]}}, [model])["users.v1"]
 

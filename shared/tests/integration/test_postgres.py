@@ -20,6 +20,7 @@ NAMES = [
     "shared/0006_lost_records.sql",
     "shared/0007_streams_by_topic.sql",
     "shared/0008_relay_beats.sql",
+    "shared/0009_served_versions.sql",
 ]
 
 TAMPER = "UPDATE migrations SET sha256 = 'another' WHERE name = $1"

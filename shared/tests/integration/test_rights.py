@@ -228,7 +228,7 @@ async def test_a_rebuild_without_the_owner_s_rights_is_one_line(own: Own) -> Non
     async def project(connection: Connection, messages: Sequence[Message]) -> None:
         raise AssertionError(messages)
 
-    model = ReadModel(table="streams", topic=TOPIC, types=(), project=project)
+    model = ReadModel(name="streams", topic=TOPIC, types=(), project=project)
     with pytest.raises(SystemExit, match="a rebuild needs the rights of the database's owner"):
         await rebuild.run(own.service, [], [model], only_check=True)
 

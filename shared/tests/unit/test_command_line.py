@@ -16,7 +16,17 @@ from shared.service import command_line
 from shared.service.command_line import Service
 from test_support.waits import HANGS_AFTER_SECONDS
 
-COMMANDS = ("api", "relay", "worker", "migrate", "parked", "rebuild", "replay", "adopt-outbox")
+COMMANDS = (
+    "api",
+    "relay",
+    "worker",
+    "migrate",
+    "parked",
+    "rebuild",
+    "switch",
+    "replay",
+    "adopt-outbox",
+)
 ONLY_API_OR_WORKER = ("fastapi", "jwt")
 
 
@@ -94,7 +104,7 @@ def test_a_table_that_follows_another_service_is_not_rebuilt(
     """A rebuild reads the service's own events, so it would delete every row of that table."""
     [first, *others] = load_declarations().services
     [foreign, *_] = [topic for each in others for topic in each.topics]
-    model = ReadModel(table="copies", topic=foreign, types=(), project=project_nothing)
+    model = ReadModel(name="copies", topic=foreign, types=(), project=project_nothing)
     service = replace(service_of(Ran()), name=first.name, read_models=[model])
 
     with pytest.raises(SystemExit, match=f"copies follows {foreign}, a topic of another service"):

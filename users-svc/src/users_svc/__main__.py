@@ -1,4 +1,4 @@
-"""python -m users_svc api | relay | worker | migrate | parked | rebuild | replay"""
+"""python -m users_svc COMMAND: a process, or a tool for operators."""
 
 import sys
 

@@ -161,7 +161,7 @@ async def apply(connection: Connection, message: Message) -> None:
             assert_never(event)
 
 
-READ_MODEL = ReadModel(table="user_profiles", topic=TOPIC, types=TYPES, project=project)
+READ_MODEL = ReadModel(name="user_profiles", topic=TOPIC, types=TYPES, project=project)
 
 
 async def list_users(

@@ -20,6 +20,7 @@ from orders_svc.item import catalogue
 from orders_svc.order import summaries
 from shared.eventsourcing import event_log, event_store, locked_streams
 from shared.inbox import inbox, parked
+from shared.projections import versions
 from shared.runtime import postgres
 from shared.web import idempotency
 from test_support.plans import Scan, count_rows, explain, prepare
@@ -60,6 +61,8 @@ FILL = f"""
     SELECT id(n), 'x', 'x', 'x', 1, false, now(), now(), 1 FROM generate_series(1, {ROWS}) AS n;
     INSERT INTO user_profiles
     SELECT id(n), n % 1000, 'x', 1, 0, false, now(), 1 FROM generate_series(1, {ROWS}) AS n;
+    INSERT INTO served_versions (read_model, version)
+    SELECT CASE WHEN n = 7 THEN 'x' ELSE 'y' END, n FROM generate_series(1, {ROWS}) AS n;
     INSERT INTO confirmed_orders
     SELECT id(n), id(n), now() FROM generate_series(1, {ROWS}) AS n;
     INSERT INTO generation_1.cells
@@ -199,6 +202,9 @@ QUERIES: Mapping[str, Query] = {
         statement=users_svc.user_profiles.LIST_AT_ADDRESS,
         arguments=f"'7', NULL, {PAGE}",
         rows_max=ROWS // 1000,
+    ),
+    "the served version of a read model": Query(
+        statement=versions.NOTED, arguments="'x', ARRAY[6, 7]", rows_max=1
     ),
     "hours": Query(
         statement=hour_queries.LIST_HOURS,

@@ -23,6 +23,7 @@ RELEASED = {
     "shared/0006_lost_records.sql": "cf49db99c0dde5b240da7b7590966ed1",
     "shared/0007_streams_by_topic.sql": "1af02d9896e35b741941996377476413",
     "shared/0008_relay_beats.sql": "1da0f959a54a56d6d97189bc808077f9",
+    "shared/0009_served_versions.sql": "1e08ec18582c9ae2e8860e1bfc700a8e",
     "users_svc/0001_user_profiles.sql": "e42a7ad5fea3b34c0d5568e02b6eb43d",
     "users_svc/0002_personal_data.sql": "458fb391119a488e9afd4cbf2a6a38c5",
     "users_svc/0003_confirmed_orders.sql": "8e2db2cd4b1e8c27bea09c4a8ed00acf",

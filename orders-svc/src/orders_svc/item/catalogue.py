@@ -97,7 +97,7 @@ async def apply(connection: Connection, message: Message) -> None:
             assert_never(event)
 
 
-READ_MODEL = ReadModel(table="catalogue", topic=TOPIC, types=tuple(CODEC.names), project=project)
+READ_MODEL = ReadModel(name="catalogue", topic=TOPIC, types=tuple(CODEC.names), project=project)
 
 
 async def list_items(

@@ -140,7 +140,7 @@ def to_decided(event: OrderConfirmed | OrderRejected | OrderCancelled, version: 
 
 
 READ_MODEL = ReadModel(
-    table="order_summaries", topic=TOPIC, types=tuple(CODEC.names), project=project
+    name="order_summaries", topic=TOPIC, types=tuple(CODEC.names), project=project
 )
 
 

@@ -17,9 +17,17 @@ Projection = Callable[[Connection, Sequence[Message]], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadModel:
-    """One table, filled by `project` from the messages of `types` of a topic of its own service."""
+    """One table, filled by `project` from the messages of `types` of a topic of its own service.
 
-    table: str
+    A later version has a table of its own, next to that of the version before (`versions`).
+    """
+
+    name: str
     topic: str
     types: tuple[str, ...]
     project: Projection
+    version: int = 1
+
+    @property
+    def table(self) -> str:
+        return self.name if self.version == 1 else f"{self.name}_{self.version}"

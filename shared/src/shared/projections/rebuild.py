@@ -16,7 +16,9 @@ from dataclasses import dataclass
 import asyncpg
 
 from shared.eventsourcing.history import History, NotSettled, PastEvent, Stores, to_message
+from shared.projections import versions
 from shared.projections.read_models import ReadModel
+from shared.projections.versions import UnknownVersion
 from shared.runtime import postgres
 from shared.runtime.progress import ProgressLine
 
@@ -132,8 +134,10 @@ class Rebuild:
         assert row is not None  # an aggregate without GROUP BY always has a row
         return Content(**row)
 
-    async def put_in_place(self) -> list[Comparison]:
+    async def put_in_place(self, served_of: Sequence[ReadModel] = ()) -> list[Comparison]:
         """Replace the rows of the live tables by the new ones; return the comparison of before.
+
+        With all read models of the service, `served_of`, these are served from then on.
 
         Meanwhile the worker waits. Its tables may be ahead of what was taken here, but not of the
         snapshot that begins after the lock, and all of that is taken. What comes later finds the
@@ -152,6 +156,8 @@ class Rebuild:
             for comparison in comparisons:
                 if not comparison.is_equal:
                     await self._replace(comparison.table)
+            for model in self._models if served_of else ():
+                await versions.serve(self._connection, model, served_of)
         return comparisons
 
     async def _replace(self, table: str) -> None:
@@ -192,11 +198,11 @@ async def check(rebuild: Rebuild) -> list[Comparison]:
         await rebuild.catch_up()
 
 
-async def replace(rebuild: Rebuild) -> list[Comparison]:
+async def replace(rebuild: Rebuild, served_of: Sequence[ReadModel] = ()) -> list[Comparison]:
     """Put all events in place; return the comparison of before."""
     await rebuild.catch_up()
     await rebuild.catch_up()  # with what came in that time: the less is left, the less waits
-    return await rebuild.put_in_place()
+    return await rebuild.put_in_place(served_of)
 
 
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -206,18 +212,40 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     parser.add_argument(
         "--check", action="store_true", help="only compare; ends with 1 if not equal"
     )
+    parser.add_argument(
+        "--version", type=int, help="only the read model of this version; without --check, serve it"
+    )
+    versions.add_model(parser)
 
 
-async def run(dsn: str, stores: Stores, models: Sequence[ReadModel], *, only_check: bool) -> None:
+async def run(
+    dsn: str,
+    stores: Stores,
+    models: Sequence[ReadModel],
+    *,
+    only_check: bool,
+    version: int | None = None,
+    name: str | None = None,
+) -> None:
     """The command `rebuild`: prints what it found, and ends with 1 when a check finds a difference.
+
+    With a version, only of the read model that has it, of this name, and it is served then.
 
     Raises:
         SystemExit: a difference, or one line, the reason why nothing was done.
     """
+    chosen: Sequence[ReadModel] = models
+    served_of: Sequence[ReadModel] = ()
     try:
-        async with open_rebuild(dsn, stores, models) as rebuild:
-            comparisons = await (check if only_check else replace)(rebuild)
+        if version is not None or name is not None:
+            chosen, served_of = [versions.select(models, version, name)], models
+        async with open_rebuild(dsn, stores, chosen) as rebuild:
+            comparisons = await (check(rebuild) if only_check else replace(rebuild, served_of))
             rebuild.progress.end()
+    except UnknownVersion as error:
+        sys.exit(f"hometown: nothing was rebuilt: {error}")
+    except asyncpg.UndefinedTableError as error:
+        sys.exit(f"hometown: run the command `migrate` first: {error}")
     except asyncpg.InsufficientPrivilegeError as error:
         sys.exit(f"hometown: a rebuild needs the rights of the database's owner: {error}")
     except (NotSettled, asyncpg.LockNotAvailableError) as error:
@@ -227,6 +255,8 @@ async def run(dsn: str, stores: Stores, models: Sequence[ReadModel], *, only_che
     sys.stdout.write(f"{rebuild.progress.events} events, {rebuild.progress.per_second:,.0f}/s\n")
     if only_check and not all(each.is_equal for each in comparisons):
         sys.exit(1)
+    if served_of and not only_check:
+        sys.stdout.write(f"{versions.format_served(chosen[0])}\n")
 
 
 def format_comparison(comparison: Comparison, only_check: bool) -> str:

@@ -1,4 +1,4 @@
-"""python -m SERVICE api | relay | worker | migrate | parked | rebuild | replay | adopt-outbox"""
+"""python -m SERVICE COMMAND: its processes, and what operators do to its data."""
 
 import argparse
 import sys
@@ -14,7 +14,7 @@ from shared.inbox import parked_command
 from shared.inbox.consumer import Consumer, DeadLetterWriter
 from shared.messaging import kafka
 from shared.outbox import adopt, relay_process, replay
-from shared.projections import rebuild
+from shared.projections import rebuild, versions
 from shared.projections.read_models import ReadModel
 from shared.runtime import migrate_command, processes, telemetry
 from shared.runtime.declarations import load_declarations
@@ -74,7 +74,7 @@ def main(service: Service[S, R]) -> None:
     commands.add_parser("relay", help="publish the outbox to Kafka")
     commands.add_parser("worker", help="consume the topics that the service reads")
     commands.add_parser("migrate", help="create and change the tables, as the database's owner")
-    for tool in (parked_command, rebuild, replay, adopt):
+    for tool in (parked_command, rebuild, versions, replay, adopt):
         tool.add_to(commands)
     processes.run(command_of(service, parser.parse_args()))
 
@@ -93,7 +93,11 @@ def command_of(service: Service[S, R], arguments: argparse.Namespace) -> Run:
         case "parked":
             return run_parked(service, settings, arguments)
         case "rebuild":
-            return run_rebuild(service, settings, only_check=arguments.check)
+            return run_rebuild(service, settings, arguments)
+        case "switch":
+            return versions.run(
+                settings.database_dsn, service.read_models, arguments.version, arguments.model
+            )
         case "replay":
             return run_replay(service, settings, topics_lost=arguments.topics_lost)
         case "adopt-outbox":
@@ -108,6 +112,7 @@ async def run_worker(service: Service[S, R], settings: S) -> None:
     name = service.worker_name
     with telemetry.configured(name, settings):
         async with service.open_resources(settings, name) as resources:
+            await versions.forget_unfilled(resources.pool, service.read_models)
             await run_consumer(
                 service.create_consumer(resources, kafka.create_writer(settings.brokers, name)),
                 settings,
@@ -125,14 +130,16 @@ async def run_parked(service: Service[S, R], settings: S, arguments: argparse.Na
             await parked_command.run(arguments, consumer, resources.pool, service.relay_name)
 
 
-async def run_rebuild(service: Service[S, R], settings: S, *, only_check: bool) -> None:
+async def run_rebuild(service: Service[S, R], settings: S, arguments: argparse.Namespace) -> None:
     demand_own_topics(service)
     async with service.open_resources(settings, f"{service.name}-rebuild") as resources:
         await rebuild.run(
             settings.database_dsn,
             service.stores(resources),
             service.read_models,
-            only_check=only_check,
+            only_check=arguments.check,
+            version=arguments.version,
+            name=arguments.model,
         )
 
 

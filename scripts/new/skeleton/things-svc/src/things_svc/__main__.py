@@ -1,4 +1,4 @@
-"""python -m things_svc api | relay | worker | migrate | parked | rebuild | replay"""
+"""python -m things_svc COMMAND: a process, or a tool for operators."""
 
 from shared.runtime import processes, telemetry
 from shared.service import command_line

@@ -39,7 +39,7 @@ async def project(connection: Connection, messages: Sequence[Message]) -> None:
         )
 
 
-READ_MODEL = ReadModel(table="thing_digest", topic=TOPIC, types=tuple(CODEC.names), project=project)
+READ_MODEL = ReadModel(name="thing_digest", topic=TOPIC, types=tuple(CODEC.names), project=project)
 
 
 async def find(pool: asyncpg.Pool, thing_id: UUID) -> ThingDigest | None:

@@ -59,7 +59,7 @@ async def apply(connection: Connection, message: Message) -> None:
             assert_never(event)
 
 
-READ_MODEL = ReadModel(table="thing_list", topic=TOPIC, types=tuple(CODEC.names), project=project)
+READ_MODEL = ReadModel(name="thing_list", topic=TOPIC, types=tuple(CODEC.names), project=project)
 
 
 async def list_things(
