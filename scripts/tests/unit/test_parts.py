@@ -424,7 +424,7 @@ def count_words(texts: Mapping[str, str]) -> Counter[str]:
     return Counter(
         word
         for file, text in texts.items()
-        if not file.endswith((".md", ".json", ".lock"))
+        if not file.endswith((".md", ".diff", ".json", ".lock"))
         for word in WORD.findall(text)
     )
 
