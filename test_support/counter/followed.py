@@ -1,7 +1,10 @@
 """Histories of counters, and a worker that takes them into read models."""
 
+import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
 from uuid import UUID
 
 import asyncpg
@@ -19,8 +22,11 @@ from test_support.counter.counted_records import as_read
 from test_support.counter.counter import Counted, counted, some_metadata
 
 ROWS_MAX = 100_000
+WRITE_SECONDS = 0.02
+"""Between two events of a stream that is written to all the time."""
 
 Store = EventStore[Counted]
+Act = Callable[[], Awaitable[None]]
 
 
 class Worker:
@@ -68,3 +74,34 @@ async def some_history(store: Store, seed: int = 1) -> list[UUID]:
         await add(store, counter, versions[counter] + 1, count)
         versions[counter] += count
     return counters
+
+
+@asynccontextmanager
+async def kept_busy(
+    store: Store, worker: Worker, counters: Sequence[UUID], *others: Act
+) -> AsyncIterator[None]:
+    """Write to all streams meanwhile, let the worker follow, and repeat what others do."""
+    versions = {counter: len(await store.read(counter)) for counter in counters}
+    is_over = asyncio.Event()
+
+    async def write(counter: UUID) -> None:
+        await add(store, counter, versions[counter] + 1, 2)
+        versions[counter] += 2
+        await asyncio.sleep(WRITE_SECONDS)
+
+    async def follow() -> None:
+        await worker.catch_up()
+        await asyncio.sleep(WRITE_SECONDS)
+
+    async def repeat(act: Act) -> None:
+        while not is_over.is_set():
+            await act()
+
+    acts: list[Act] = [*(partial(write, counter) for counter in counters), follow, *others]
+    async with asyncio.TaskGroup() as tasks:
+        for act in acts:
+            tasks.create_task(repeat(act))
+        try:
+            yield
+        finally:
+            is_over.set()

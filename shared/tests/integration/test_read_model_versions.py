@@ -15,10 +15,8 @@ from shared.runtime.identifiers import new_id
 from shared.runtime.postgres import Connection
 from test_support.counter.counter import CODEC, TOPIC
 from test_support.counter.counts import CREATE, READ_MODELS
-from test_support.counter.followed import Store, Worker, add, some_history
+from test_support.counter.followed import WRITE_SECONDS, Store, Worker, add, kept_busy, some_history
 
-WRITE_SECONDS = 0.02
-"""Between two events of a stream that is written to all the time."""
 STREAMS = 4
 SWITCHES = 10
 
@@ -105,33 +103,8 @@ async def busy(store: Store, worker: Worker) -> AsyncIterator[Reading]:
         await add(store, counter, 1)
     await worker.catch_up()
     reading = Reading(worker.pool, counters)
-    is_over = asyncio.Event()
-
-    async def write(counter: UUID) -> None:
-        version = 1
-        while not is_over.is_set():
-            await add(store, counter, version + 1, 2)
-            version += 2
-            await asyncio.sleep(WRITE_SECONDS)
-
-    async def follow() -> None:
-        while not is_over.is_set():
-            await worker.catch_up()
-            await asyncio.sleep(WRITE_SECONDS)
-
-    async def keep_reading() -> None:
-        while not is_over.is_set():
-            await reading.read()
-
-    async with asyncio.TaskGroup() as tasks:
-        for counter in counters:
-            tasks.create_task(write(counter))
-        tasks.create_task(follow())
-        tasks.create_task(keep_reading())
-        try:
-            yield reading
-        finally:
-            is_over.set()
+    async with kept_busy(store, worker, counters, reading.read):
+        yield reading
 
 
 async def wait_for_reads(reading: Reading, count: int = 5) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import sys
 from dataclasses import replace
 from pathlib import Path
-from uuid import UUID
 
 import asyncpg
 import pytest
@@ -14,11 +13,8 @@ from shared.messaging.records import parse_message
 from shared.projections import rebuild
 from shared.runtime.identifiers import new_id
 from test_support.counter.counts import CREATE, READ_MODELS
-from test_support.counter.followed import Store, Worker, add, some_history
+from test_support.counter.followed import Store, Worker, add, kept_busy, some_history
 from test_support.waits import HANGS_AFTER_SECONDS
-
-WRITE_SECONDS = 0.02
-"""Between two events of a stream that is written to all the time."""
 
 TAMPER = "UPDATE sums SET total = total + 1 WHERE counter_id = $1"
 
@@ -202,31 +198,27 @@ async def test_a_worker_that_is_behind_takes_the_same_messages_later(
     assert await checked(database, store) == {"counts": True, "sums": True}
 
 
+async def test_what_the_worker_takes_before_the_lock_is_put_in_place_too(
+    store: Store, database: str, worker: Worker
+) -> None:
+    [counter, *_] = await some_history(store)
+    await worker.catch_up()
+    async with rebuild.open_rebuild(database, [store], READ_MODELS) as rebuilt:
+        await rebuilt.catch_up()
+        await add(store, counter, (await store.read(counter))[-1].version + 1)
+        await worker.catch_up()
+
+        assert all(each.is_equal for each in await rebuilt.put_in_place())
+
+    assert await checked(database, store) == {"counts": True, "sums": True}
+
+
 async def test_rebuilds_under_a_worker_and_writers_lose_and_repeat_nothing(
     store: Store, database: str, worker: Worker
 ) -> None:
-    counters = [new_id() for _ in range(4)]
-    stop = asyncio.Event()
-
-    async def write(counter: UUID) -> None:
-        version = 0
-        while not stop.is_set():
-            await add(store, counter, version + 1, 2)
-            version += 2
-            await asyncio.sleep(WRITE_SECONDS)
-
-    async def take() -> None:
-        while not stop.is_set():
-            await worker.catch_up()
-            await asyncio.sleep(WRITE_SECONDS)
-
-    async with asyncio.TaskGroup() as tasks:
-        for counter in counters:
-            tasks.create_task(write(counter))
-        tasks.create_task(take())
+    async with kept_busy(store, worker, [new_id() for _ in range(4)]):
         for _ in range(5):
             await rebuilt(database, store)
-        stop.set()
     await worker.catch_up()
 
     assert await checked(database, store) == {"counts": True, "sums": True}
