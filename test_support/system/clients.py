@@ -80,6 +80,9 @@ class Hometown:
     def list_item(self, *, key: str | None = None, **item: object) -> Json:
         return self._post("orders-api", "/v1/items", item, key)
 
+    def reprice_item(self, item_id: str, **price: object) -> Json:
+        return self._post("orders-api", f"/v1/items/{item_id}/price-changes", price, None)
+
     def list_items(self, **query: object) -> Json:
         return self._get("orders-api", "/v1/items", **query)
 
@@ -101,6 +104,9 @@ class Hometown:
 
     def get_order(self, order_id: str, wait: float = 0) -> Json:
         return self._get("orders-api", f"/v1/orders/{order_id}", wait=wait)
+
+    def list_order_events(self, order_id: str) -> Json:
+        return self._get("orders-api", f"/v1/orders/{order_id}/events")
 
     def list_orders(self, **query: object) -> Json:
         return self._get("orders-api", "/v1/orders", **query)

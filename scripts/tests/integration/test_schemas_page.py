@@ -114,9 +114,8 @@ def demand_rejected(order: Json) -> None:
 
 def read_form(hometown: Hometown, order: str) -> set[str]:
     """Return the fields of the rejection as it is stored."""
-    url = f"{hometown.addresses['orders-api']}/v1/orders/{order}/events"
-    response = hometown.http.get(url, headers=hometown.headers("orders-api")).raise_for_status()
-    [rejected] = [each for each in response.json()["events"] if each["type"] == "order-rejected"]
+    events = hometown.list_order_events(order)["events"]
+    [rejected] = [each for each in events if each["type"] == "order-rejected"]
     return set(rejected["data"])
 
 
@@ -130,10 +129,8 @@ class Pricing:
 
     def change(self) -> None:
         """Raises httpx.HTTPError."""
-        item, price = self.items[self.changes % ITEMS], f"{self.changes + 2}.00"
-        url = f"{self._hometown.addresses['orders-api']}/v1/items/{item}/price-changes"
-        headers = self._hometown.headers("orders-api")
-        self._hometown.http.post(url, json={"price": price}, headers=headers).raise_for_status()
+        item = self.items[self.changes % ITEMS]
+        self._hometown.reprice_item(item, price=f"{self.changes + 2}.00")
         self.changes += 1
 
 
@@ -239,8 +236,8 @@ def test_a_read_model_gets_another_version_without_a_failed_read(copy: Copy) -> 
         user, item = open_account(buyer, SINCE)
 
         def order() -> None:
-            order = buyer.place_order(user, [(item, 1)], SINCE)
-            buyer.wait_for_decision(order["order_id"])
+            placed = buyer.place_order(user, [(item, 1)], SINCE)
+            buyer.wait_for_decision(placed["order_id"])
 
         with kept_busy(reading.read, pricing.change, order) as busy:
             for command in list_commands("A read model from version 1 to 2"):

@@ -238,7 +238,8 @@ async def run(
     served_of: Sequence[ReadModel] = ()
     try:
         if version is not None or name is not None:
-            chosen, served_of = [versions.select(models, version, name)], models
+            chosen = [versions.select(models, version, name)]
+            served_of = () if only_check else models
         async with open_rebuild(dsn, stores, chosen) as rebuild:
             comparisons = await (check(rebuild) if only_check else replace(rebuild, served_of))
             rebuild.progress.end()
@@ -255,7 +256,7 @@ async def run(
     sys.stdout.write(f"{rebuild.progress.events} events, {rebuild.progress.per_second:,.0f}/s\n")
     if only_check and not all(each.is_equal for each in comparisons):
         sys.exit(1)
-    if served_of and not only_check:
+    if served_of:
         sys.stdout.write(f"{versions.format_served(chosen[0])}\n")
 
 
