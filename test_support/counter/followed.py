@@ -39,7 +39,7 @@ class Worker:
 
     def follow(self, models: Sequence[ReadModel]) -> None:
         """Take what comes from now on into these, as after a release that has others."""
-        reactions = merge_reactions({}, models)
+        reactions = merge_reactions([], models)
         self.consumer = Consumer(
             "users-worker", self.pool, reactions, self.refuse, RelayNotifier(None)
         )

@@ -15,13 +15,14 @@ from orders_svc.order.order import ORDER, TIMED_OUT
 from orders_svc.order.summaries import OverdueOrder
 from orders_svc.read_models import READ_MODELS
 from orders_svc.tracing import ORDER_ID
-from shared.eventsourcing.handler import CausedCommand, handle, react
-from shared.eventsourcing.recorded import Recorded
+from shared.eventsourcing.handler import CausedCommand, handle
 from shared.inbox.consumer import (
+    Commands,
     Consumer,
     DeadLetterWriter,
     Delivery,
     Reactions,
+    deciding,
     is_transient,
     merge_reactions,
     to_reaction,
@@ -29,7 +30,6 @@ from shared.inbox.consumer import (
 from shared.messaging.messages import Metadata
 from shared.runtime.identifiers import new_id
 from shared.runtime.logs import because
-from shared.runtime.postgres import Connection
 
 NAME = publications.CONSUMER
 
@@ -41,19 +41,11 @@ log = logging.getLogger(__name__)
 
 def create_consumer(resources: Resources, write_dead_letters: DeadLetterWriter) -> Consumer:
     """The reactions of orders-svc, by topic and message type."""
-
-    async def decide(connection: Connection, deliveries: Sequence[Delivery]) -> Sequence[Recorded]:
-        commands = [to_command(each) for each in deliveries]
-        return await react(resources.orders, ORDER, connection, commands)
-
     note = to_reaction(publications.note)
-    domain: Reactions = {
-        user_messages.TOPIC: {
-            "credit-reserved": [decide],
-            "credit-refused": [decide],
-        },
-        contract.TOPIC: {type_: [note] for type_ in contract.CODEC.names},
-    }
+    domain: Sequence[Reactions] = (
+        deciding(resources.orders, ORDER, ORDER_COMMANDS),
+        {contract.TOPIC: {type_: [note] for type_ in contract.CODEC.names}},
+    )
     reactions = merge_reactions(domain, READ_MODELS)
     return Consumer(
         NAME,
@@ -65,7 +57,7 @@ def create_consumer(resources: Resources, write_dead_letters: DeadLetterWriter) 
     )
 
 
-def to_command(delivery: Delivery) -> CausedCommand[OrderCommand]:
+def to_decision(delivery: Delivery) -> CausedCommand[OrderCommand]:
     """What the decision on a user's credit means for the order."""
     decision = user_messages.CODEC.read(delivery.message)
     delivery.span.set_attribute(ORDER_ID, str(decision.order_id))
@@ -76,6 +68,11 @@ def to_command(delivery: Delivery) -> CausedCommand[OrderCommand]:
             return delivery.cause(decision.order_id, RejectOrder(reason=decision.reason))
         case _:
             assert_never(decision)
+
+
+ORDER_COMMANDS: Commands[OrderCommand] = {
+    user_messages.TOPIC: {"credit-reserved": to_decision, "credit-refused": to_decision}
+}
 
 
 async def reject_overdue_periodically(resources: Resources, timeout: timedelta) -> None:

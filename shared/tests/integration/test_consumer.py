@@ -1,18 +1,21 @@
 """Each message is applied once and in order, waits, or becomes a dead letter; nothing else."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import asyncpg
 import pytest
 
+from shared.eventsourcing.decider import Decider
 from shared.eventsourcing.errors import VersionConflict
+from shared.eventsourcing.handler import CausedCommand
 from shared.inbox import parked
 from shared.inbox.consumer import (
     REASON_CHARACTERS_MAX,
     Consumer,
     Delivery,
+    deciding,
     merge_reactions,
     to_reason,
 )
@@ -27,10 +30,12 @@ from shared.projections.read_models import ReadModel
 from shared.runtime.identifiers import new_id
 from shared.runtime.postgres import Connection, Restored, RestoredGuard
 from test_support.counter.counted_records import record, records
-from test_support.counter.counter import TOPIC
+from test_support.counter.counter import TOPIC, Counted, counted, store_of
 from test_support.counter.desk import NAME, Desk
 from test_support.waits import HANGS_AFTER_SECONDS
 from test_support.written_log import written_log
+
+ToCommand = Callable[[Delivery], CausedCommand[int]]
 
 OTHER_TOPIC = "orders.v1"
 OPERATOR_ACTION = OperatorAction(by="jack", reason="a test")
@@ -68,6 +73,33 @@ async def test_a_reaction_takes_all_messages_of_a_batch_at_once(desk: Desk) -> N
 
     assert sizes == [[1, 2, 1]]
     assert desk.notifier.count == 0, "nothing was recorded: the relay has nothing to publish"
+
+
+def count_from(sign: int) -> ToCommand:
+    def to_command(delivery: Delivery) -> CausedCommand[int]:
+        message = delivery.message
+        return delivery.cause(message.stream_id, sign * message.stream_version)
+
+    return to_command
+
+
+async def test_messages_of_all_types_are_decided_on_in_their_order(desk: Desk) -> None:
+    """A batch is taken reaction by reaction; the reactions of an aggregate are one."""
+    one, other, store = new_id(), new_id(), store_of(desk.pool)
+    decider: Decider[int, int, Counted] = Decider(
+        initial=0,
+        decide=lambda number, _: counted(other, number),
+        evolve=lambda _, event: event.number,
+    )
+    commands = {TOPIC: {"counted": count_from(1), "moved": count_from(-1)}}
+    reactions = deciding(store, decider, commands)
+
+    consumer = Consumer(NAME, desk.pool, reactions, desk.write_dead_letters, desk.notifier)
+    await consumer.take(
+        [record(one, 1, type_="moved"), record(other, 1), record(other, 2, type_="moved")]
+    )
+
+    assert [each.event.number for each in await store.read(other)] == [1, -2]
 
 
 async def test_a_repeated_message_has_one_effect(desk: Desk) -> None:
@@ -588,7 +620,7 @@ async def test_read_models_follow_after_the_domain_has_decided() -> None:
 
     model = ReadModel(name="t", topic="users.v1", types=("counted", "moved"), project=project)
 
-    reactions = merge_reactions({"users.v1": {"counted": [decide]}}, [model])["users.v1"]
+    reactions = merge_reactions([{"users.v1": {"counted": [decide]}}], [model])["users.v1"]
 
     [first, second] = reactions["counted"]
     assert (first, [second]) == (decide, reactions["moved"])

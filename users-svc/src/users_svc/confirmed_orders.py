@@ -10,6 +10,8 @@ from shared.messaging.messages import Message
 from shared.runtime.postgres import Connection
 from users_svc.order_messages import CLOSED, CONFIRMED, OrderClosed, OrderConfirmed
 
+TYPES = (*CONFIRMED.names, *CLOSED.names)
+
 ADD = """
     INSERT INTO confirmed_orders (user_id, order_id, ordered_at)
     SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::timestamptz[])

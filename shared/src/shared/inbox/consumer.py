@@ -29,8 +29,10 @@ import asyncpg
 from aiokafka.errors import KafkaError
 from opentelemetry.trace import Span, SpanKind
 
+from shared.eventsourcing.decider import Decider
 from shared.eventsourcing.errors import VersionConflict
-from shared.eventsourcing.handler import CausedCommand
+from shared.eventsourcing.event_store import EventStore
+from shared.eventsourcing.handler import CausedCommand, react
 from shared.eventsourcing.recorded import Recorded
 from shared.inbox import dead_letters, parked
 from shared.inbox.inbox import (
@@ -55,6 +57,8 @@ from shared.runtime.postgres import Connection, Restored, RestoredGuard
 from shared.runtime.relay_notifier import RelayNotifier
 
 C = TypeVar("C")
+S = TypeVar("S")
+E = TypeVar("E")
 
 log = logging.getLogger(__name__)
 
@@ -115,6 +119,9 @@ Of events that it records, the relay is notified after the commit.
 
 Reactions = Mapping[str, Mapping[str, Sequence[Reaction]]]
 """By topic and message type."""
+
+Commands = Mapping[str, Mapping[str, Callable[[Delivery], CausedCommand[C]]]]
+"""By topic and message type, what makes a message the command to which it leads."""
 
 DeadLetterWriter = Callable[[Sequence[OutgoingRecord]], Awaitable[None]]
 """Writes dead letters, and returns when they are acknowledged."""
@@ -435,12 +442,13 @@ def to_reason(error: Exception) -> str:
     return text.encode(errors="backslashreplace").decode()[:REASON_CHARACTERS_MAX]
 
 
-def merge_reactions(domain: Reactions, read_models: Iterable[ReadModel]) -> Reactions:
+def merge_reactions(domain: Iterable[Reactions], read_models: Iterable[ReadModel]) -> Reactions:
     """All reactions of a service: those of its domain, and the read models that follow."""
     found: dict[str, dict[str, list[Reaction]]] = defaultdict(dict)
-    for topic, by_type in domain.items():
-        for type_, reactions in by_type.items():
-            found[topic].setdefault(type_, []).extend(reactions)
+    for each in domain:
+        for topic, by_type in each.items():
+            for type_, reactions in by_type.items():
+                found[topic].setdefault(type_, []).extend(reactions)
     for model in read_models:
         projection = to_reaction(model.project)
         for type_ in model.types:
@@ -448,10 +456,24 @@ def merge_reactions(domain: Reactions, read_models: Iterable[ReadModel]) -> Reac
     return dict(found)
 
 
+def deciding(store: EventStore[E], decider: Decider[C, S, E], commands: Commands[C]) -> Reactions:
+    """Return the reactions of an aggregate, which decide on the command of each message.
+
+    They are one reaction: a batch is taken reaction by reaction, and decisions depend on the order
+    of the messages.
+    """
+
+    async def decide(connection: Connection, deliveries: Sequence[Delivery]) -> Sequence[Recorded]:
+        caused = [commands[each.message.topic][each.message.type](each) for each in deliveries]
+        return await react(store, decider, connection, caused)
+
+    return {topic: {name: [decide] for name in types} for topic, types in commands.items()}
+
+
 def to_reaction(project: Projection) -> Reaction:
     """A projection as a reaction, which records no events."""
 
-    async def react(connection: Connection, deliveries: Sequence[Delivery]) -> None:
+    async def apply(connection: Connection, deliveries: Sequence[Delivery]) -> None:
         await project(connection, [each.message for each in deliveries])
 
-    return react
+    return apply
