@@ -12,6 +12,7 @@ from containers import certificates
 from containers.access import EVERY, VISITOR, Right, binding, rights
 from containers.secrets import BROKER_HOSTS
 from shared.messaging.topics import INTERNAL_TOPICS, TOPICS, Topic
+from shared.runtime.declarations import load_declarations
 from test_support.first_services import is_added
 
 
@@ -73,8 +74,11 @@ def of_reader(name: str, *topics: str, group: str | None = None) -> set[str]:
 
 
 def test_the_rights_follow_from_the_declarations() -> None:
-    users_worker = of_reader("users-worker", USERS, ORDERS)
-    orders_worker = of_reader("orders-worker", USERS, ITEMS, ORDERS)
+    reads = {each.name: each.reads for each in load_declarations().processes}
+    users_worker = of_reader("users-worker", *reads["users-worker"])
+    orders_worker = of_reader("orders-worker", *reads["orders-worker"])
+    assert {USERS, ORDERS} <= {*reads["users-worker"]}
+    assert {USERS, ITEMS, ORDERS} <= {*reads["orders-worker"]}
     job = of_reader("analytics-job", USERS, ITEMS, ORDERS, group="spark-kafka-*")
     found = {
         user: {f"{each.name}{'*' * each.is_prefix} {each.operation}" for each in held}

@@ -20,6 +20,7 @@ from local_stack.run_folder import RunFolder
 from local_stack.settings import Settings, Way
 from local_stack.stack_spec import StackContext, StackSpec
 from local_stack.up import up
+from shared.runtime.declarations import load_declarations
 
 STATES = {
     **{name: "running" for name in ("postgres", "kafka", "jaeger", "proxy", "spark-master")},
@@ -160,6 +161,11 @@ def context(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> StackContext:
     return StackContext(settings=settings, folder=folder, ports={}, passwords={})
 
 
+STORES = load_declarations().event_stores
+REPLAYS = [f"{name} replay --topics-lost" for name in STORES]
+START_RELAYS = f"start {', '.join(f'{name}-relay' for name in STORES)}"
+
+
 def test_orders_are_counted_from_a_new_checkpoint_when_all_is_published(
     context: StackContext,
 ) -> None:
@@ -170,8 +176,7 @@ def test_orders_are_counted_from_a_new_checkpoint_when_all_is_published(
 
     assert steps.done == [
         *("demand servers", "stop", "delete", "prepare"),
-        *("users replay --topics-lost", "orders replay --topics-lost"),
-        "start users-relay, orders-relay",
+        *(*REPLAYS, START_RELAYS),
         *("analytics reprocess --from-scratch --switch", "analytics reprocess --drop"),
         "start all",
     ]
@@ -188,8 +193,7 @@ def test_after_a_step_that_failed_nothing_is_started(context: StackContext) -> N
 
 AFTER_THE_TOPICS = [
     *("delete", "prepare"),
-    *("users replay --topics-lost", "orders replay --topics-lost"),
-    "start users-relay, orders-relay",
+    *(*REPLAYS, START_RELAYS),
     "analytics reprocess --from-scratch --switch",
 ]
 
