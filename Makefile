@@ -188,10 +188,10 @@ imports: setup ## check the direction of imports
 generate: setup ## write the files of containers that follow from */service.toml
 	@$(VENV_PYTHON) -m containers.generate
 
-new: setup ## add a service, a command or an event, with tests and documents: thing=THING name=NAME dry=1
+new: setup ## add a service, or something to one; without a thing, list them: thing=THING name=NAME dry=1
 	@$(VENV_PYTHON) -m scripts.new $(if $(dry),--dry-run) $(if $(thing),"--thing=$$thing") \
 		$(if $(name),"--name=$$name") $(if $(of),"--of=$$of") $(if $(event),"--event=$$event") \
-		$(if $(singular),"--singular=$$singular")
+		$(if $(on),"--on=$$on") $(if $(singular),"--singular=$$singular")
 
 without: setup ## take parts out, with every line that mentions them; without a part, list them: part=NAME dry=1
 	@$(VENV_PYTHON) -m scripts.parts $(if $(dry),--dry-run) $(if $(part),-- "$$part")

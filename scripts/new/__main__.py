@@ -11,6 +11,7 @@ from libcst import ParserSyntaxError
 from scripts.changes import CHECKOUT, report, run_command
 from scripts.new.addition import Addition, add, show
 from scripts.new.aggregates import find_aggregate
+from scripts.new.reactions import plan_reaction
 from scripts.new.service import plan_service
 from scripts.new.things import plan_command, plan_event, plan_read_model
 from scripts.new.words import NewError, parse_words
@@ -44,6 +45,11 @@ def event(root: Path, declared: Declarations, given: Given) -> Addition:
     return plan_event(root, find_aggregate(root, declared, given["of"]), given["name"])
 
 
+def reaction(root: Path, declared: Declarations, given: Given) -> Addition:
+    aggregate = find_aggregate(root, declared, given["of"])
+    return plan_reaction(root, declared, aggregate, given["name"], given["event"], given["on"])
+
+
 def read_model(root: Path, declared: Declarations, given: Given) -> Addition:
     return plan_read_model(root, find_aggregate(root, declared, given["of"]), given["name"])
 
@@ -68,6 +74,12 @@ THINGS = {
         needs=("name", "of"),
         plan=event,
     ),
+    "reaction": Thing(
+        title="a command of an aggregate to which an event of another service leads",
+        example="name=refund event=refunded on=order-cancelled of=payment",
+        needs=("name", "event", "on", "of"),
+        plan=reaction,
+    ),
     "read-model": Thing(
         title="a table that follows the events of an aggregate, with its route",
         example="name=activity of=user",
@@ -75,7 +87,7 @@ THINGS = {
         plan=read_model,
     ),
 }
-ARGUMENTS = ("name", "of", "event", "singular")
+ARGUMENTS = ("name", "of", "event", "on", "singular")
 
 
 def main() -> int:
@@ -90,7 +102,8 @@ def main() -> int:
         "--name", default="", help="its name, such as payments, suspend or activity"
     )
     parser.add_argument("--of", default="", help="the aggregate that it belongs to, such as user")
-    parser.add_argument("--event", default="", help="of a command, such as suspended")
+    parser.add_argument("--event", default="", help="of a command or a reaction, such as suspended")
+    parser.add_argument("--on", default="", help="the event that leads to it: order-cancelled")
     parser.add_argument("--singular", default="", help="where it is not the name without its s")
     parser.add_argument("--dry-run", action="store_true", help="show what would be added")
     arguments = parser.parse_args()

@@ -8,33 +8,51 @@ from scripts.new.words import NewError
 
 def add_type(text: str, topic: str, type_: str) -> str:
     """Add a type to those of a topic in a service.toml. Raises NewError."""
-    listed = rf'(^\[topics\."{re.escape(topic)}"\]\n(?:[^[\n].*\n)*?types = \[)([^]]*)\]'
-    if found := re.search(listed, text, re.MULTILINE):
-        types = found[2].rstrip().rstrip(",")
-        comma = "," if types.strip() else ""
+    return add_to_list(text, ("topics", topic), "types", type_)
+
+
+def add_to_list(text: str, table: tuple[str, str], key: str, entry: str) -> str:
+    """Add an entry to a list of a service.toml, or the list with it.
+
+    Raises:
+        NewError: the table or the list has another form than in the skeleton.
+    """
+    before = read_list(text, table, key)
+    group, name = table
+    head = rf"(?:{re.escape(name)}|\"{re.escape(name)}\")"
+    start = rf"(^\[{group}\.{head}\]\n(?:[^[\n].*\n)*?"
+    if found := re.search(rf"{start}{key} = \[)([^]]*)\]", text, re.MULTILINE):
+        entries = found[2].rstrip().rstrip(",")
+        comma = "," if entries.strip() else ""
         blank, end = ("\n    ", ",\n") if "\n" in found[2] else (" " if comma else "", "")
-        added = f'{types}{comma}{blank}"{type_}"{end}]'
-        after = f"{text[: found.end(1)]}{added}{text[found.end() :]}"
-        if read_types(after, topic) == [*read_types(text, topic), type_]:
-            return after
-    raise NewError(f"service.toml: `types` of {topic} has another form than in the skeleton")
+        after = f'{text[: found.end(1)]}{entries}{comma}{blank}"{entry}"{end}]{text[found.end() :]}'
+    else:
+        added = rf'\1{key} = ["{entry}"]' + "\n"
+        after = re.sub(rf"{start})(?=\n|\[|\Z)", added, text, count=1, flags=re.MULTILINE)
+    if read_list(after, table, key) == [*before, entry]:
+        return after
+    raise NewError(f"service.toml: `{key}` of {name} has another form than in the skeleton")
 
 
-def read_types(text: str, topic: str) -> list[str]:
-    """Return the types of a topic; none where the text is not well-formed."""
+def read_list(text: str, table: tuple[str, str], key: str) -> list[str]:
+    """Return a list of a table; none where there is none, or the text is not well-formed."""
+    group, name = table
     try:
-        return list(tomllib.loads(text)["topics"][topic]["types"])
-    except tomllib.TOMLDecodeError:
+        return list(tomllib.loads(text)[group][name].get(key, []))
+    except (tomllib.TOMLDecodeError, KeyError):
         return []
 
 
-def add_row(text: str, command: str, address: str, type_: str, topic: str) -> str:
-    """Add a row to the table of commands, if there is one; its head can name the topic."""
+def add_row(text: str, command: str, source: str, type_: str, topic: str) -> str:
+    """Add a row to the table of commands, if there is one; its head can name the topic.
+
+    `source` is what leads to the command: a request, or a message.
+    """
     table = re.search(r"^\| command \|(.*)\n(?:\|.*\n)+", text, re.MULTILINE)
     if not table:
         return text
     where = "" if topic in table[1] else f", in `{topic}`"
-    row = f"| {command} | `POST {address}` | {type_}{where} |\n"
+    row = f"| {command} | {source} | {type_}{where} |\n"
     return f"{text[: table.end()]}{row}{text[table.end() :]}"
 
 

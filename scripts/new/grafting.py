@@ -1,9 +1,10 @@
 """Graft what a donor module has of one thing onto another module of the same form.
 
 A donor is a module of the skeleton. Of it, definitions whose name is the thing's are copied. Where
-another definition only mentions the thing, the member of a union, the entry of a dict or the case
-of a `match` is added to the definition of the same name. `renamed` is the donor with the names of
-the other module: it has the same shape, so what is found in the donor is taken from there.
+another definition only mentions the thing, the member of a union, the entry of a dict or a tuple
+or the case of a `match` is added to the definition of the same name. `renamed` is the donor
+with the names of the other module: it has the same shape, so what is found in the donor is taken
+from there.
 """
 
 import re
@@ -20,6 +21,8 @@ LAST_COMMENT = re.compile(r"#.*\n\s*[)\]}]")
 
 Display = TypeVar("Display", cst.Dict, cst.Tuple)
 Entry = cst.BaseElement | cst.BaseDictElement
+Keys = tuple[str, ...]
+"""The code of each."""
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
 
 
@@ -29,11 +32,13 @@ class Parts:
 
     cases: list[tuple[str, cst.MatchCase]] = field(default_factory=list)
     members: list[cst.Name] = field(default_factory=list)
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[tuple[Keys, Entry]] = field(default_factory=list)
+    """With the keys of the dicts that one is in, from the outermost on."""
 
     @property
     def nodes(self) -> list[cst.CSTNode]:
-        return [*(case for _, case in self.cases), *self.members, *self.entries]
+        cases, entries = (case for _, case in self.cases), (entry for _, entry in self.entries)
+        return [*cases, *self.members, *entries]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +68,8 @@ class Donor:
             case cst.MatchCase(), cst.MatchCase() if self.mentions(donor.pattern):
                 parts.cases.append((subject, renamed))
                 return
-            case cst.Dict(), cst.Dict():
-                self._collect_entries(donor.elements, renamed.elements, parts)
-                return
-            case cst.Tuple(), cst.Tuple():
-                self._collect_entries(donor.elements, renamed.elements, parts)
+            case cst.Dict() | cst.Tuple(), cst.Dict() | cst.Tuple():
+                self._collect_entries(donor, renamed, (), parts)
                 return
             case cst.BinaryOperation(), cst.BinaryOperation() if self.mentions(donor.right):
                 assert isinstance(renamed.right, cst.Name)
@@ -76,9 +78,26 @@ class Donor:
         for one, other in zip(donor.children, renamed.children, strict=True):
             self._collect(one, other, subject, parts)
 
-    def _collect_entries(self, old: Sequence[Entry], new: Sequence[Entry], parts: Parts) -> None:
-        pairs = zip(old, new, strict=True)
-        parts.entries += [entry for each, entry in pairs if self.mentions(each)]
+    def _collect_entries(
+        self,
+        donor: cst.Dict | cst.Tuple,
+        renamed: cst.Dict | cst.Tuple,
+        keys: Keys,
+        parts: Parts,
+    ) -> None:
+        """An entry whose key mentions the thing is added as a whole, another dict gets a part."""
+        old: Sequence[Entry] = donor.elements
+        new: Sequence[Entry] = renamed.elements
+        for one, other in zip(old, new, strict=True):
+            match one, other:
+                case (
+                    cst.DictElement(key=key, value=cst.Dict() as inner),
+                    cst.DictElement(key=new_key, value=cst.Dict() as new_inner),
+                ) if not self.mentions(key):
+                    within = (*keys, to_code(new_key))
+                    self._collect_entries(inner, new_inner, within, parts)
+                case _ if self.mentions(one):
+                    parts.entries.append((keys, other))
 
     def mentions(self, node: cst.CSTNode) -> bool:
         return bool(self.pattern.search(to_code(node)))
@@ -190,13 +209,36 @@ class Insertion(cst.CSTTransformer):
 
     def _add_entries(self, original: Display, updated: Display) -> Display:
         """Only the first dict or tuple of a definition gets entries."""
-        if original is not self._first or not self._parts.entries:
-            return updated
-        elements: list[Entry] = [*updated.elements]
-        if elements and isinstance(elements[-1].comma, cst.MaybeSentinel):
-            elements[-1] = elements[-1].with_changes(comma=cst.Comma())
-        self.inserted += len(self._parts.entries)
-        return updated.with_changes(elements=[*elements, *self._parts.entries])
+        if original is self._first:
+            for keys, entry in self._parts.entries:
+                updated = add_entry(updated, keys, entry)
+                self.inserted += 1
+        return updated
+
+
+def add_entry(display: Display, keys: Keys, entry: Entry) -> Display:
+    """Return a dict or a tuple with one more entry, in the dict that the keys lead to.
+
+    Raises:
+        NewError: what a key leads to is no dict, or it ends with a comment.
+    """
+    elements: list[Entry] = [*display.elements]
+    places = {to_code(e.key): n for n, e in enumerate(elements) if isinstance(e, cst.DictElement)}
+    if keys and keys[0] in places:
+        place = places[keys[0]]
+        outer = elements[place]
+        if not isinstance(outer.value, cst.Dict):
+            raise NewError(f"the value of {keys[0]} is no dict, as it is in the skeleton")
+        elements[place] = outer.with_changes(value=add_entry(outer.value, keys[1:], entry))
+        return display.with_changes(elements=elements)
+    if re.search(r"#.*\n\s*.\Z", to_code(display)):
+        raise NewError("a list of entries ends with a comment: put that above its line")
+    for key in reversed(keys):
+        assert isinstance(entry, cst.DictElement)
+        entry = cst.DictElement(cst.parse_expression(key), cst.Dict([entry]))
+    if elements and isinstance(elements[-1].comma, cst.MaybeSentinel):
+        elements[-1] = elements[-1].with_changes(comma=cst.Comma())
+    return display.with_changes(elements=[*elements, entry])
 
 
 def to_this_subject(parts: Parts) -> Callable[[cst.Match], Sequence[cst.MatchCase]]:

@@ -3,11 +3,13 @@
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from scripts.new.aggregates import REPEATED, Aggregate
 from scripts.new.grafting import Donor, graft, graft_cases
-from scripts.new.skeletons import read_skeleton
+from scripts.new.skeletons import OF_FIRST_REACTION, OF_OTHER_REACTION, read_skeleton
 from scripts.new.words import NewError, Words, demand_word, replace_words
+from scripts.parts.removal import cut_file
 
 FOLDER = "things-svc"
 PACKAGE = f"{FOLDER}/src/things_svc"
@@ -15,8 +17,15 @@ FOLLOWED = f"{PACKAGE}/thing_list.py"
 """A read model; those of an aggregate have names of their own."""
 API = f"{PACKAGE}/api.py"
 MIGRATIONS = "migrations/"
-OF_SERVICE = ("read_models.py", "bootstrap.py")
+MESSAGES = f"{PACKAGE}/order_messages.py"
+"""What a service reads of another one; there is one such module for each topic."""
+WORKER, TABLE = f"{PACKAGE}/worker.py", "THING_COMMANDS"
+"""Where an aggregate that reacts to messages has a table of them."""
+OF_SERVICE = ("read_models.py", "bootstrap.py", "worker.py", "order_messages.py")
 """Modules that a service has once, however many aggregates it has."""
+
+KEY = "key_of_topic"
+"""Stands for the key of a topic in a text of the skeleton."""
 
 HOLE = "\0"
 """Around the number of a name, while others are replaced."""
@@ -25,16 +34,22 @@ Rename = Callable[[str], str]
 
 
 def plan_texts(
-    root: Path, aggregate: Aggregate, words: Mapping[str, str], pattern: re.Pattern[str]
+    root: Path,
+    aggregate: Aggregate,
+    words: Mapping[str, str],
+    pattern: re.Pattern[str],
+    names: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, str]:
     """Return the files with what of the skeleton matches; `words` are its words with the new ones.
+
+    `names` are others of its names, and what they are here.
 
     Raises:
         NewError: a name is taken, or the code has another form than that of the skeleton.
     """
     for word in words.values():
         demand_word(word, aggregate.singular)
-    rename = make_rename(aggregate, words)
+    rename = make_rename(aggregate, words, names)
     grafted = (f"{FOLDER}/{REPEATED}", PACKAGE) if aggregate.beginning else PACKAGE
     texts: dict[str, str] = {}
     for path, text in read_donors(aggregate).items():
@@ -43,8 +58,13 @@ def plan_texts(
             if (root / new_path).exists():
                 raise NewError(f"{new_path} exists: choose another name")
             texts[new_path] = rename(text)
+        elif path == MESSAGES and pattern.search(text) and not (root / new_path).exists():
+            texts[new_path] = rename(cut_file(path, text, (), OF_OTHER_REACTION))
         elif path.startswith(grafted) and pattern.search(text):
-            donor = Donor.parse(text, rename(text), pattern)
+            of_it = pattern
+            if path == WORKER and rename(TABLE) not in (root / new_path).read_text():
+                text, of_it = cut_file(path, text, (), OF_OTHER_REACTION), OF_FIRST_REACTION
+            donor = Donor.parse(text, rename(text), of_it)
             if path == FOLLOWED:
                 texts |= graft_followers(root, aggregate, donor)
             else:
@@ -58,24 +78,28 @@ def read_donors(aggregate: Aggregate) -> dict[str, str]:
     codes = [code for codes in aggregate.refusals.values() for code in codes if code.isidentifier()]
     texts[API] += f"from things_svc.thing import {', '.join([*codes, 'THING'])}\n"
     if aggregate.topic.key != aggregate.id:
-        texts = {path: with_key(text, aggregate.topic.key) for path, text in texts.items()}
+        texts = {path: with_key(text) for path, text in texts.items()}
     return texts
 
 
-def with_key(text: str, key: str) -> str:
-    """Give the event of the skeleton the field that is the key of a topic, next to the id."""
-    head = r"(class ThingApproved:\n)( +)thing_id: UUID\n"
-    text = re.sub(head, rf"\1\2thing_id: UUID\n\2{key}: UUID\n", text)
-    return re.sub(r"\(thing_id=(\w+)\.thing_id\)", rf"(thing_id=\1.thing_id, {key}=\1.{key})", text)
+def with_key(text: str) -> str:
+    """Give what can be added the field that is the key of a topic, next to the id."""
+    head = r"(class Thing(?:Approved|Settled):\n)( +)thing_id: UUID\n"
+    text = re.sub(head, rf"\1\2thing_id: UUID\n\2{KEY}: UUID\n", text)
+    return re.sub(r"\(thing_id=(\w+)\.thing_id\)", rf"(thing_id=\1.thing_id, {KEY}=\1.{KEY})", text)
 
 
-def make_rename(aggregate: Aggregate, words: Mapping[str, str]) -> Rename:
+def make_rename(
+    aggregate: Aggregate, words: Mapping[str, str], others: Mapping[str, str]
+) -> Rename:
     """Return what gives a text of the skeleton the names of an aggregate, and of what is new."""
     first_type, first_class = aggregate.types[0]
     refusals = [f"{kind}=[{', '.join(codes)}]" for kind, codes in aggregate.refusals.items()]
     names = {
         "things.v1": aggregate.topic.name,
         "things_svc.bootstrap": f"{aggregate.service.package}.bootstrap",
+        KEY: aggregate.topic.key,
+        "things-svc": aggregate.service.folder,
         "things_svc": aggregate.package,
         "thing-added": first_type,
         "ThingAdded": first_class,
@@ -86,6 +110,7 @@ def make_rename(aggregate: Aggregate, words: Mapping[str, str]) -> Rename:
         "missing=[UNKNOWN_THING]": ", ".join(refusals),
         "missing=(UNKNOWN_THING,)": f"missing=[{aggregate.refusals['missing'][0]}]",
         "NotFound(UNKNOWN_THING": f"NotFound({aggregate.refusals['missing'][0]}",
+        **others,
     }
     listed = sorted(names, key=len, reverse=True)
     whole = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, listed))})(?![\w-])")

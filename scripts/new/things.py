@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from scripts.changes import PYTHON, Step, check_types, format_code, renew_generated
 from scripts.new import skeletons
@@ -42,7 +43,9 @@ def plan_command(root: Path, aggregate: Aggregate, command: str, event: str) -> 
     title = f"{command.capitalize()}{aggregate.name}"
     type_, topic = aggregate.get_type(event), aggregate.topic.name
     readme = f"{aggregate.service.folder}/{README}"
-    texts |= change(root, readme, lambda text: add_row(text, title, address, type_, topic))
+    texts |= change(
+        root, readme, lambda text: add_row(text, title, f"`POST {address}`", type_, topic)
+    )
     to_change = {
         "commands.py": "the fields of the command",
         "events.py": "what its event says",
@@ -104,9 +107,17 @@ def change(root: Path, path: str, edit: Callable[[str], str]) -> dict[str, str]:
 
 
 def finish(
-    aggregate: Aggregate, title: str, texts: Mapping[str, str], to_change: Mapping[str, str]
+    aggregate: Aggregate,
+    title: str,
+    texts: Mapping[str, str],
+    to_change: Mapping[str, str],
+    of_service: Mapping[str, str] = MappingProxyType({}),
 ) -> Addition:
-    lines = [f"  {aggregate.source}/{file}   {what}\n" for file, what in to_change.items()]
+    """`to_change` are modules of the aggregate, `of_service` others, and what to change there."""
+    service = f"{aggregate.service.folder}/src/{aggregate.service.package}"
+    listed = [(aggregate.source, each) for each in to_change.items()]
+    listed += [(service, each) for each in of_service.items()]
+    lines = [f"  {folder}/{file}   {what}\n" for folder, (file, what) in listed]
     return Addition(
         title=title,
         texts=texts,

@@ -1,16 +1,23 @@
-"""In a copy with a service parcels, its command `weigh` and its read model `activity`: both work.
+"""In a copy with a service parcels, its command `weigh`, its reaction `recall` and its read model
+`trail`: all work.
 
 `test_new.py` runs it there.
 """
 
+import asyncio
 from collections.abc import Iterator
+from uuid import UUID
 
 import httpx
 import pytest
+from aiokafka import AIOKafkaProducer
 
 from local_stack.hometown import HOMETOWN
 from local_stack.stack_spec import StackContext
 from local_stack.testing import bearer, throwaway_stack
+from shared.messaging import wire
+from shared.runtime.identifiers import derive_id, new_id
+from test_support.raw_records import event_headers
 from test_support.system.clients import Hometown
 from test_support.system.eventually import eventually
 from test_support.system.one_service import select_service
@@ -53,12 +60,35 @@ def test_the_event_of_a_command_reaches_the_read_model(client: httpx.Client) -> 
     address = weigh_a_parcel(client)
 
     answer = eventually(
-        lambda: client.get(f"{address}/activity"),
+        lambda: client.get(f"{address}/trail"),
         lambda got: got.is_success and got.json()["version"] == 2,
         what="the row",
     )
 
     assert answer.json()["type"] == "parcel-weighed"
+
+
+async def confirm_and_cancel(servers: str, order_id: UUID) -> None:
+    """Write what orders-svc writes."""
+    async with AIOKafkaProducer(bootstrap_servers=servers) as producer:
+        for version, type_ in enumerate(("order-confirmed", "order-cancelled"), 1):
+            headers = wire.to_headers(event_headers(type_, order_id, version))
+            value = b'{"order_id": "%s"}' % str(order_id).encode()
+            await producer.send_and_wait("orders.v1", value, b"key", headers=headers)
+
+
+def test_a_message_leads_to_the_event_of_a_reaction(
+    context: StackContext, client: httpx.Client
+) -> None:
+    order_id = new_id()
+
+    asyncio.run(confirm_and_cancel(context.address("kafka"), order_id))
+
+    eventually(
+        lambda: client.get(f"/v1/parcels/{derive_id(order_id, 'parcel')}/trail"),
+        lambda got: got.is_success and got.json()["type"] == "parcel-recalled",
+        what="the event in the read model",
+    )
 
 
 def test_a_command_is_one_trace_up_to_the_read_model(

@@ -13,11 +13,18 @@ ADD_ALL = """
 from scripts.changes import CHECKOUT, run_steps
 from scripts.new.addition import write
 from scripts.new.aggregates import find_aggregate
+from scripts.new.reactions import plan_reaction
 from scripts.new.things import list_steps, plan_command, plan_event, plan_read_model
 from shared.runtime.declarations import load_declarations
 
 changed = []
-for name in ("user", "item", "order"):
+for name, on in (("user", "item-listed"), ("item", "user-moved"), ("order", "user-deleted")):
+    declared = load_declarations(CHECKOUT)
+    aggregate = find_aggregate(CHECKOUT, declared, name)
+    addition = plan_reaction(CHECKOUT, declared, aggregate, "refund", "refunded", on)
+    write(CHECKOUT, addition)
+    changed += [path for path in addition.texts if path not in changed]
+    load_declarations.cache_clear()
     for plan, words in (
         (plan_command, ("weigh", "weighed")),
         (plan_event, ("damaged",)),
@@ -33,7 +40,7 @@ run_steps(CHECKOUT, list_steps("users-svc", changed), print)
 
 @pytest.fixture(scope="module")
 def copy() -> Iterator[Copy]:
-    """The copy with a command, an event and a read model of each aggregate."""
+    """The copy with a reaction, a command, an event and a read model of each aggregate."""
     with copied_checkout() as copy:
         copy.printed("make", "setup")
         copy.python("-c", ADD_ALL)
@@ -54,6 +61,10 @@ def test_its_tests_pass(copy: Copy) -> None:
             ("orders-svc", "item"),
             ("orders-svc", "order"),
         )
-        for name in (f"weigh_{aggregate}", f"{aggregate}_weighed", f"{aggregate}_damaged")
+        for name in (
+            *(f"weigh_{aggregate}", f"{aggregate}_weighed", f"{aggregate}_damaged"),
+            f"refund_{aggregate}",
+        )
     ]
+    tests += ["users-svc/tests/integration/test_refund_user_reaction.py"]
     copy.python("-m", "pytest", "-q", "-n", "0", *tests)

@@ -8,16 +8,18 @@ import pytest
 
 from scripts.changes import CHECKOUT
 from scripts.new.grafting import Donor, graft, graft_cases
-from scripts.new.skeletons import OF_COMMAND, OF_READ_MODEL, read_skeleton
+from scripts.new.skeletons import OF_COMMAND, OF_REACTION, OF_READ_MODEL, read_skeleton
 from scripts.new.words import NewError
 from scripts.parts.removal import cut_file
 from test_support.waits import HANGS_AFTER_SECONDS
 
 MOON = re.compile("moon", re.IGNORECASE)
+OTHERS = {OF_COMMAND: OF_REACTION, OF_REACTION: OF_COMMAND, OF_READ_MODEL: OF_COMMAND}
+"""What stands behind the thing in the same union, and is not there when that is made."""
 MODULES = [
     (path, pattern)
     for path, text in read_skeleton().items()
-    for pattern in (OF_COMMAND, OF_READ_MODEL)
+    for pattern in OTHERS
     if path.endswith(".py") and pattern.search(text) and not pattern.search(path)
 ]
 
@@ -46,7 +48,7 @@ def graft_moon(target: str, donor: str, renamed: str | None = None) -> str:
 def test_what_is_cut_out_of_the_skeleton_is_grafted_where_it_was(
     path: str, pattern: re.Pattern[str]
 ) -> None:
-    whole = read_skeleton()[path]
+    whole = format_code(cut_file(path, read_skeleton()[path], (), OTHERS[pattern]))
     without = cut_file(path, whole, (), pattern)
     assert without != whole
 
@@ -137,3 +139,10 @@ def test_a_case_is_added_to_each_match_of_all_classes(classes: list[str], count:
 
     assert grafted.count("case Moon():") == count
     assert grafted.count("from s import Moon") == count
+
+
+def test_a_comment_behind_the_last_entry_would_be_that_of_the_next_one() -> None:
+    target = "def f():\n    return (\n        sun(),  # it shines\n    )\n"
+
+    with pytest.raises(NewError, match="ends with a comment: put that above its line"):
+        graft_moon(target, "def f():\n    return (moon(),)\n")

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,8 @@ import pytest
 from scripts.changes import CHECKOUT, ChangeError
 from scripts.new import __main__ as new
 from scripts.new.aggregates import Aggregate, find_aggregate
-from scripts.new.entries import add_migration, add_row, add_to_topic, add_type
+from scripts.new.entries import add_migration, add_row, add_to_list, add_to_topic, add_type
+from scripts.new.reactions import Cause, choose_field, name_cause, plan_reaction
 from scripts.new.things import plan_command, plan_event, plan_read_model
 from scripts.new.words import NewError
 from shared.runtime.declarations import load_declarations
@@ -96,7 +98,7 @@ def test_a_command_is_in_each_file_that_has_a_part_of_it() -> None:
     }
     assert '"user-suspended",' in texts["users-svc/service.toml"]
     assert "| SuspendUser | `POST /v1/users/{user_id}/suspend` |" in texts["users-svc/README.md"]
-    assert "credit-released, user-suspended |" in texts["docs/architecture.md"]
+    assert ", user-suspended |" in texts["docs/architecture.md"]
 
 
 def test_an_event_alone_has_no_command_and_no_route() -> None:
@@ -120,13 +122,16 @@ def test_a_route_refuses_what_the_guard_refuses_and_callers_who_are_limited() ->
 def test_a_read_model_has_the_next_migration_which_is_listed() -> None:
     texts = plan_read_model(CHECKOUT, find("order"), "activity").texts
 
-    migration = "orders-svc/src/orders_svc/migrations/0004_order_activity.sql"
+    folder = "orders-svc/src/orders_svc/migrations"
+    number = len([*(CHECKOUT / folder).glob("*.sql")]) + 1
+    migration = f"{folder}/{number:04}_order_activity.sql"
     assert "CREATE TABLE order_activity" in texts[migration]
     digest = hashlib.sha256(texts[migration].encode()).hexdigest()[:32]
     released = texts["verification/tests/unit/test_migrations.py"]
-    assert f'    "orders_svc/0004_order_activity.sql": "{digest}",\n    "shared/0001' in released
+    entry = f'    "orders_svc/{number:04}_order_activity.sql": "{digest}",\n'
+    assert re.search(rf'{re.escape(entry)}    "(?!orders_svc)', released)
     read_models = texts["orders-svc/src/orders_svc/read_models.py"]
-    assert re.search(r"summaries\.READ_MODEL, ?order_activity\.READ_MODEL\)", read_models)
+    assert re.search(r"\.READ_MODEL,\s*order_activity\.READ_MODEL,?\s*\)", read_models)
     assert "from orders_svc.order import order_activity" in read_models
 
 
@@ -146,12 +151,172 @@ def test_an_event_has_the_key_of_its_topic_if_that_is_another_id() -> None:
         )
 
 
+@pytest.fixture
+def services(checkout: Path) -> Path:
+    """A checkout with as much as a reaction needs."""
+    for folder in ("orders-svc", "contracts/schemas"):
+        shutil.copytree(CHECKOUT / folder, checkout / folder, dirs_exist_ok=True)
+    return checkout
+
+
+def plan(name: str, on: str, root: Path = CHECKOUT) -> Mapping[str, str]:
+    """Return the files with a reaction `refund` of an aggregate."""
+    aggregate = find(name, root)
+    declared = load_declarations(root)
+    return plan_reaction(root, declared, aggregate, "refund", "refunded", on).texts
+
+
+def test_a_reaction_is_in_each_file_that_has_a_part_of_it() -> None:
+    texts = plan("item", "user-moved")
+
+    worker = texts["orders-svc/src/orders_svc/worker.py"]
+    assert "deciding(resources.items, ITEM, ITEM_COMMANDS)" in worker
+    table = worker[worker.index("ITEM_COMMANDS: Commands[ItemCommand] = {") :].partition("\n}")[0]
+    assert re.search(r'user_messages\.TOPIC: \{[^}]*"user-moved": to_refund_item,\n', table)
+    assert 'cause(derive_id(event.user_id, "item"), RefundItem())' in worker
+    assert "from orders_svc.item.commands import RefundItem" in worker
+    assert "order-confirmed" not in table
+    messages = texts["orders-svc/src/orders_svc/user_messages.py"]
+    assert "class UserMoved:\n    user_id: UUID\n" in messages
+    assert re.search(r"VIEWS = \(\(TOPIC, CODEC\),.*\(TOPIC, MOVED\)\)", messages)
+    assert "| RefundItem | user-moved, of `users.v1` |" in texts["orders-svc/README.md"]
+    assert "orders-svc/tests/integration/test_refund_item_reaction.py" in texts
+    assert "orders-svc/src/orders_svc/item/api.py" not in texts
+
+
+def test_a_topic_that_was_not_read_gets_a_view_of_its_own() -> None:
+    texts = plan("user", "item-listed")
+
+    view = texts["users-svc/src/users_svc/item_messages.py"]
+    assert view.startswith('"""What users-svc reads of items.v1: only the fields that it uses."""')
+    assert 'TOPIC = "items.v1"' in view
+    assert 'LISTED: Codec[ItemListed] = Codec({"item-listed": ItemListed})' in view
+    assert "confirmed" not in view.lower()
+    worker = tomllib.loads(texts["users-svc/service.toml"])["processes"]["worker"]
+    assert worker["reads"][-1] == "items.v1"
+    assert worker["views"][-1] == "users_svc.item_messages"
+    code = texts["users-svc/src/users_svc/worker.py"]
+    table = code[code.index("USER_COMMANDS: Commands[UserCommand] = {") :]
+    assert re.search(r'item_messages\.TOPIC: \{\s*"item-listed": to_refund_user', table)
+    assert "from users_svc import item_messages" in code
+
+
+def test_a_view_is_that_of_its_service(services: Path) -> None:
+    """The aggregate has another name."""
+    declared = services / "orders-svc/service.toml"
+    change(declared, '"users.v1", ', "")
+    change(declared, 'views = ["orders_svc.user_messages"]\n', "")
+    view = "orders-svc/src/orders_svc/user_messages.py"
+    (services / view).unlink()
+
+    texts = plan("item", "user-moved", services)
+
+    assert texts[view].startswith('"""What orders-svc reads of users.v1:')
+    worker = tomllib.loads(texts["orders-svc/service.toml"])["processes"]["worker"]
+    assert worker["views"] == ["orders_svc.user_messages"]
+
+
+LISTED = "contracts/schemas/items.v1/item-listed.v1.json"
+WORKER = "users-svc/src/users_svc/worker.py"
+VIEW = "users-svc/src/users_svc/item_messages.py"
+
+
+def read_items(services: Path, view: str) -> None:
+    """Make users-svc read items.v1, by a view with this text."""
+    declared = services / "users-svc/service.toml"
+    change(declared, '"orders.v1"]\nviews = [', '"orders.v1", "items.v1"]\nviews = [')
+    (services / VIEW).write_text(view)
+    change(declared, 'order_messages"]', 'order_messages", "users_svc.item_messages"]')
+
+
+def test_a_codec_whose_name_is_taken_gets_a_longer_one(services: Path) -> None:
+    read_items(services, 'TOPIC = "items.v1"\nLISTED = 1\nVIEWS = ()\n')
+
+    view = plan("user", "item-listed", services)[VIEW]
+
+    assert "ITEM_LISTED: Codec[ItemListed] = Codec(" in view
+    assert re.search(r"VIEWS = \(\(TOPIC, ITEM_LISTED\),?\)", view)
+
+
+def test_a_topic_that_is_read_without_a_view_is_named(services: Path) -> None:
+    read_items(services, 'TOPIC = "another"\n')
+
+    with pytest.raises(NewError, match="no module in `views` of users-worker has TOPIC = 'items"):
+        plan("user", "item-listed", services)
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "complaint"),
+    [
+        (LISTED, '"item_id",\n', "", "item-listed has no user_id and no item_id"),
+        (LISTED, '"required": [', '"others": [', "item-listed has no user_id and no item_id"),
+        (LISTED, '"format": "uuid",', "", "item-listed has no user_id and no item_id"),
+        (
+            *(WORKER, "USER_COMMANDS: Commands[UserCommand] = {\n"),
+            "USER_COMMANDS: Commands[UserCommand] = {\n    item_messages.TOPIC: MORE,\n",
+            "the value of item_messages.TOPIC is no dict, as it is in the skeleton",
+        ),
+    ],
+)
+def test_what_a_reaction_cannot_follow_from_is_named(
+    services: Path, path: str, old: str, new: str, complaint: str
+) -> None:
+    change(services / path, old, new)
+
+    with pytest.raises(NewError, match=complaint):
+        plan("user", "item-listed", services)
+
+
+def test_a_type_with_several_versions_or_with_no_schema_is_named(services: Path) -> None:
+    second = services / LISTED.replace("v1.json", "v2.json")
+    second.write_text("{}")
+    with pytest.raises(NewError, match="item-listed has several versions: write its view by hand"):
+        plan("user", "item-listed", services)
+
+    second.unlink()
+    (services / LISTED).unlink()
+    with pytest.raises(NewError, match=r"has no item-listed\.v1\.json: run `make contracts` first"):
+        plan("user", "item-listed", services)
+
+
+def test_a_service_without_a_worker_is_named(services: Path) -> None:
+    (services / WORKER).unlink()
+
+    with pytest.raises(NewError, match=r"users-svc has no process worker, or no worker\.py"):
+        plan("user", "item-listed", services)
+
+
+def test_a_message_with_the_id_of_the_aggregate_means_that_one() -> None:
+    """Any other id leads to a stream whose id is derived from it."""
+    declared = load_declarations(CHECKOUT)
+    topic = declared.topics["orders.v1"]
+    process = declared.service("users").processes["worker"]
+    assert choose_field(CHECKOUT, topic, "order-placed", ("user_id", "order_id")) == "user_id"
+    assert choose_field(CHECKOUT, topic, "order-placed", ("cow_id", "order_id")) == "order_id"
+    with pytest.raises(NewError, match="order-placed has no cow_id and no sheep_id"):
+        choose_field(CHECKOUT, topic, "order-placed", ("cow_id", "sheep_id"))
+
+    def find_stream(field: str) -> str:
+        cause = Cause(
+            type="order-placed",
+            topic=topic,
+            process=process,
+            module="a_messages",
+            constant="PLACED",
+            field=field,
+        )
+        return name_cause(find("user"), cause)['derive_id(event.order_id, "thing")']
+
+    assert find_stream("user_id") == "event.user_id"
+    assert find_stream("order_id") == 'derive_id(event.order_id, "user")'
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
         (
             "thing=column name=a",
-            "thing=column is none; there are: service, command, event, read-model",
+            "thing=column is none; there are: service, command, event, reaction, read-model",
         ),
         ("name=a", "thing= is none"),
         ("thing=command name=suspend of=user", "event= is missing: make new thing=command name="),
@@ -172,6 +337,20 @@ def test_an_event_has_the_key_of_its_topic_if_that_is_another_id() -> None:
         ("thing=event name=profile of=user", "UserProfile is there already"),
         ("thing=command name=moves event=gone of=user", "there is /v1/users/{user_id}/moves"),
         ("thing=read-model name=profiles of=user", "user_profiles is there already"),
+        ("thing=reaction name=a event=b of=user", "on= is missing: make new thing=reaction name="),
+        (
+            "thing=reaction name=aa event=bb on=paid of=user",
+            "no topic has an event 'paid'; there are: user-re",
+        ),
+        (
+            "thing=reaction name=aa event=bb on=user-moved of=user",
+            "user-moved is an event of users-svc itself",
+        ),
+        (
+            "thing=reaction name=aa event=bb on=order-placed of=user",
+            "users-svc reads order-placed already: add to its table in worker.py",
+        ),
+        ("thing=reaction name=move event=left on=item-listed of=user", "MoveUser is there already"),
         ("thing=service name=goods singular=item", "has an aggregate item: choose another"),
     ],
 )
@@ -231,7 +410,7 @@ def test_versions_of_events_stay_as_they_are(checkout: Path) -> None:
 
 def test_a_comment_at_the_end_is_not_moved_to_another_entry(checkout: Path) -> None:
     path = checkout / "users-svc/src/users_svc/events.py"
-    change(path, '"user-deleted": UserDeleted,', '"user-deleted": UserDeleted,  # for good')
+    change(path, ",\n    }\n)", ",  # for good\n    }\n)")
 
     with pytest.raises(NewError, match="CODEC ends with a comment"):
         plan_event(checkout, find("user", checkout), "left")
@@ -386,13 +565,27 @@ def test_a_type_is_added_to_those_of_its_topic_only(types: str) -> None:
     assert added.startswith(other)
 
 
+def test_a_list_is_added_where_there_is_none() -> None:
+    text = '[processes.a]\nport = 1\n\n[processes.b]\nport = 2\nreads = ["c"]\n'
+
+    added = add_to_list(text, ("processes", "b"), "views", "d")
+
+    wanted = tomllib.loads(text)
+    wanted["processes"]["b"]["views"] = ["d"]
+    assert tomllib.loads(added) == wanted
+    assert add_to_list(text, ("processes", "a"), "views", "d").startswith(
+        '[processes.a]\nport = 1\nviews = ["d"]\n\n'
+    )
+
+
 @pytest.mark.parametrize(
     "table",
-    ["", 'types = [\n    "a", # [b]\n]\n', "types = ['a' # b\n]\n"],
-    ids=["no types", "a bracket in a comment", "a comment at the end"],
+    ['[topics."e.v1"]\n', 'types = [\n    "a", # [b]\n]\n', "types = ['a' # b\n]\n"],
+    ids=["no table", "a bracket in a comment", "a comment at the end"],
 )
 def test_types_of_another_form_are_named(table: str) -> None:
-    text = f'[topics."a.v1"]\n{table}\n[topics."b.v1"]\ntypes = []\n'
+    start = "" if table.startswith("[") else '[topics."a.v1"]\n'
+    text = f'{start}{table}\n[topics."b.v1"]\ntypes = []\n'
 
     with pytest.raises(NewError, match=r"`types` of a\.v1 has another form"):
         add_type(text, "a.v1", "d")
@@ -402,16 +595,16 @@ def test_a_row_goes_below_the_last_of_the_commands() -> None:
     table = "| command | from |\n| --- | --- |\n| A | b |\n"
     row = "| D | `POST /e` | f, in `a.v1` |\n"
 
-    added = add_row(f"{table}\n| c |\n| - |\n", "D", "/e", "f", "a.v1")
+    added = add_row(f"{table}\n| c |\n| - |\n", "D", "`POST /e`", "f", "a.v1")
 
     assert added == f"{table}{row}\n| c |\n| - |\n"
-    assert add_row("no table\n", "D", "/e", "f", "a.v1") == "no table\n"
+    assert add_row("no table\n", "D", "`POST /e`", "f", "a.v1") == "no table\n"
 
 
 def test_a_row_has_no_topic_where_the_head_of_the_table_has_it() -> None:
     table = "| command | events, in `a.v1` |\n| --- | --- |\n"
 
-    assert add_row(table, "D", "/e", "f", "a.v1") == f"{table}| D | `POST /e` | f |\n"
+    assert add_row(table, "D", "`POST /e`", "f", "a.v1") == f"{table}| D | `POST /e` | f |\n"
 
 
 def test_a_migration_is_listed_after_those_of_its_package() -> None:

@@ -20,4 +20,9 @@ class ApproveThing:
     """It has no fields yet; the stream says which thing is meant."""
 
 
-ThingCommand = AddThing | RenameThing | ApproveThing
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettleThing:
+    """It has no fields yet; the stream says which thing is meant."""
+
+
+ThingCommand = AddThing | RenameThing | ApproveThing | SettleThing

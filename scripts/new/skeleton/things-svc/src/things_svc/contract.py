@@ -5,17 +5,18 @@ An event is public as it is in `events`, unless its public form is a class here.
 
 from shared.eventsourcing.codec import Codec
 from shared.messaging.messages import PublicEvent
-from things_svc.events import ThingAdded, ThingApproved, ThingEvent, ThingRenamed
+from things_svc.events import ThingAdded, ThingApproved, ThingEvent, ThingRenamed, ThingSettled
 
 TOPIC = "things.v1"
 
-PublicThingEvent = ThingAdded | ThingRenamed | ThingApproved
+PublicThingEvent = ThingAdded | ThingRenamed | ThingApproved | ThingSettled
 
 CODEC: Codec[PublicThingEvent] = Codec(
     {
         "thing-added": ThingAdded,
         "thing-renamed": ThingRenamed,
         "thing-approved": ThingApproved,
+        "thing-settled": ThingSettled,
     }
 )
 

@@ -23,12 +23,18 @@ class ThingApproved:
     thing_id: UUID
 
 
-ThingEvent = ThingAdded | ThingRenamed | ThingApproved
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThingSettled:
+    thing_id: UUID
+
+
+ThingEvent = ThingAdded | ThingRenamed | ThingApproved | ThingSettled
 
 CODEC: Codec[ThingEvent] = Codec(
     {
         "thing-added": ThingAdded,
         "thing-renamed": ThingRenamed,
         "thing-approved": ThingApproved,
+        "thing-settled": ThingSettled,
     }
 )

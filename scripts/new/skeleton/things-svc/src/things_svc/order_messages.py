@@ -13,6 +13,12 @@ class OrderConfirmed:
     order_id: UUID
 
 
-CONFIRMED: Codec[OrderConfirmed] = Codec({"order-confirmed": OrderConfirmed})
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderCancelled:
+    order_id: UUID
 
-VIEWS = ((TOPIC, CONFIRMED),)
+
+CONFIRMED: Codec[OrderConfirmed] = Codec({"order-confirmed": OrderConfirmed})
+CANCELLED: Codec[OrderCancelled] = Codec({"order-cancelled": OrderCancelled})
+
+VIEWS = ((TOPIC, CONFIRMED), (TOPIC, CANCELLED))

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from shared.eventsourcing.decider import Decider, require_state
 from shared.eventsourcing.errors import NotFound, Refused
-from things_svc.commands import AddThing, ApproveThing, RenameThing, ThingCommand
-from things_svc.events import ThingAdded, ThingApproved, ThingEvent, ThingRenamed
+from things_svc.commands import AddThing, ApproveThing, RenameThing, SettleThing, ThingCommand
+from things_svc.events import ThingAdded, ThingApproved, ThingEvent, ThingRenamed, ThingSettled
 
 UNKNOWN_THING = "unknown-thing"
 SAME_NAME = "same-name"
@@ -53,6 +53,8 @@ def decide(command: ThingCommand, thing: Thing) -> Sequence[ThingEvent]:
             return rename(command, require_added(thing))
         case ApproveThing():
             return approve(require_added(thing))
+        case SettleThing():
+            return settle(thing)
         case _:
             assert_never(command)
 
@@ -74,6 +76,11 @@ def approve(thing: Added) -> Sequence[ThingEvent]:
     return [ThingApproved(thing_id=thing.thing_id)]
 
 
+def settle(thing: Thing) -> Sequence[ThingEvent]:
+    """No event where there is no such thing: the message can be about another one."""
+    return [ThingSettled(thing_id=thing.thing_id)] if isinstance(thing, Added) else []
+
+
 def evolve(thing: Thing, event: ThingEvent) -> Thing:
     """The state after one more event. Raises ImpossibleHistory."""
     match event:
@@ -83,6 +90,8 @@ def evolve(thing: Thing, event: ThingEvent) -> Thing:
         case ThingRenamed():
             return replace(require_state(thing, Added, event), name=event.name)
         case ThingApproved():
+            return thing
+        case ThingSettled():
             return thing
         case _:
             assert_never(event)

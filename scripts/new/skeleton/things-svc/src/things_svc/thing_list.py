@@ -11,7 +11,7 @@ from shared.messaging.messages import Message
 from shared.projections.read_models import ReadModel
 from shared.runtime.postgres import Connection
 from things_svc.contract import CODEC, TOPIC
-from things_svc.events import ThingAdded, ThingApproved, ThingRenamed
+from things_svc.events import ThingAdded, ThingApproved, ThingRenamed, ThingSettled
 
 ADDED = """
     INSERT INTO thing_list (thing_id, name, version)
@@ -54,6 +54,8 @@ async def apply(connection: Connection, message: Message) -> None:
         case ThingRenamed():
             await connection.execute(RENAMED, event.thing_id, event.name, version)
         case ThingApproved():
+            pass
+        case ThingSettled():
             pass
         case _:
             assert_never(event)

@@ -12,7 +12,7 @@ from shared.inbox.consumer import (
 from shared.runtime.identifiers import derive_id
 from things_svc import order_messages
 from things_svc.bootstrap import Resources
-from things_svc.commands import AddThing, ThingCommand
+from things_svc.commands import AddThing, SettleThing, ThingCommand
 from things_svc.read_models import READ_MODELS
 from things_svc.thing import THING
 
@@ -37,8 +37,15 @@ def to_add(delivery: Delivery) -> CausedCommand[ThingCommand]:
     return delivery.cause(thing_id, AddThing(thing_id=thing_id, name=f"order {order.order_id}"))
 
 
+def to_settle_thing(delivery: Delivery) -> CausedCommand[ThingCommand]:
+    """The message says which thing is meant."""
+    event = order_messages.CANCELLED.read(delivery.message)
+    return delivery.cause(derive_id(event.order_id, "thing"), SettleThing())
+
+
 THING_COMMANDS: Commands[ThingCommand] = {
     order_messages.TOPIC: {
         "order-confirmed": to_add,
+        "order-cancelled": to_settle_thing,
     }
 }
