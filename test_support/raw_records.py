@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from shared.messaging import kafka
+from shared.messaging import kafka, wire
+from shared.messaging.records import IncomingRecord
 from shared.messaging.wire import OutgoingRecord, prefixed, varint
 from shared.runtime.brokers import Brokers
 from shared.runtime.identifiers import new_id
@@ -46,6 +47,24 @@ def event_headers(type_: str, stream_id: UUID | str, version: int = 1) -> dict[s
         "ce_correlationid": str(new_id()),
         "ce_time": "2016-11-11T00:00:00Z",
     }
+
+
+def event_record(
+    topic: str, type_: str, stream_id: UUID, value: str, version: int = 1
+) -> IncomingRecord:
+    """Make the record of an event, as a consumer reads it."""
+    return IncomingRecord(
+        topic=topic,
+        partition=0,
+        offset=0,
+        key=str(stream_id).encode(),
+        value=value.encode(),
+        headers=wire.to_headers(event_headers(type_, stream_id, version)),
+    )
+
+
+async def ignore_letters(letters: Sequence[OutgoingRecord]) -> None:
+    """Take dead letters that no test reads."""
 
 
 def encode(headers: Mapping[str, str]) -> Sequence[tuple[bytes, bytes]]:

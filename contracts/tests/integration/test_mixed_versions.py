@@ -31,11 +31,11 @@ from shared.inbox.parked import OperatorAction
 from shared.inbox.redrive import redrive
 from shared.messaging.messages import Message, Metadata, PublicEvent, StreamKey
 from shared.messaging.records import IncomingRecord
-from shared.messaging.wire import OutgoingRecord
 from shared.outbox.outbox import OutboxRow
 from shared.runtime.identifiers import new_id
 from shared.runtime.relay_notifier import RelayNotifier
 from test_support.counter.counted_records import as_read, record
+from test_support.raw_records import ignore_letters
 from users_svc import order_messages
 from users_svc.bootstrap import Resources as Users
 from users_svc.commands import RegisterUser
@@ -55,10 +55,6 @@ SENT = """
 
 def some_cause() -> Metadata:
     return Metadata(correlation_id=new_id(), causation_id=new_id())
-
-
-async def write_dead_letters(letters: Sequence[OutgoingRecord]) -> None:
-    """No reader uses it here."""
 
 
 async def written(
@@ -155,7 +151,7 @@ async def reserved(users: Users, user_id: UUID) -> dict[UUID, Decimal]:
 
 
 def users_worker(users: Users) -> Consumer:
-    return users_svc.worker.create_consumer(users, write_dead_letters)
+    return users_svc.worker.create_consumer(users, ignore_letters)
 
 
 @pytest.mark.parametrize(
@@ -320,7 +316,7 @@ async def status(orders: Orders, order_id: UUID) -> tuple[str, str | None]:
 
 
 def orders_worker(orders: Orders) -> Consumer:
-    return orders_svc.worker.create_consumer(orders, write_dead_letters)
+    return orders_svc.worker.create_consumer(orders, ignore_letters)
 
 
 def refused(class_: type[Any], order_id: UUID, **more: object) -> Any:

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import assert_never
 from uuid import UUID
@@ -21,7 +20,6 @@ from shared.inbox.consumer import (
     Consumer,
     DeadLetterWriter,
     Delivery,
-    Reactions,
     deciding,
     is_transient,
     merge_reactions,
@@ -42,7 +40,7 @@ log = logging.getLogger(__name__)
 def create_consumer(resources: Resources, write_dead_letters: DeadLetterWriter) -> Consumer:
     """The reactions of orders-svc, by topic and message type."""
     note = to_reaction(publications.note)
-    domain: Sequence[Reactions] = (
+    domain = (
         deciding(resources.orders, ORDER, ORDER_COMMANDS),
         {contract.TOPIC: {type_: [note] for type_ in contract.CODEC.names}},
     )

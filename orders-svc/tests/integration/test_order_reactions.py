@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from uuid import UUID
@@ -18,33 +17,20 @@ from orders_svc.order.events import OrderLine
 from orders_svc.order.order import ORDER, Confirmed, require_placed
 from shared.eventsourcing.handler import handle, load
 from shared.inbox.consumer import Consumer
-from shared.messaging import wire
 from shared.messaging.messages import Metadata
 from shared.messaging.records import IncomingRecord
-from shared.messaging.wire import OutgoingRecord
 from shared.runtime.identifiers import new_id
-from test_support.raw_records import event_headers
+from test_support.raw_records import event_record, ignore_letters
 from test_support.waits import HANGS_AFTER_SECONDS
-
-
-async def write_dead_letters(letters: Sequence[OutgoingRecord]) -> None:
-    """Dead letters are not read here."""
 
 
 @pytest.fixture
 def consumer(resources: Resources) -> Consumer:
-    return worker.create_consumer(resources, write_dead_letters)
+    return worker.create_consumer(resources, ignore_letters)
 
 
 def reserved(user_id: UUID, order_id: UUID) -> IncomingRecord:
-    return IncomingRecord(
-        topic="users.v1",
-        partition=0,
-        offset=0,
-        key=str(user_id).encode(),
-        value=f'{{"order_id": "{order_id}"}}'.encode(),
-        headers=wire.to_headers(event_headers("credit-reserved", user_id)),
-    )
+    return event_record("users.v1", "credit-reserved", user_id, f'{{"order_id": "{order_id}"}}')
 
 
 async def placed(resources: Resources) -> UUID:

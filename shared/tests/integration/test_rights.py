@@ -14,7 +14,6 @@ from local_stack.postgres import create_database, owner
 from shared.inbox import parked
 from shared.inbox.consumer import Consumer, Delivery
 from shared.messaging.messages import Message
-from shared.messaging.wire import OutgoingRecord
 from shared.outbox import backlog, lease, outbox
 from shared.outbox.outbox import Snapshot
 from shared.projections import rebuild
@@ -25,6 +24,7 @@ from shared.runtime.postgres import Connection
 from shared.runtime.relay_notifier import RelayNotifier
 from test_support.counter.counted_records import as_read
 from test_support.counter.counter import TOPIC, counted, some_metadata, store_of
+from test_support.raw_records import ignore_letters
 
 REFUSED = [
     "UPDATE events SET data = '{}'",
@@ -247,11 +247,8 @@ async def test_the_service_consumes(service: asyncpg.Pool) -> None:
             raise ValueError("poison")
         numbers.extend(versions)
 
-    async def write_dead_letters(letters: Sequence[OutgoingRecord]) -> None:
-        pass
-
     consumer = Consumer(
-        CONSUMER, service, {TOPIC: {"counted": [react]}}, write_dead_letters, RelayNotifier(None)
+        CONSUMER, service, {TOPIC: {"counted": [react]}}, ignore_letters, RelayNotifier(None)
     )
     await consumer.take(records)
 

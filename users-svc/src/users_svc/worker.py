@@ -1,14 +1,11 @@
 """Reactions to messages: credit is reserved and released, read models are updated."""
 
-from collections.abc import Sequence
-
 from shared.eventsourcing.handler import CausedCommand
 from shared.inbox.consumer import (
     Commands,
     Consumer,
     DeadLetterWriter,
     Delivery,
-    Reactions,
     deciding,
     merge_reactions,
     to_reaction,
@@ -28,7 +25,7 @@ ORDER_ID = "app.order.id"
 def create_consumer(resources: Resources, write_dead_letters: DeadLetterWriter) -> Consumer:
     """The reactions of users-svc, by topic and message type."""
     note = to_reaction(confirmed_orders.project)
-    domain: Sequence[Reactions] = (
+    domain = (
         deciding(resources.users, USER, USER_COMMANDS),
         {order_messages.TOPIC: {type_: [note] for type_ in confirmed_orders.TYPES}},
     )

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -14,12 +14,10 @@ import pytest
 
 from shared.eventsourcing.handler import handle, load
 from shared.inbox.consumer import Consumer
-from shared.messaging import wire
 from shared.messaging.messages import Metadata
 from shared.messaging.records import IncomingRecord
-from shared.messaging.wire import OutgoingRecord
 from shared.runtime.identifiers import new_id
-from test_support.raw_records import event_headers
+from test_support.raw_records import event_record, ignore_letters
 from test_support.waits import HANGS_AFTER_SECONDS
 from users_svc import confirmed_orders, worker
 from users_svc.bootstrap import Resources
@@ -30,13 +28,9 @@ PLACED = '{"order_id": "%s", "user_id": "%s", "amount": "30.00"}'
 CONFIRMED = '{"order_id": "%s", "user_id": "%s", "ordered_at": "2016-11-11T00:00:01Z"}'
 
 
-async def write_dead_letters(letters: Sequence[OutgoingRecord]) -> None:
-    """Dead letters are not read here."""
-
-
 @pytest.fixture
 def consumer(resources: Resources) -> Consumer:
-    return worker.create_consumer(resources, write_dead_letters)
+    return worker.create_consumer(resources, ignore_letters)
 
 
 def placed(order_id: UUID, value: str) -> IncomingRecord:
@@ -44,14 +38,7 @@ def placed(order_id: UUID, value: str) -> IncomingRecord:
 
 
 def record(order_id: UUID, type_: str, value: str, version: int) -> IncomingRecord:
-    return IncomingRecord(
-        topic="orders.v1",
-        partition=0,
-        offset=0,
-        key=b"key",
-        value=value.encode(),
-        headers=wire.to_headers(event_headers(type_, order_id, version)),
-    )
+    return event_record("orders.v1", type_, order_id, value, version)
 
 
 async def registered(resources: Resources) -> UUID:

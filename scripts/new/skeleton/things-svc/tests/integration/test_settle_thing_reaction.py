@@ -1,6 +1,5 @@
 """The reaction to order-cancelled: SettleThing, once for each message."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
@@ -8,12 +7,10 @@ from uuid import UUID
 import pytest
 
 from shared.inbox.consumer import Consumer
-from shared.messaging import wire
 from shared.messaging.messages import Metadata
 from shared.messaging.records import IncomingRecord
-from shared.messaging.wire import OutgoingRecord
 from shared.runtime.identifiers import derive_id, new_id
-from test_support.raw_records import event_headers
+from test_support.raw_records import event_record, ignore_letters
 from things_svc import order_messages, worker
 from things_svc.bootstrap import Resources
 from things_svc.events import CODEC, ThingSettled
@@ -23,24 +20,14 @@ SAMPLE = Path(__file__).parents[1] / "unit/samples/thing-added.v1.json"
 FIRST = CODEC.decode("thing-added", SAMPLE.read_bytes(), 1)
 
 
-async def write_dead_letters(letters: Sequence[OutgoingRecord]) -> None:
-    """No test reads dead letters here."""
-
-
 @pytest.fixture
 def consumer(resources: Resources) -> Consumer:
-    return worker.create_consumer(resources, write_dead_letters)
+    return worker.create_consumer(resources, ignore_letters)
 
 
 def record(order_id: UUID) -> IncomingRecord:
-    return IncomingRecord(
-        topic=order_messages.TOPIC,
-        partition=0,
-        offset=0,
-        key=b"key",
-        value=b'{"order_id": "%s", "unread": 1}' % str(order_id).encode(),
-        headers=wire.to_headers(event_headers("order-cancelled", order_id)),
-    )
+    value = f'{{"order_id": "{order_id}", "unread": 1}}'
+    return event_record(order_messages.TOPIC, "order-cancelled", order_id, value)
 
 
 async def test_its_event_is_recorded_once(resources: Resources, consumer: Consumer) -> None:

@@ -1,42 +1,27 @@
 """Reactions to orders: a confirmed order adds a thing, once for each message."""
 
-from collections.abc import Sequence
 from uuid import UUID
 
 import pytest
 
 from shared.eventsourcing.handler import load
 from shared.inbox.consumer import Consumer
-from shared.messaging import wire
 from shared.messaging.records import IncomingRecord
-from shared.messaging.wire import OutgoingRecord
 from shared.runtime.identifiers import derive_id, new_id
-from test_support.raw_records import event_headers
+from test_support.raw_records import event_record, ignore_letters
 from things_svc import worker
 from things_svc.bootstrap import Resources
 from things_svc.thing import THING, Added
 
 
-async def write_dead_letters(letters: Sequence[OutgoingRecord]) -> None:
-    """No test reads dead letters here."""
-
-
 @pytest.fixture
 def consumer(resources: Resources) -> Consumer:
-    return worker.create_consumer(resources, write_dead_letters)
+    return worker.create_consumer(resources, ignore_letters)
 
 
 def confirmed(order_id: UUID) -> IncomingRecord:
-    # No order-placed comes before it here.
-    headers = event_headers("order-confirmed", order_id, 2) | {"ce_previousversion": "0"}
-    return IncomingRecord(
-        topic="orders.v1",
-        partition=0,
-        offset=0,
-        key=b"key",
-        value=b'{"order_id": "%s", "unread": 1}' % str(order_id).encode(),
-        headers=wire.to_headers(headers),
-    )
+    value = f'{{"order_id": "{order_id}", "unread": 1}}'
+    return event_record("orders.v1", "order-confirmed", order_id, value)
 
 
 async def test_a_confirmed_order_adds_a_thing_once(
