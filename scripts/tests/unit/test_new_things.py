@@ -224,9 +224,9 @@ VIEW = "users-svc/src/users_svc/item_messages.py"
 def read_items(services: Path, view: str) -> None:
     """Make users-svc read items.v1, by a view with this text."""
     declared = services / "users-svc/service.toml"
-    change(declared, '"orders.v1"]\nviews = [', '"orders.v1", "items.v1"]\nviews = [')
+    change(declared, "reads = [", 'reads = ["items.v1", ')
     (services / VIEW).write_text(view)
-    change(declared, 'order_messages"]', 'order_messages", "users_svc.item_messages"]')
+    change(declared, "views = [", 'views = ["users_svc.item_messages", ')
 
 
 def test_a_codec_whose_name_is_taken_gets_a_longer_one(services: Path) -> None:
