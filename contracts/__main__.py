@@ -9,6 +9,8 @@ from contracts.contract_files import (
     RELEASED,
     ROOT,
     Promises,
+    SampleError,
+    begin_sample,
     generated,
     missing_samples,
     promises_of_the_code,
@@ -20,14 +22,24 @@ from contracts.contract_files import (
     write_text,
 )
 from contracts.views import misreadings
+from shared.eventsourcing.codec import FIRST_VERSION
 
 
 def run_write() -> int:
-    """Generate the files from the code, and create the missing samples."""
+    """Create the missing samples, and generate the files from the code."""
     promises = promises_of_the_code(released())
-    for path, example in missing_samples(ROOT, promises).items():
+    try:
+        begun = [
+            (path, begin_sample(path, codec, schema))
+            for path, (codec, schema) in missing_samples(ROOT, promises).items()
+        ]
+    except SampleError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    for path, example in begun:
         write_text(path, text_of(example))
-        sys.stdout.write(f"created {path.relative_to(ROOT.parent)}: edit it to realistic values\n")
+        hint = ": edit it to realistic values" if path.stem.endswith(f".v{FIRST_VERSION}") else ""
+        sys.stdout.write(f"created {path.relative_to(ROOT.parent)}{hint}\n")
     for name in write(ROOT, generated(promises, ROOT)):
         sys.stdout.write(f"wrote contracts/{name}\n")
     for sentence in [*broken_promises(released(), promises), *misreadings()]:

@@ -3,18 +3,23 @@
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from contracts import asyncapi
 from contracts.compatibility import Promise, broken_promises
 from contracts.event_schemas import Schema, example_of, schema_of
-from contracts.promises import CONTRACTS, Contract
-from shared.eventsourcing.codec import FIRST_VERSION
+from contracts.promises import CONTRACT_ON, CONTRACTS, Contract
+from shared.eventsourcing.codec import FIRST_VERSION, Codec
 from shared.messaging.topics import TOPICS
 
 ROOT = Path(__file__).resolve().parent
 RELEASED = ROOT / "released.json"
 
 Promises = dict[str, Promise]
+
+
+class SampleError(Exception):
+    """The sample of a version cannot be made from the one before it."""
 
 
 def released(path: Path = RELEASED) -> Promises:
@@ -97,17 +102,38 @@ def write(root: Path, wanted: Mapping[str, str]) -> list[str]:
     return changed
 
 
-def missing_samples(root: Path, promises: Promises) -> dict[Path, object]:
-    """For each event without a sample, its path and an initial value."""
+def missing_samples(root: Path, promises: Promises) -> dict[Path, tuple[Codec[Any], Schema]]:
+    """The path of each sample that is not there, with what it is begun from."""
     wanted = {
-        sample_path(root, topic, name, version): example_of(schema)
+        sample_path(root, topic, name, version): (CONTRACT_ON[topic].public, schema)
         for topic, name, version, schema in all_schemas(promises)
     }
     for contract in CONTRACTS:
         for name in contract.private.names:
             schema = schema_of(contract.topic, contract.private, name)
-            wanted[private_sample_path(root.parent, contract, name)] = example_of(schema)
-    return {path: example for path, example in wanted.items() if not path.exists()}
+            path = private_sample_path(root.parent, contract, name)
+            wanted[path] = (contract.private, schema)
+    return {path: each for path, each in wanted.items() if not path.exists()}
+
+
+def begin_sample(path: Path, codec: Codec[Any], schema: Schema) -> object:
+    """Return the sample of the version before, upcast; an example of the schema without one.
+
+    Raises:
+        SampleError: the upcast does not make this version of it.
+    """
+    name, _, number = path.stem.rpartition(".v")
+    version = int(number)
+    before = path.with_stem(f"{name}.v{version - 1}")
+    if version != codec.get_version(name) or not before.exists():
+        return example_of(schema)
+    try:
+        return json.loads(codec.encode(codec.decode(name, before.read_bytes(), version - 1)))
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise SampleError(
+            f"{before.name}: the upcast does not make version {version} of it: {reason}"
+        ) from error
 
 
 def release(path: Path, promises: Promises) -> list[str]:

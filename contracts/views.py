@@ -48,7 +48,10 @@ def misread_by_spark(topic: Topic) -> Iterator[str]:
     wanted = [name for name in owner.names if name in topic.types]
     for name in wanted:
         if owner.get_version(name) != SCHEMA_VERSION:
-            yield f"{where} {name}: knows version {SCHEMA_VERSION} only"
+            yield (
+                f"{where} {name}: knows version {SCHEMA_VERSION} only: give the contract a"
+                " class of its own, which stays as it is"
+            )
     given = [schema_of(topic.name, owner, name)["properties"] for name in wanted]
     for field, type_ in topic.schema.items():
         has_it = [fields[field] for fields in given if field in fields]

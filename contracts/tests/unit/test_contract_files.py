@@ -16,6 +16,8 @@ from contracts.contract_files import (
     RELEASED,
     ROOT,
     Promises,
+    SampleError,
+    begin_sample,
     generated,
     missing_samples,
     promises_of_the_code,
@@ -25,8 +27,9 @@ from contracts.contract_files import (
     versions_of,
     write,
 )
+from contracts.event_schemas import EXAMPLES, schema_of
 from contracts.promises import CONTRACT_ON
-from shared.eventsourcing.codec import Codec
+from shared.eventsourcing.codec import Codec, Upcast
 from test_support.waits import HANGS_AFTER_SECONDS
 
 
@@ -84,11 +87,62 @@ def test_a_sample_that_is_missing_is_begun(copy: Path, promises: Promises) -> No
     for samples in ROOT.parent.glob("*/tests/unit/samples"):
         shutil.copytree(samples, copy.parent / samples.relative_to(ROOT.parent))
 
-    [(missing, example)] = missing_samples(copy, promises).items()
+    [(missing, begun)] = missing_samples(copy, promises).items()
+    example = begin_sample(missing, *begun)
 
     assert missing == path
     assert isinstance(example, dict)
     assert example.keys() == json.loads((ROOT / "samples/orders.v1" / path.name).read_text()).keys()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecondForm:
+    order_id: UUID
+
+
+def name_order(fields: dict[str, Any]) -> dict[str, Any]:
+    return {"order_id": fields["id"]}
+
+
+def keep(fields: dict[str, Any]) -> dict[str, Any]:
+    return fields
+
+
+@pytest.fixture
+def samples(tmp_path: Path) -> list[Path]:
+    """The paths of three samples; only the first is there."""
+    paths = [tmp_path / f"order-placed.v{version}.json" for version in (1, 2, 3)]
+    paths[0].write_text(json.dumps({"id": str(UUID(int=7))}))
+    return paths
+
+
+def begin(path: Path, *upcasts: Upcast) -> object:
+    codec: Codec[Any] = Codec({"order-placed": SecondForm}, {"order-placed": upcasts})
+    return begin_sample(path, codec, schema_of("orders.v1", codec, "order-placed"))
+
+
+def test_the_sample_of_a_new_version_is_the_one_before_it_upcast(samples: list[Path]) -> None:
+    first, second, _ = samples
+    assert begin(second, name_order) == {"order_id": str(UUID(int=7))}
+
+    first.unlink()
+    assert begin(second, name_order) == {"order_id": EXAMPLES["uuid"]}
+
+
+def test_of_an_older_version_there_is_only_an_example(samples: list[Path]) -> None:
+    """Nothing makes it: upcasts lead to the newest."""
+    _, second, third = samples
+
+    assert begin(second, name_order, keep) == {"order_id": EXAMPLES["uuid"]}
+    assert begin(third, name_order, keep) == {"order_id": EXAMPLES["uuid"]}
+
+
+@pytest.mark.parametrize("upcast", [keep, lambda fields: {"order_id": fields["name"]}])
+def test_an_upcast_that_does_not_make_the_version_is_named(
+    samples: list[Path], upcast: Upcast
+) -> None:
+    with pytest.raises(SampleError, match=r"placed\.v1\.json: the upcast does not make version 2"):
+        begin(samples[1], upcast)
 
 
 def test_a_release_adds_to_what_was_promised_and_breaks_nothing(
@@ -107,18 +161,10 @@ def test_a_release_adds_to_what_was_promised_and_breaks_nothing(
     assert released(path) == promises
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SecondForm:
-    order_id: UUID
-
-
 def test_of_an_older_version_the_code_promises_what_was_released(promises: Promises) -> None:
     """Its class is gone, its events are not."""
 
-    def upcast(fields: dict[str, Any]) -> dict[str, Any]:
-        return fields
-
-    second: Codec[Any] = Codec({"order-placed": SecondForm}, {"order-placed": [upcast]})
+    second: Codec[Any] = Codec({"order-placed": SecondForm}, {"order-placed": [keep]})
     contract = replace(CONTRACT_ON["orders.v1"], public=second)
 
     versions = versions_of(contract, "order-placed", promises)
