@@ -11,6 +11,7 @@ from libcst import ParserSyntaxError
 from scripts.changes import CHECKOUT, report, run_command
 from scripts.new.addition import Addition, add, show
 from scripts.new.aggregates import find_aggregate
+from scripts.new.event_versions import plan_event_version
 from scripts.new.reactions import plan_reaction
 from scripts.new.service import plan_service
 from scripts.new.things import plan_command, plan_event, plan_read_model
@@ -45,6 +46,10 @@ def event(root: Path, declared: Declarations, given: Given) -> Addition:
     return plan_event(root, find_aggregate(root, declared, given["of"]), given["name"])
 
 
+def event_version(root: Path, declared: Declarations, given: Given) -> Addition:
+    return plan_event_version(root, declared, given["name"])
+
+
 def reaction(root: Path, declared: Declarations, given: Given) -> Addition:
     aggregate = find_aggregate(root, declared, given["of"])
     return plan_reaction(root, declared, aggregate, given["name"], given["event"], given["on"])
@@ -73,6 +78,12 @@ THINGS = {
         example="name=suspended of=user",
         needs=("name", "of"),
         plan=event,
+    ),
+    "event-version": Thing(
+        title="the next version of an event, with an upcast for each of its readers",
+        example="name=order-rejected",
+        needs=("name",),
+        plan=event_version,
     ),
     "reaction": Thing(
         title="a command of an aggregate to which an event of another service leads",
@@ -125,7 +136,7 @@ def make(name: str, given: Given, *, is_dry: bool) -> int:
 
 def list_things() -> None:
     for name, thing in THINGS.items():
-        report(f"  {name:11} {thing.title}: make new thing={name} {thing.example}")
+        report(f"  {name:13} {thing.title}: make new thing={name} {thing.example}")
 
 
 def plan(name: str, given: Given) -> Addition:

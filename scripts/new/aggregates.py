@@ -196,9 +196,11 @@ def get_text(module: ast.Module, expression: str) -> str:
     """
     for node in module.body:
         match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str(value))):
-                if name == expression:
-                    return value
+            case (
+                ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str(value)))
+                | ast.AnnAssign(target=ast.Name(id=name), value=ast.Constant(value=str(value)))
+            ) if name == expression:
+                return value
     match ast.parse(expression, mode="eval").body:
         case ast.Constant(value=str(value)):
             return value

@@ -19,7 +19,7 @@ from scripts.new.words import NewError
 LAST_COMMENT = re.compile(r"#.*\n\s*[)\]}]")
 """It would be that of what is added."""
 
-Display = TypeVar("Display", cst.Dict, cst.Tuple)
+Display = TypeVar("Display", cst.Dict, cst.List, cst.Tuple)
 Entry = cst.BaseElement | cst.BaseDictElement
 Keys = tuple[str, ...]
 """The code of each."""
@@ -217,25 +217,31 @@ class Insertion(cst.CSTTransformer):
 
 
 def add_entry(display: Display, keys: Keys, entry: Entry) -> Display:
-    """Return a dict or a tuple with one more entry, in the dict that the keys lead to.
+    """Return a dict, a list or a tuple with one more entry, in the one that the keys lead to.
 
     Raises:
-        NewError: what a key leads to is no dict, or it ends with a comment.
+        NewError: what a key leads to is none of these, or it ends with a comment.
     """
     elements: list[Entry] = [*display.elements]
     places = {to_code(e.key): n for n, e in enumerate(elements) if isinstance(e, cst.DictElement)}
     if keys and keys[0] in places:
         place = places[keys[0]]
         outer = elements[place]
-        if not isinstance(outer.value, cst.Dict):
-            raise NewError(f"the value of {keys[0]} is no dict, as it is in the skeleton")
-        elements[place] = outer.with_changes(value=add_entry(outer.value, keys[1:], entry))
+        value: cst.Dict | cst.List
+        match outer.value, entry:
+            case cst.Dict() as entries, cst.DictElement():
+                value = add_entry(entries, keys[1:], entry)
+            case cst.List() as listed, cst.Element():
+                value = add_entry(listed, keys[1:], entry)
+            case _:
+                raise NewError(f"the value of {keys[0]} is no dict, as it is in the skeleton")
+        elements[place] = outer.with_changes(value=value)
         return display.with_changes(elements=elements)
     if re.search(r"#.*\n\s*.\Z", to_code(display)):
         raise NewError("a list of entries ends with a comment: put that above its line")
     for key in reversed(keys):
-        assert isinstance(entry, cst.DictElement)
-        entry = cst.DictElement(cst.parse_expression(key), cst.Dict([entry]))
+        value = cst.List([entry]) if isinstance(entry, cst.BaseElement) else cst.Dict([entry])
+        entry = cst.DictElement(cst.parse_expression(key), value)
     if elements and isinstance(elements[-1].comma, cst.MaybeSentinel):
         elements[-1] = elements[-1].with_changes(comma=cst.Comma())
     return display.with_changes(elements=[*elements, entry])
@@ -301,6 +307,11 @@ def import_needed(module: cst.Module, added: Iterable[cst.CSTNode], donor: Donor
         for line, name in list_imports(statement)
         if get_bound(name) in used - known
     ]
+    return insert_imports(module, lines)
+
+
+def insert_imports(module: cst.Module, lines: Sequence[Statement]) -> cst.Module:
+    """Return the module with imports after those that it has."""
     numbers = [number for number, each in enumerate(module.body, 1) if list_imports(each)]
     first = numbers[-1] if numbers else 1
     body = [*module.body[:first], *lines, *module.body[first:]]

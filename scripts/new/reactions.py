@@ -3,13 +3,16 @@
 import ast
 import json
 import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from scripts.new import skeletons
 from scripts.new.addition import Addition
 from scripts.new.aggregates import Aggregate, get_text, list_rules
 from scripts.new.entries import add_row, add_to_list
+from scripts.new.event_versions import UNREAD, Module, Version
 from scripts.new.texts import plan_texts
 from scripts.new.things import README, change, declare_event, finish
 from scripts.new.words import NewError
@@ -17,6 +20,9 @@ from shared.runtime.declarations import Declarations, Process, Topic
 
 WORKER = "worker"
 """The process that reacts to messages, and its module."""
+
+
+Schema = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +39,8 @@ class Cause:
     """The codec in that module."""
     field: str
     """The one from which the id of the stream follows."""
+    version: int
+    """The newest one."""
 
 
 def plan_reaction(
@@ -48,6 +56,10 @@ def plan_reaction(
     words = {skeletons.REACTION: command, skeletons.OUTCOME: event}
     texts = plan_texts(root, aggregate, words, skeletons.OF_REACTION, name_cause(aggregate, cause))
     texts |= declare_event(root, aggregate, event)
+    view = f"{service.folder}/src/{service.package}/{cause.module}.py"
+    for number in range(2, cause.version + 1):
+        version = Version(type=cause.type, number=number)
+        texts[view] = Module(path=view, text=texts[view]).define_upcast(version, UNREAD)
     path = f"{service.folder}/service.toml"
     texts[path] = declare_reading(texts[path], service.package, cause)
     title = f"{command.capitalize()}{aggregate.name}"
@@ -90,13 +102,15 @@ def find_cause(root: Path, declared: Declarations, aggregate: Aggregate, on: str
     view = source / f"{module}.py"
     if any(f'"{on}"' in path.read_text() for path in (view, worker) if path.exists()):
         raise NewError(f"{service.folder} reads {on} already: add to its table in {WORKER}.py")
+    schemas = read_schemas(root, topic, on)
     return Cause(
         type=on,
         topic=topic,
         process=process,
         module=module,
         constant=name_constant(view, on),
-        field=choose_field(root, topic, on, (aggregate.id, f"{singular}_id")),
+        field=choose_field(on, schemas.values(), (aggregate.id, f"{singular}_id")),
+        version=max(schemas),
     )
 
 
@@ -118,20 +132,26 @@ def name_constant(view: Path, type_: str) -> str:
     return long if is_taken else short
 
 
-def choose_field(root: Path, topic: Topic, type_: str, fields: tuple[str, ...]) -> str:
-    """Return the first of `fields` that is an id in each event of a type. Raises NewError."""
+def read_schemas(root: Path, topic: Topic, type_: str) -> dict[int, Schema]:
+    """Return those of a type by its versions. Raises NewError: there is none."""
     folder = f"contracts/schemas/{topic.name}"
     paths = sorted((root / folder).glob(f"{type_}.v*.json"))
     if not paths:
         raise NewError(f"{folder} has no {type_}.v1.json: run `make contracts` first")
-    if len(paths) > 1:
-        raise NewError(f"{type_} has several versions: write its view by hand, with upcasts")
-    schema = json.loads(paths[0].read_text())
+    return {int(path.stem.rpartition(".v")[2]): json.loads(path.read_text()) for path in paths}
+
+
+def choose_field(type_: str, schemas: Collection[Schema], fields: Sequence[str]) -> str:
+    """Return the first of `fields` that is an id in each event of a type. Raises NewError."""
     for field in fields:
-        is_id = schema["properties"].get(field, {}).get("format") == "uuid"
-        if is_id and field in schema.get("required", ()):
+        if all(demands_id(schema, field) for schema in schemas):
             return field
     raise NewError(f"{type_} has no {' and no '.join(fields)}: nothing says which stream is meant")
+
+
+def demands_id(schema: Schema, field: str) -> bool:
+    is_id: bool = schema["properties"].get(field, {}).get("format") == "uuid"
+    return is_id and field in schema.get("required", ())
 
 
 def name_cause(aggregate: Aggregate, cause: Cause) -> dict[str, str]:

@@ -1,5 +1,5 @@
-"""In a copy with a service parcels, its command `weigh`, its reaction `recall` and its read model
-`trail`: all work.
+"""In a copy with a service parcels, its command `weigh`, version 2 of the event of that, its
+reaction `recall` and its read model `trail`: all work.
 
 `test_new.py` runs it there.
 """
@@ -10,12 +10,13 @@ from uuid import UUID
 
 import httpx
 import pytest
-from aiokafka import AIOKafkaProducer
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from local_stack.hometown import HOMETOWN
 from local_stack.stack_spec import StackContext
 from local_stack.testing import bearer, throwaway_stack
 from shared.messaging import wire
+from shared.messaging.messages import SCHEMA_VERSION
 from shared.runtime.identifiers import derive_id, new_id
 from test_support.raw_records import event_headers
 from test_support.system.clients import Hometown
@@ -25,6 +26,9 @@ from test_support.system.traces import Step, edges_of, spans_of
 
 JAEGER_SECONDS_MAX = 900
 """The first time on a machine, Jaeger may have to be built."""
+
+READ_MILLISECONDS_MAX = 1000
+"""For one batch, after which it is read again."""
 
 REQUEST = Step("parcels-api", "POST /v1/parcels/{parcel_id}/weigh")
 APPENDED = Step("parcels-api", "append parcel")
@@ -75,6 +79,49 @@ async def confirm_and_cancel(servers: str, order_id: UUID) -> None:
             headers = wire.to_headers(event_headers(type_, order_id, version))
             value = b'{"order_id": "%s"}' % str(order_id).encode()
             await producer.send_and_wait("orders.v1", value, b"key", headers=headers)
+
+
+async def read_versions(servers: str, type_: str) -> set[str]:
+    """Return the versions in which an event is in its topic, once there is one."""
+    async with AIOKafkaConsumer(
+        "parcels.v1", bootstrap_servers=servers, auto_offset_reset="earliest"
+    ) as consumer:
+        found: set[str] = set()
+        while not found:
+            batches = await consumer.getmany(timeout_ms=READ_MILLISECONDS_MAX)
+            headers = [dict(each.headers) for batch in batches.values() for each in batch]
+            found = {
+                each[SCHEMA_VERSION].decode()
+                for each in headers
+                if each["ce_type"].decode() == type_
+            }
+    return found
+
+
+async def write_weighed(servers: str, parcel_id: UUID) -> None:
+    """Write the event as the release before did."""
+    headers = event_headers("parcel-weighed", parcel_id)
+    assert headers[SCHEMA_VERSION] == "1"
+    value = b'{"parcel_id": "%s"}' % str(parcel_id).encode()
+    async with AIOKafkaProducer(bootstrap_servers=servers) as producer:
+        key = str(parcel_id).encode()
+        await producer.send_and_wait("parcels.v1", value, key, headers=wire.to_headers(headers))
+
+
+def test_an_event_is_written_in_its_newest_version_and_read_in_each(
+    context: StackContext, client: httpx.Client
+) -> None:
+    servers, parcel_id = context.address("kafka"), new_id()
+    weigh_a_parcel(client)
+    assert asyncio.run(read_versions(servers, "parcel-weighed")) == {"2"}
+
+    asyncio.run(write_weighed(servers, parcel_id))
+
+    eventually(
+        lambda: client.get(f"/v1/parcels/{parcel_id}/trail"),
+        lambda got: got.is_success and got.json()["type"] == "parcel-weighed",
+        what="the row of an event of version 1",
+    )
 
 
 def test_a_message_leads_to_the_event_of_a_reaction(

@@ -13,6 +13,7 @@ ADD_ALL = """
 from scripts.changes import CHECKOUT, run_steps
 from scripts.new.addition import write
 from scripts.new.aggregates import find_aggregate
+from scripts.new.event_versions import plan_event_version
 from scripts.new.reactions import plan_reaction
 from scripts.new.things import list_steps, plan_command, plan_event, plan_read_model
 from shared.runtime.declarations import load_declarations
@@ -34,13 +35,17 @@ for name, on in (("user", "item-listed"), ("item", "user-moved"), ("order", "use
         addition = plan(CHECKOUT, aggregate, *words)
         write(CHECKOUT, addition)
         changed += [path for path in addition.texts if path not in changed]
+for type_ in ("user-credit-limit-changed", "user-registered", "item-repriced", "order-rejected"):
+    addition = plan_event_version(CHECKOUT, load_declarations(CHECKOUT), type_)
+    write(CHECKOUT, addition)
+    changed += [path for path in addition.texts if path not in changed]
 run_steps(CHECKOUT, list_steps("users-svc", changed), print)
 """
 
 
 @pytest.fixture(scope="module")
 def copy() -> Iterator[Copy]:
-    """The copy with a reaction, a command, an event and a read model of each aggregate."""
+    """The copy with one of each thing for each aggregate."""
     with copied_checkout() as copy:
         copy.printed("make", "setup")
         copy.python("-c", ADD_ALL)
@@ -66,5 +71,10 @@ def test_its_tests_pass(copy: Copy) -> None:
             f"refund_{aggregate}",
         )
     ]
+    tests += [
+        "users-svc/tests/unit/test_user_samples.py",
+        "orders-svc/tests/unit/test_order_samples.py",
+    ]
     tests += ["users-svc/tests/integration/test_refund_user_reaction.py"]
+    tests += ["contracts/tests/unit/test_samples.py"]
     copy.python("-m", "pytest", "-q", "-n", "0", *tests)

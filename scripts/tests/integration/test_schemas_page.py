@@ -19,8 +19,10 @@ from test_support.system.eventually import eventually
 from test_support.system.steady_orders import open_account
 
 PAGE = CHECKOUT / "docs" / "schemas.md"
-DIFFS = re.findall(r"git apply (\S+)", PAGE.read_text())
-"""In the order of the page."""
+CHANGES_OF_CODE = re.findall(
+    r"^(?:git apply|rm|make new|make contracts)\b.*?(?=  #|$)", PAGE.read_text(), re.MULTILINE
+)
+"""The commands, in the order of the page."""
 
 SINCE = datetime(2016, 11, 11, tzinfo=UTC)
 ITEM = {"name": "pen", "type": "pen", "origin": "BJ", "price": "1.00"}
@@ -271,9 +273,8 @@ def take_back(copy: Copy) -> None:
 def test_what_the_page_changes_is_linted_and_typed_and_keeps_to_the_tests() -> None:
     with copied_checkout() as copy:
         copy.printed("make", "setup")
-        for diff in DIFFS:
-            copy.git("apply", diff)
-            copy.printed("make", "contracts", "contracts-release")
+        for command in CHANGES_OF_CODE:
+            copy.printed("bash", "-c", command)
         copy.printed("make", "lint", "imports", "contracts-check")
         copy.python("-m", "mypy", "orders-svc", "users-svc/src")
         copy.python("-m", "pytest", "-q", "-n", "2", *TESTS)

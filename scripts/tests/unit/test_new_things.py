@@ -15,7 +15,7 @@ from scripts.changes import CHECKOUT, ChangeError
 from scripts.new import __main__ as new
 from scripts.new.aggregates import Aggregate, find_aggregate
 from scripts.new.entries import add_migration, add_row, add_to_list, add_to_topic, add_type
-from scripts.new.reactions import Cause, choose_field, name_cause, plan_reaction
+from scripts.new.reactions import Cause, choose_field, name_cause, plan_reaction, read_schemas
 from scripts.new.things import plan_command, plan_event, plan_read_model
 from scripts.new.words import NewError
 from shared.runtime.declarations import load_declarations
@@ -267,13 +267,29 @@ def test_what_a_reaction_cannot_follow_from_is_named(
         plan("user", "item-listed", services)
 
 
-def test_a_type_with_several_versions_or_with_no_schema_is_named(services: Path) -> None:
+def test_a_view_of_a_type_with_several_versions_has_an_upcast_for_each(services: Path) -> None:
+    first = (services / LISTED).read_text()
+    for number in (2, 10):
+        (services / LISTED.replace("v1.json", f"v{number}.json")).write_text(first)
+
+    view = plan("user", "item-listed", services)[VIEW]
+
+    upcasts = [f"to_item_listed_{number}" for number in range(2, 11)]
+    listed = view.partition('"item-listed": [')[2].partition("]")[0]
+    assert [each.strip() for each in listed.split(",")] == upcasts
+    assert view.index("class ItemListed") < view.index("def to_item_listed_2(")
+    assert view.index("def to_item_listed_2(") < view.index("def to_item_listed_3(")
+
+
+def test_a_field_that_a_version_does_not_have_is_not_chosen(services: Path) -> None:
     second = services / LISTED.replace("v1.json", "v2.json")
-    second.write_text("{}")
-    with pytest.raises(NewError, match="item-listed has several versions: write its view by hand"):
+    second.write_text((services / LISTED).read_text().replace("item_id", "item"))
+
+    with pytest.raises(NewError, match="item-listed has no user_id and no item_id"):
         plan("user", "item-listed", services)
 
-    second.unlink()
+
+def test_a_type_with_no_schema_is_named(services: Path) -> None:
     (services / LISTED).unlink()
     with pytest.raises(NewError, match=r"has no item-listed\.v1\.json: run `make contracts` first"):
         plan("user", "item-listed", services)
@@ -291,10 +307,11 @@ def test_a_message_with_the_id_of_the_aggregate_means_that_one() -> None:
     declared = load_declarations(CHECKOUT)
     topic = declared.topics["orders.v1"]
     process = declared.service("users").processes["worker"]
-    assert choose_field(CHECKOUT, topic, "order-placed", ("user_id", "order_id")) == "user_id"
-    assert choose_field(CHECKOUT, topic, "order-placed", ("cow_id", "order_id")) == "order_id"
+    schemas = read_schemas(CHECKOUT, topic, "order-placed").values()
+    assert choose_field("order-placed", schemas, ("user_id", "order_id")) == "user_id"
+    assert choose_field("order-placed", schemas, ("cow_id", "order_id")) == "order_id"
     with pytest.raises(NewError, match="order-placed has no cow_id and no sheep_id"):
-        choose_field(CHECKOUT, topic, "order-placed", ("cow_id", "sheep_id"))
+        choose_field("order-placed", schemas, ("cow_id", "sheep_id"))
 
     def find_stream(field: str) -> str:
         cause = Cause(
@@ -304,6 +321,7 @@ def test_a_message_with_the_id_of_the_aggregate_means_that_one() -> None:
             module="a_messages",
             constant="PLACED",
             field=field,
+            version=1,
         )
         return name_cause(find("user"), cause)['derive_id(event.order_id, "thing")']
 
@@ -316,7 +334,7 @@ def test_a_message_with_the_id_of_the_aggregate_means_that_one() -> None:
     [
         (
             "thing=column name=a",
-            "thing=column is none; there are: service, command, event, reaction, read-model",
+            "thing=column is none; there are: service, command, event, event-version, reaction, re",
         ),
         ("name=a", "thing= is none"),
         ("thing=command name=suspend of=user", "event= is missing: make new thing=command name="),
@@ -351,6 +369,7 @@ def test_a_message_with_the_id_of_the_aggregate_means_that_one() -> None:
             "users-svc reads order-placed already: add to its table in worker.py",
         ),
         ("thing=reaction name=move event=left on=item-listed of=user", "MoveUser is there already"),
+        ("thing=event-version name=gone", "'gone' is no event; there are: user-registered, user-"),
         ("thing=service name=goods singular=item", "has an aggregate item: choose another"),
     ],
 )
@@ -398,7 +417,9 @@ def test_an_event_type_that_is_there_is_refused_whatever_its_class(checkout: Pat
 def test_versions_of_events_stay_as_they_are(checkout: Path) -> None:
     """The second argument of a codec is a dict, too."""
     path = checkout / "users-svc/src/users_svc/events.py"
-    change(path, "    }\n)", '    },\n    upcasts={"user-moved": (a, b)},\n)')
+    types, _, _ = path.read_text().rpartition("CODEC:")[2].partition("\n    }")
+    before = path.read_text().rpartition("CODEC:")[0]
+    path.write_text(f'{before}CODEC:{types}\n    }},\n    upcasts={{"user-moved": (a, b)}},\n)\n')
 
     text = plan_event(checkout, find("user", checkout), "left").texts[
         "users-svc/src/users_svc/events.py"
@@ -410,7 +431,8 @@ def test_versions_of_events_stay_as_they_are(checkout: Path) -> None:
 
 def test_a_comment_at_the_end_is_not_moved_to_another_entry(checkout: Path) -> None:
     path = checkout / "users-svc/src/users_svc/events.py"
-    change(path, ",\n    }\n)", ",  # for good\n    }\n)")
+    before, codec, after = path.read_text().rpartition("CODEC:")
+    path.write_text(before + codec + after.replace(",\n    }", ",  # for good\n    }", 1))
 
     with pytest.raises(NewError, match="CODEC ends with a comment"):
         plan_event(checkout, find("user", checkout), "left")
