@@ -56,10 +56,14 @@ def sample_path(root: Path, topic: str, name: str, version: int | str) -> Path:
     return root / "samples" / topic / f"{name}.v{version}.json"
 
 
+def private_sample_folder(checkout: Path, contract: Contract) -> Path:
+    """Next to the unit tests of the service: no other one knows the events."""
+    return checkout / contract.service / "tests/unit/samples"
+
+
 def private_sample_path(checkout: Path, contract: Contract, name: str) -> Path:
-    """Next to the unit tests of the service: no other one knows the event."""
     version = contract.private.get_version(name)
-    return checkout / contract.service / "tests/unit/samples" / f"{name}.v{version}.json"
+    return private_sample_folder(checkout, contract) / f"{name}.v{version}.json"
 
 
 def generated(promises: Promises, samples: Path) -> dict[str, str]:
@@ -103,7 +107,7 @@ def write(root: Path, wanted: Mapping[str, str]) -> list[str]:
 
 
 def missing_samples(root: Path, promises: Promises) -> dict[Path, tuple[Codec[Any], Schema]]:
-    """The path of each sample that is not there, with what it is begun from."""
+    """Return the path of each sample that is not there, with what it is begun from."""
     wanted = {
         sample_path(root, topic, name, version): (CONTRACT_ON[topic].public, schema)
         for topic, name, version, schema in all_schemas(promises)

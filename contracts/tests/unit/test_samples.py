@@ -11,7 +11,14 @@ from jsonschema import Draft202012Validator, FormatChecker, ValidationError
 
 from analytics_spark.job.records import check
 from analytics_spark.job.topics import Topic
-from contracts.contract_files import ROOT, all_schemas, promises_of_the_code, released, sample_path
+from contracts.contract_files import (
+    ROOT,
+    all_schemas,
+    private_sample_folder,
+    promises_of_the_code,
+    released,
+    sample_path,
+)
 from contracts.event_schemas import Schema
 from contracts.promises import CONTRACT_ON, CONTRACTS, SPARK_TOPICS, VIEWS, Contract, View
 from shared.eventsourcing.codec import Codec, UnknownSchemaVersion
@@ -104,6 +111,23 @@ def is_read_as_newest(codec: Codec[Any], path: Path) -> bool:
     newest = codec.get_version(name)
     event = codec.decode(name, path.with_stem(f"{name}.v{newest}").read_bytes(), newest)
     return bool(codec.decode(name, path.read_bytes(), version) == event)
+
+
+PRIVATE = [
+    pytest.param(contract.private, path, id=f"{contract.service} {path.stem}")
+    for contract in CONTRACTS
+    for path in sorted(private_sample_folder(ROOT.parent, contract).glob("*.json"))
+    if parts_of(path)[1] in contract.private.names
+]
+
+
+def test_every_private_event_has_samples() -> None:
+    assert len(PRIVATE) >= sum(len(contract.private.names) for contract in CONTRACTS)
+
+
+@pytest.mark.parametrize(("codec", "path"), PRIVATE)
+def test_its_service_reads_an_older_version_as_it_is_stored(codec: Codec[Any], path: Path) -> None:
+    assert is_read_as_newest(codec, path), OTHER_SAMPLE
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=named)

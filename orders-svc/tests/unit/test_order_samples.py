@@ -39,17 +39,6 @@ def test_every_sample_can_be_read_and_published(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
-def test_the_sample_of_a_version_is_the_one_before_it_upcast(path: Path) -> None:
-    name, _, version = path.stem.rpartition(".v")
-    codec: Codec[Any] = ITEM_CODEC if name in ITEM_CODEC.names else ORDER_CODEC
-    newest = codec.get_version(name)
-
-    event = codec.decode(name, path.read_bytes(), int(version))
-
-    assert codec.decode(name, path.with_stem(f"{name}.v{newest}").read_bytes(), newest) == event
-
-
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
 def test_no_field_of_the_newest_version_is_dropped(path: Path) -> None:
     """Removing a field takes a new version."""
     name, _, version = path.stem.rpartition(".v")
