@@ -43,7 +43,7 @@ class Aggregate:
     @property
     def source(self) -> str:
         """The folder of its modules, from the checkout on."""
-        return f"{self.service.folder}/src/{self.package.replace('.', '/')}"
+        return locate(self.service, self.package)
 
     @property
     def name(self) -> str:
@@ -63,6 +63,11 @@ class Aggregate:
     def get_type(self, event: str) -> str:
         """Return the name of an event in its topic, such as `user-suspended`."""
         return f"{self.singular}-{event}"
+
+
+def locate(service: Service, name: str) -> str:
+    """Return the path of a package or a module, without its ending, from the checkout on."""
+    return f"{service.folder}/src/{name.replace('.', '/')}"
 
 
 def find_aggregate(root: Path, declared: Declarations, name: str) -> Aggregate:
@@ -93,7 +98,7 @@ def list_rules(root: Path, declared: Declarations) -> list[tuple[PurePosixPath, 
 
 def find_rules(root: Path, service: Service, topic: Topic) -> list[PurePosixPath]:
     """Return the module next to a contract that defines a decider, if there is one."""
-    folder = PurePosixPath(service.folder, "src", *topic.contract.split(".")[:-1])
+    folder = PurePosixPath(locate(service, topic.contract)).parent
     modules = sorted((root / folder).glob("*.py"))
     return [folder / path.name for path in modules if DECIDER.search(path.read_text())]
 

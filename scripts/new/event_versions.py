@@ -12,7 +12,7 @@ import libcst as cst
 
 from scripts.changes import PYTHON, Step, check_types
 from scripts.new.addition import Addition
-from scripts.new.aggregates import get_text
+from scripts.new.aggregates import get_text, locate
 from scripts.new.grafting import (
     Statement,
     add_entry,
@@ -78,7 +78,7 @@ class Module:
     @classmethod
     def read(cls, root: Path, service: Service, name: str) -> Self:
         """Raises NewError: there is no such module."""
-        path = f"{service.folder}/src/{name.replace('.', '/')}.py"
+        path = f"{locate(service, name)}.py"
         if not (root / path).is_file():
             raise NewError(f"{path}, which is in {service.folder}/service.toml, is missing")
         return cls(path=path, text=(root / path).read_text())
@@ -276,7 +276,8 @@ def list_views(root: Path, declared: Declarations, type_: str) -> Iterator[tuple
 
 def demand_released(root: Path, topic: Topic, version: Version) -> None:
     """Raises NewError: the version before is no promise, so that it can still change."""
-    released = json.loads((root / RELEASED).read_text())
+    path = root / RELEASED
+    released = json.loads(path.read_text()) if path.exists() else {}
     before = str(version.number - 1)
     if before not in released.get(topic.name, {"types": {}})["types"].get(version.type, {}):
         raise NewError(

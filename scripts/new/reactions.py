@@ -10,7 +10,7 @@ from typing import Any
 
 from scripts.new import skeletons
 from scripts.new.addition import Addition
-from scripts.new.aggregates import Aggregate, get_text, list_rules
+from scripts.new.aggregates import Aggregate, get_text, list_rules, locate
 from scripts.new.entries import add_row, add_to_list
 from scripts.new.event_versions import UNREAD, Module, Version
 from scripts.new.texts import plan_texts
@@ -21,8 +21,8 @@ from shared.runtime.declarations import Declarations, Process, Topic
 WORKER = "worker"
 """The process that reacts to messages, and its module."""
 
-
 Schema = Mapping[str, Any]
+"""A JSON Schema."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ def plan_reaction(
     words = {skeletons.REACTION: command, skeletons.OUTCOME: event}
     texts = plan_texts(root, aggregate, words, skeletons.OF_REACTION, name_cause(aggregate, cause))
     texts |= declare_event(root, aggregate, event)
-    view = f"{service.folder}/src/{service.package}/{cause.module}.py"
+    view = f"{locate(service, service.package)}/{cause.module}.py"
     for number in range(2, cause.version + 1):
         version = Version(type=cause.type, number=number)
         texts[view] = Module(path=view, text=texts[view]).define_upcast(version, UNREAD)
@@ -89,7 +89,7 @@ def find_cause(root: Path, declared: Declarations, aggregate: Aggregate, on: str
     if topic.name in service.topics:
         raise NewError(f"{on} is an event of {service.folder} itself: name one of another service")
     process = service.processes.get(WORKER)
-    source = root / service.folder / "src" / service.package
+    source = root / locate(service, service.package)
     worker = source / f"{WORKER}.py"
     if process is None or not worker.exists():
         raise NewError(f"{service.folder} has no process {WORKER}, or no {WORKER}.py")
@@ -135,7 +135,7 @@ def name_constant(view: Path, type_: str) -> str:
 def read_schemas(root: Path, topic: Topic, type_: str) -> dict[int, Schema]:
     """Return those of a type by its versions. Raises NewError: there is none."""
     folder = f"contracts/schemas/{topic.name}"
-    paths = sorted((root / folder).glob(f"{type_}.v*.json"))
+    paths = [*(root / folder).glob(f"{type_}.v*.json")]
     if not paths:
         raise NewError(f"{folder} has no {type_}.v1.json: run `make contracts` first")
     return {int(path.stem.rpartition(".v")[2]): json.loads(path.read_text()) for path in paths}

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from scripts.new.aggregates import REPEATED, Aggregate
+from scripts.new.aggregates import REPEATED, Aggregate, locate
 from scripts.new.grafting import Donor, graft, graft_cases
 from scripts.new.skeletons import OF_FIRST_REACTION, OF_OTHER_REACTION, read_skeleton
 from scripts.new.words import NewError, Words, demand_word, replace_words
@@ -130,7 +130,7 @@ def move(root: Path, path: str, aggregate: Aggregate, rename: Rename) -> str:
     if not path.startswith(f"{PACKAGE}/"):
         return f"{aggregate.service.folder}/{rename(path.removeprefix(f'{FOLDER}/'))}"
     file = path.removeprefix(f"{PACKAGE}/")
-    of_service = f"{aggregate.service.folder}/src/{aggregate.service.package}"
+    of_service = locate(aggregate.service, aggregate.service.package)
     if file.startswith(MIGRATIONS):
         number = count_migrations(root / of_service / MIGRATIONS) + 1
         return f"{of_service}/{MIGRATIONS}{number:04}_{rename(file.partition('_')[2])}"

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from scripts.changes import PYTHON, Step, check_types, format_code, renew_generated
 from scripts.new import skeletons
 from scripts.new.addition import Addition
-from scripts.new.aggregates import Aggregate
+from scripts.new.aggregates import Aggregate, locate
 from scripts.new.entries import add_migration, add_row, add_to_topic, add_type
 from scripts.new.texts import MIGRATIONS, plan_texts
 from scripts.new.words import NewError
@@ -114,7 +114,7 @@ def finish(
     of_service: Mapping[str, str] = MappingProxyType({}),
 ) -> Addition:
     """`to_change` are modules of the aggregate, `of_service` others, and what to change there."""
-    service = f"{aggregate.service.folder}/src/{aggregate.service.package}"
+    service = locate(aggregate.service, aggregate.service.package)
     listed = [(aggregate.source, each) for each in to_change.items()]
     listed += [(service, each) for each in of_service.items()]
     lines = [f"  {folder}/{file}   {what}\n" for folder, (file, what) in listed]
