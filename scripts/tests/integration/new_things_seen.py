@@ -5,6 +5,7 @@ reaction `recall` and its read model `trail`: all work.
 """
 
 import asyncio
+import json
 from collections.abc import Iterator
 from uuid import UUID
 
@@ -59,26 +60,28 @@ def weigh_a_parcel(client: httpx.Client) -> str:
     return address
 
 
-def test_the_event_of_a_command_reaches_the_read_model(client: httpx.Client) -> None:
-    """By the topic: the worker follows nothing else."""
-    address = weigh_a_parcel(client)
-
+def demand_in_trail(client: httpx.Client, parcel: str, type_: str, version: int) -> None:
+    """Wait until an event is the last one of a parcel in the read model."""
     answer = eventually(
-        lambda: client.get(f"{address}/trail"),
-        lambda got: got.is_success and got.json()["version"] == 2,
+        lambda: client.get(f"{parcel}/trail"),
+        lambda got: got.is_success and got.json()["version"] == version,
         what="the row",
     )
+    assert answer.json()["type"] == type_
 
-    assert answer.json()["type"] == "parcel-weighed"
+
+def test_the_event_of_a_command_reaches_the_read_model(client: httpx.Client) -> None:
+    """By the topic: the worker follows nothing else."""
+    demand_in_trail(client, weigh_a_parcel(client), "parcel-weighed", version=2)
 
 
-async def confirm_and_cancel(servers: str, order_id: UUID) -> None:
-    """Write what orders-svc writes."""
+async def write_events(servers: str, topic: str, field: str, id_: UUID, *types: str) -> None:
+    """Write the first events of a stream, as another service or an older release would."""
+    value = json.dumps({field: str(id_)}).encode()
     async with AIOKafkaProducer(bootstrap_servers=servers) as producer:
-        for version, type_ in enumerate(("order-confirmed", "order-cancelled"), 1):
-            headers = wire.to_headers(event_headers(type_, order_id, version))
-            value = b'{"order_id": "%s"}' % str(order_id).encode()
-            await producer.send_and_wait("orders.v1", value, b"key", headers=headers)
+        for version, type_ in enumerate(types, 1):
+            headers = wire.to_headers(event_headers(type_, id_, version))
+            await producer.send_and_wait(topic, value, str(id_).encode(), headers=headers)
 
 
 async def read_versions(servers: str, type_: str) -> set[str]:
@@ -98,16 +101,6 @@ async def read_versions(servers: str, type_: str) -> set[str]:
     return found
 
 
-async def write_weighed(servers: str, parcel_id: UUID) -> None:
-    """Write the event as the release before did."""
-    headers = event_headers("parcel-weighed", parcel_id)
-    assert headers[SCHEMA_VERSION] == "1"
-    value = b'{"parcel_id": "%s"}' % str(parcel_id).encode()
-    async with AIOKafkaProducer(bootstrap_servers=servers) as producer:
-        key = str(parcel_id).encode()
-        await producer.send_and_wait("parcels.v1", value, key, headers=wire.to_headers(headers))
-
-
 def test_an_event_is_written_in_its_newest_version_and_read_in_each(
     context: StackContext, client: httpx.Client
 ) -> None:
@@ -115,27 +108,22 @@ def test_an_event_is_written_in_its_newest_version_and_read_in_each(
     weigh_a_parcel(client)
     assert asyncio.run(read_versions(servers, "parcel-weighed")) == {"2"}
 
-    asyncio.run(write_weighed(servers, parcel_id))
+    assert event_headers("parcel-weighed", parcel_id)[SCHEMA_VERSION] == "1"
+    asyncio.run(write_events(servers, "parcels.v1", "parcel_id", parcel_id, "parcel-weighed"))
 
-    eventually(
-        lambda: client.get(f"/v1/parcels/{parcel_id}/trail"),
-        lambda got: got.is_success and got.json()["type"] == "parcel-weighed",
-        what="the row of an event of version 1",
-    )
+    demand_in_trail(client, f"/v1/parcels/{parcel_id}", "parcel-weighed", version=1)
 
 
 def test_a_message_leads_to_the_event_of_a_reaction(
     context: StackContext, client: httpx.Client
 ) -> None:
-    order_id = new_id()
+    servers, order_id = context.address("kafka"), new_id()
+    types = ("order-confirmed", "order-cancelled")
 
-    asyncio.run(confirm_and_cancel(context.address("kafka"), order_id))
+    asyncio.run(write_events(servers, "orders.v1", "order_id", order_id, *types))
 
-    eventually(
-        lambda: client.get(f"/v1/parcels/{derive_id(order_id, 'parcel')}/trail"),
-        lambda got: got.is_success and got.json()["type"] == "parcel-recalled",
-        what="the event in the read model",
-    )
+    parcel = f"/v1/parcels/{derive_id(order_id, 'parcel')}"
+    demand_in_trail(client, parcel, "parcel-recalled", version=2)
 
 
 def test_a_command_is_one_trace_up_to_the_read_model(

@@ -14,6 +14,7 @@ from scripts.changes import CHECKOUT
 from scripts.new.event_versions import Module, Version, plan_event_version
 from scripts.new.words import NewError
 from shared.runtime.declarations import load_declarations
+from test_support.changed_files import change
 
 USERS = "users-svc/src/users_svc"
 ORDERS = "orders-svc/src/orders_svc/order"
@@ -66,12 +67,6 @@ def release(root: Path, *versions: int) -> None:
 def plan(type_: str, root: Path) -> Mapping[str, str]:
     """Return the files with the next version of an event."""
     return plan_event_version(root, load_declarations(root), type_).texts
-
-
-def change(path: Path, old: str, new: str) -> None:
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new))
 
 
 def define(text: str, number: int, type_: str = "user-moved") -> str:
@@ -277,6 +272,10 @@ def test_a_version_that_is_no_promise_can_still_change(checkout: Path) -> None:
         (checkout / RELEASED).write_text(released)
         with pytest.raises(NewError, match=complaint):
             plan("order-rejected", checkout)
+
+    (checkout / RELEASED).unlink()
+    with pytest.raises(NewError, match=complaint):
+        plan("order-rejected", checkout)
 
 
 def test_the_next_version_is_counted_from_those_that_are_read(checkout: Path) -> None:

@@ -19,6 +19,7 @@ from scripts.new.reactions import Cause, choose_field, name_cause, plan_reaction
 from scripts.new.things import plan_command, plan_event, plan_read_model
 from scripts.new.words import NewError
 from shared.runtime.declarations import load_declarations
+from test_support.changed_files import change
 from test_support.waits import HANGS_AFTER_SECONDS
 
 RULES = "users-svc/src/users_svc/user.py"
@@ -37,12 +38,6 @@ def checkout(tmp_path: Path) -> Path:
         (tmp_path / path.parent.name).mkdir(exist_ok=True)
         shutil.copy(path, tmp_path / path.parent.name)
     return tmp_path
-
-
-def change(path: Path, old: str, new: str) -> None:
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new))
 
 
 @pytest.mark.parametrize(
