@@ -208,12 +208,17 @@ class Insertion(cst.CSTTransformer):
         return self._add_entries(original_node, updated_node)
 
     def _add_entries(self, original: Display, updated: Display) -> Display:
-        """Only the first dict or tuple of a definition gets entries."""
+        """Only the first dict or tuple of a definition gets entries, of its own kind."""
         if original is self._first:
             for keys, entry in self._parts.entries:
-                updated = add_entry(updated, keys, entry)
-                self.inserted += 1
+                if isinstance(original, cst.Dict) == bool(keys or is_of_dict(entry)):
+                    updated = add_entry(updated, keys, entry)
+                    self.inserted += 1
         return updated
+
+
+def is_of_dict(entry: Entry) -> bool:
+    return isinstance(entry, cst.BaseDictElement)
 
 
 def add_entry(display: Display, keys: Keys, entry: Entry) -> Display:

@@ -121,10 +121,22 @@ def test_a_definition_that_is_there_is_refused(there: str) -> None:
         graft_moon(there, "def moon(): pass\n")
 
 
-@pytest.mark.parametrize("target", ["", "U = 1\n", "U = Sun()\n"])
-def test_a_definition_that_is_not_there_or_has_another_form_is_named(target: str) -> None:
+@pytest.mark.parametrize(
+    ("target", "donor"),
+    [
+        ("", "U = Sun | Moon\n"),
+        ("U = 1\n", "U = Sun | Moon\n"),
+        ("U = Sun()\n", "U = Sun | Moon\n"),
+        ("U = {1: sun}\n", "U = (sun, moon)\n"),
+        ("U = (sun,)\n", "U = {1: sun, 2: moon}\n"),
+        ("U = (sun,)\n", 'U = {"sky": [moon]}\n'),
+    ],
+)
+def test_a_definition_that_is_not_there_or_has_another_form_is_named(
+    target: str, donor: str
+) -> None:
     with pytest.raises(NewError, match="U is missing, or has another form"):
-        graft_moon(target, "U = Sun | Moon\n")
+        graft_moon(target, donor)
 
 
 EACH = "match b:\n    case Sun() | Sky():\n        pass\n    case Sea(depth=1):\n        pass\n"
