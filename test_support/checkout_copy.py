@@ -23,12 +23,11 @@ class Copy:
     """A checkout with packages of its own."""
 
     root: Path
+    is_compiled: bool = False
+    """Whether packages are compiled when they are installed: most copies do not run for long."""
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
-        """The environment has nothing of the `make` and the stack that run this test.
-
-        Packages are not compiled: a copy does not run for long.
-        """
+        """The environment has nothing of the `make` and the stack that run this test."""
         prefix = read_name(self.root).upper()
         environment = {
             name: value
@@ -40,7 +39,7 @@ class Copy:
             cwd=self.root,
             env=environment
             | {f"{prefix}_PORTS": "free", f"{prefix}_CACHE_DIR": str(FetchSettings().cache_dir)}
-            | {"UV_COMPILE_BYTECODE": "0"},
+            | {"UV_COMPILE_BYTECODE": str(int(self.is_compiled))},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -72,6 +71,10 @@ class Copy:
     def git(self, *arguments: str) -> str:
         return self.printed("git", "-c", "user.name=test", "-c", "user.email=test", *arguments)
 
+    def commit(self, why: str) -> None:
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", why)
+
 
 def link_or_copy(source: str, target: str) -> None:
     try:
@@ -100,8 +103,7 @@ def copy_checkout(root: Path) -> None:
     Copy(root=root).git("init", "-q")
     # .gitignore has the folder, and this is a link.
     (root / ".git/info/exclude").write_text(".tools\n")
-    Copy(root=root).git("add", "-A")
-    Copy(root=root).git("commit", "-q", "-m", "the checkout")
+    Copy(root=root).commit("the checkout")
 
 
 def point_to(script: Path, root: Path) -> None:

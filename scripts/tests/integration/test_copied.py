@@ -1,28 +1,23 @@
 """`copier copy` and `copier update` with this checkout as the template, as people would do it."""
 
 import json
-import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from local_stack.testing import new_folder
 from scripts.answers import ANSWERS
 from scripts.changes import CHECKOUT, list_tracked, read_texts
 from scripts.copying import TEMPLATE
 from scripts.parts.declared import load_parts
 from scripts.rename import KEPT
 from test_support.checkout_copy import Copy, copied_checkout
-from test_support.left_out import PARTS
+from test_support.made_copies import COPIER, OTHERS, made_copy, run_copier
 from test_support.other_name import LONGEST, OLD, SHORTEST
 
-OTHERS = [name for name in PARTS if name != TEMPLATE]
 GONE, GOES = (*OTHERS, "", "")[:2]
 """Parts that the copy is without: one from the start, the other later."""
 pytestmark = pytest.mark.skipif(not GOES, reason="there are no two parts")
-COPIER = (sys.executable, "-m", "copier")
 RULES = "users-svc/src/users_svc/membership.py"
 
 
@@ -37,26 +32,8 @@ def template() -> Iterator[Copy]:
 @pytest.fixture
 def mine(template: Copy) -> Iterator[Copy]:
     """A copy of the release, committed."""
-    folder = new_folder()
-    answers = ["--data", f"without={json.dumps([GONE])}", "--data", f"name={LONGEST}"]
-    try:
-        copy = Copy(root=folder / "my shop")
-        copier(template, "copy", *answers, str(template.root), str(copy.root))
-        copy.git("init", "-q")
-        commit(copy, "from the template")
+    with made_copy(template, "v0.1.0", name=LONGEST, without=[GONE]) as copy:
         yield copy
-    finally:
-        shutil.rmtree(folder)
-
-
-def copier(copy: Copy, *arguments: str) -> str:
-    action, *others = arguments
-    return copy.printed(*COPIER, action, "--trust", "--defaults", *others)
-
-
-def commit(copy: Copy, why: str) -> None:
-    copy.git("add", "-A")
-    copy.git("commit", "-q", "-m", why)
 
 
 def own_paths(copy: Copy, *names: str) -> list[Path]:
@@ -107,7 +84,7 @@ def test_an_update_brings_what_the_template_changed_and_keeps_what_is_ones_own(
     assert f"first make rename name={SHORTEST}, and commit it" in renamed.stdout
     assert mine.git("status", "--porcelain") == ""
 
-    copier(mine, "update")
+    run_copier(mine, "update")
 
     assert sorted(mine.git("diff", "--name-only", "--diff-filter=U").split()) == ["SECURITY.md"]
     readme = (mine.root / "README.md").read_text()
@@ -123,7 +100,7 @@ def test_an_update_brings_what_the_template_changed_and_keeps_what_is_ones_own(
     assert {*answers["without"]} == {GONE, GOES}
 
     mine.git("checkout", "--ours", "SECURITY.md")
-    commit(mine, "the next release")
+    mine.commit("the next release")
     mine.printed("make", "lint", "types", "imports", "contracts-check")
     mine.demo()
 
@@ -136,9 +113,9 @@ def change_mine(mine: Copy) -> None:
     readme.write_text(readme.read_text() + "\nOur own words.\n")
     security.write_text("# Ours\n" + security.read_text().partition("\n")[2])
     (mine.root / RULES).write_text(f'"""Our own rules, of {OLD}."""\n')
-    commit(mine, "ours")
+    mine.commit("ours")
     mine.printed("make", "without", f"part={GOES}")
-    commit(mine, f"without {GOES}")
+    mine.commit(f"without {GOES}")
 
 
 def change_template(template: Copy) -> None:
@@ -153,5 +130,5 @@ def change_template(template: Copy) -> None:
     for path in own_paths(template, GONE, GOES):
         if path.suffix == ".md":
             path.write_text(path.read_text() + "\nMore.\n")
-    commit(template, "news")
+    template.commit("news")
     template.git("tag", "v0.2.0")
