@@ -35,7 +35,7 @@ CHECK_WORKERS ?= 2
 .PHONY: help setup fetch up compare down status logs lag trace token rotate clean footprint demo load lesson lessons learn \
 	rebuild-check rebuild switch replace replay republish backup restore reprocess rescale reconcile export audit check-cells \
 	stress saga fuzz differential crashes bench bench-analytics \
-	generate new rename without contracts contracts-check contracts-release \
+	generate new rename without upgrade contracts contracts-check contracts-release \
 	test verify smoke check fmt lint types scan imports unit integration e2e e2e-compose e2e-cluster
 
 help: ## list the verbs
@@ -198,6 +198,11 @@ without: setup ## take parts out, with every line that mentions them; without a 
 
 rename: setup ## give the project a name of its own, in all texts and paths: name=NAME
 	@$(VENV_PYTHON) -m scripts.rename $(if $(name),,$(error name=NAME is missing)) -- "$$name"
+
+# Without setup: it could not install what a merge has left.
+upgrade: ## bring a later release into this copy, rewrite its code for it, show what is left: to=TAG
+	@test -x $(VENV_PYTHON) || $(PYTHON) scripts/setup.py
+	@$(VENV_PYTHON) -m scripts.upgrade $(if $(to),"--to=$$to")
 
 contracts: setup ## generate the schemas and the AsyncAPI document from the code
 	@$(VENV_PYTHON) -m contracts write

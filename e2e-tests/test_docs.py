@@ -43,6 +43,7 @@ RUN_BY_TESTS = {"demo", "up", "down", "status", "logs", "lag", "clean", "footpri
     "new",
     "without",
     "rename",
+    "upgrade",
     "audit",
     "check-cells",
     "reprocess",
@@ -61,6 +62,8 @@ RUN_BY_TESTS = {"demo", "up", "down", "status", "logs", "lag", "clean", "footpri
 RUN_BY_CI = {
     "generate",
     "check",
+    "lint",
+    "types",
     "test",
     "verify",
     "smoke",

@@ -40,10 +40,16 @@ def read_answers(root: Path) -> dict[str, Any]:
         ChangeError: they were edited, and are none any more.
     """
     path = root / ANSWERS
-    if not path.exists():
-        return {}
+    return parse_answers(path.read_text()) if path.exists() else {}
+
+
+def parse_answers(text: str) -> dict[str, Any]:
+    """
+    Raises:
+        ChangeError: it has none.
+    """
     try:
-        answers = yaml.safe_load(path.read_text())
+        answers = yaml.safe_load(text)
     except yaml.YAMLError:
         answers = None
     if not isinstance(answers, dict) or not isinstance(answers.get("without"), list):

@@ -118,16 +118,7 @@ def run_steps(root: Path, steps: Sequence[Step], report: Report) -> None:
 def run_step(root: Path, title: str, command: Sequence[str]) -> None:
     """Raises ChangeError with the line of what the command printed that says why."""
     try:
-        ended = subprocess.run(
-            command,
-            cwd=root,
-            env=clean_environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=STEP_SECONDS_MAX,
-        )
+        ended = run_captured(root, command)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ChangeError(f"{title} failed ({error}); nothing was changed") from error
     if ended.returncode != 0:
@@ -135,6 +126,20 @@ def run_step(root: Path, title: str, command: Sequence[str]) -> None:
         raise ChangeError(
             f"{title} failed ({reason}); nothing was changed: correct that, then again"
         )
+
+
+def run_captured(root: Path, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run a command that may wait for a package registry; errors are in its standard output."""
+    return subprocess.run(
+        command,
+        cwd=root,
+        env=clean_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=STEP_SECONDS_MAX,
+    )
 
 
 def find_reason(printed: str) -> str:

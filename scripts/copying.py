@@ -28,6 +28,7 @@ from scripts.changes import (
 from scripts.parts.declared import load_parts
 from scripts.parts.removal import apply_cut, plan_cut
 from scripts.rename import apply_renaming, demand_usable, plan_renaming, read_name
+from scripts.upgrade.merge import mark_as_begun
 
 TEMPLATE = "template"
 """The part that makes copies, which no copy has."""
@@ -71,6 +72,8 @@ def make_copy(root: Path, folder: Path, answers: Mapping[str, Any], *, is_update
     apply_renaming(root, plan)
     report(f"named it {name} in {len(plan)} files")
     run_steps(root, renew_all(), report)
+    if is_update:
+        mark_as_begun(folder)
     fill(folder, root, list_tracked(root))
     write_answers(folder, answers)
     return 0

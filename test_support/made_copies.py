@@ -13,6 +13,8 @@ from test_support.left_out import PARTS
 
 OTHERS = [name for name in PARTS if name != TEMPLATE]
 """The parts that a copy can have."""
+RELEASES = {"v0.1.0": "587b115317eaf70e3797c90648c07c70f7df7174"}
+"""The commit of each tag, oldest first: a clone has them only if it has the history."""
 COPIER = (sys.executable, "-m", "copier")
 
 
