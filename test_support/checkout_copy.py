@@ -12,6 +12,7 @@ from fetching.settings import FetchSettings
 from local_stack.testing import new_folder, sweep
 from scripts.changes import CHECKOUT, copy_files, list_tracked
 from scripts.rename import read_name
+from test_support.repositories import IDENTITY
 
 ENVIRONMENT = dict(os.environ)
 """Before a test has changed it: a process of the shop forgets what downloads need."""
@@ -69,7 +70,7 @@ class Copy:
             self.run("make", "clean")
 
     def git(self, *arguments: str) -> str:
-        return self.printed("git", "-c", "user.name=test", "-c", "user.email=test", *arguments)
+        return self.printed("git", *IDENTITY, *arguments)
 
     def commit(self, why: str) -> None:
         self.git("add", "-A")

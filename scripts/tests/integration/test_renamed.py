@@ -14,8 +14,7 @@ from test_support.other_name import LONGEST, OLD
 def renamed() -> Iterator[Copy]:
     with copied_checkout() as copy:
         assert f"done, it is {LONGEST}" in copy.printed("make", "rename", f"name={LONGEST}")
-        copy.git("add", "-A")
-        copy.git("commit", "-q", "-m", f"the name is {LONGEST}")
+        copy.commit(f"the name is {LONGEST}")
         yield copy
 
 

@@ -27,8 +27,7 @@ def take_out(copy: Copy, names: str) -> None:
 
     assert f"done, without {cut.names}" in printed
     assert not {*names.split(",")} & load_parts(copy.root).keys()
-    copy.git("add", "-A")
-    copy.git("commit", "-q", "-m", f"without {names}")
+    copy.commit(f"without {names}")
     texts = read_written(copy.root, list_tracked(copy.root))
     mentions = [each for file in texts for each in find_mentions(file, texts[file], cut.pattern)]
     assert [str(mention) for mention in mentions if mention.path != FILE] == []

@@ -1,6 +1,5 @@
 """What `copier copy` asks, and where it puts the copy."""
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from scripts.upgrade.changelog import FILE, list_sections
 from scripts.upgrade.merge import COPIER_PACKAGE, MARK, find_mark
 from test_support.left_out import PARTS
 from test_support.made_copies import RELEASES
-from test_support.waits import HANGS_AFTER_SECONDS
+from test_support.repositories import commit_all, git
 
 QUESTIONS: dict[str, Any] = yaml.safe_load((CHECKOUT / "copier.yml").read_text())
 
@@ -80,16 +79,10 @@ def test_an_update_with_another_name_is_refused(tmp_path: Path) -> None:
         demand_same_name(tmp_path, "ocean")
 
 
-def git(root: Path, *arguments: str) -> None:
-    command = ["git", "-c", "user.name=test", "-c", "user.email=test", *arguments]
-    subprocess.run(command, cwd=root, check=True, timeout=HANGS_AFTER_SECONDS)
-
-
 def begin_repository(root: Path) -> None:
     git(root, "init", "-q")
     (root / "README.md").write_text("# Sky\n")
-    git(root, "add", "-A")
-    git(root, "commit", "-qm", "sky")
+    commit_all(root)
 
 
 @pytest.mark.parametrize("is_update", [True, False])

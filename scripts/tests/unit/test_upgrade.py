@@ -23,6 +23,7 @@ from scripts.upgrade.merge import (
     merge,
     settle_lock,
 )
+from test_support.repositories import IDENTITY, commit_all, git
 
 OLD = 'from shared.projections.read_models import ReadModel\nX = ReadModel(table="x")\n'
 HEADINGS = {
@@ -30,7 +31,6 @@ HEADINGS = {
     *("### Settings", "### Migrations", TO_DO),
 }
 PROMISES = "contracts/released.json"
-IDENTITY = ("-c", "user.name=test", "-c", "user.email=test")
 NAMES = ("kept.md", "changed.md", "gone.md")
 CHANGELOG = """\
 # Changelog
@@ -79,20 +79,10 @@ def copy(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     (root / FILE).write_text(CHANGELOG)
     for name in (*NAMES, LOCK):
         (root / name).write_text(f"first of {name}\n")
-    commit(root)
+    commit_all(root)
     (root / "changed.md").write_text("of the owner\n")
-    commit(root)
+    commit_all(root)
     return root
-
-
-def git(root: Path, *arguments: str) -> None:
-    ended = run_git(root, *IDENTITY, *arguments)
-    assert ended.returncode == 0, ended.stderr
-
-
-def commit(root: Path) -> None:
-    git(root, "add", "-A")
-    git(root, "commit", "-q", "-m", "all")
 
 
 def take_release(root: Path) -> None:
@@ -105,11 +95,11 @@ def conflict(root: Path, name: str) -> None:
     git(root, "checkout", "-q", "-b", "theirs")
     (root / name).parent.mkdir(exist_ok=True)
     (root / name).write_text("of the release\n")
-    commit(root)
+    commit_all(root)
     git(root, "checkout", "-q", "main")
     (root / name).parent.mkdir(exist_ok=True)
     (root / name).write_text("of the owner\n")
-    commit(root)
+    commit_all(root)
     assert run_git(root, *IDENTITY, "merge", "theirs").returncode == 1
     (root / name).write_text(
         "<<<<<<< before updating\nof the owner\n=======\nof the release\n>>>>>>> after updating\n"
@@ -136,7 +126,7 @@ def test_answers_without_a_release_are_refused(copy: Path) -> None:
     write_answers(copy, {"name": "sky", "without": []})
     demand_refused(copy, "", "has no `_commit`")
 
-    commit(copy)
+    commit_all(copy)
     take_release(copy)
     demand_refused(copy, "", "has no `_commit`")
 
@@ -170,7 +160,7 @@ def test_files_that_are_not_whole_are_refused_until_git_brought_them_back(copy: 
 def test_files_that_are_not_whole_are_refused_also_if_they_are_committed(copy: Path) -> None:
     mark_as_begun(copy)
     (copy / "changed.md").write_text("of the release\n")
-    commit(copy)
+    commit_all(copy)
 
     demand_refused(copy, "", f"if you did that before, remove {find_mark(copy)}")
 
