@@ -44,7 +44,8 @@ def read_answers(root: Path) -> dict[str, Any]:
 
 
 def parse_answers(text: str) -> dict[str, Any]:
-    """
+    """Return the answers that a text has.
+
     Raises:
         ChangeError: it has none.
     """

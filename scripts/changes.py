@@ -175,8 +175,12 @@ def list_tracked(root: Path) -> list[str]:
         raise ChangeError(
             "this is no checkout of git: git init, git add -A, git commit, then again"
         )
-    listed = {*filter(None, ended.stdout.split("\0"))}
-    return sorted(file for file in listed if is_file(root / file))
+    return [file for file in split_paths(ended.stdout) if is_file(root / file)]
+
+
+def split_paths(printed: str) -> list[str]:
+    """Return the paths that git printed with -z, each once, sorted."""
+    return sorted({*filter(None, printed.split("\0"))})
 
 
 def read_texts(root: Path, files: Iterable[str]) -> dict[str, str]:

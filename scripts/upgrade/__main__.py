@@ -52,7 +52,7 @@ def upgrade(root: Path, to: str) -> NoReturn:
         ChangeError: this is no copy, a step failed, or a conflict is to be resolved first.
     """
     demand_whole(root)
-    since, release = read_committed_release(root), read_release(root)
+    release, since = read_release(root), read_committed_release(root)
     if since == release:
         demand_committed(root)
         if to != release:
@@ -89,8 +89,6 @@ def read_committed_release(root: Path) -> str:
     Raises:
         ChangeError: there is none.
     """
-    if not (root / ANSWERS).exists():
-        return read_release(root)
     shown = run_git(root, "show", f"HEAD:./{ANSWERS}")
     if shown.returncode != 0:
         raise ChangeError(f"git does not have {ANSWERS}: git add -A, git commit, then again")
@@ -98,7 +96,7 @@ def read_committed_release(root: Path) -> str:
 
 
 def get_release(answers: Mapping[str, Any]) -> str:
-    """Raises ChangeError."""
+    """Return the release that answers are about. Raises ChangeError: they have none."""
     if "_commit" not in answers:
         raise ChangeError(f"{ANSWERS} has no `_commit`: bring back the file that git had")
     return str(answers["_commit"])

@@ -11,6 +11,7 @@ from scripts.changes import (
     clean_environment,
     find_reason,
     run_git,
+    split_paths,
 )
 
 COPIER_PACKAGE = "copier~=9.19"
@@ -110,7 +111,7 @@ def list_commits(root: Path, file: str) -> set[str]:
 
 
 def list_files(root: Path, *command: str) -> list[str]:
-    """Return the files that a command of git prints, each once, in order.
+    """Return the files that a command of git prints with -z, each once, sorted.
 
     Raises:
         ChangeError: it failed; with status 1, grep found nothing.
@@ -118,4 +119,4 @@ def list_files(root: Path, *command: str) -> list[str]:
     ended = run_git(root, *command)
     if ended.returncode > 1:
         raise ChangeError(f"git {command[0]} failed ({find_reason(ended.stderr)})")
-    return sorted({*filter(None, ended.stdout.split("\0"))})
+    return split_paths(ended.stdout)
