@@ -68,7 +68,7 @@ def settings(
     return JobSettings(
         database_url=tables,
         kafka_bootstrap_servers=kafka_servers,
-        checkpoint_dir=tmp_path / "checkpoint",
+        checkpoint_dir=tmp_path / "a checkpoint",
         spark_jars_dir=spark_jars,
         spark_aot_cache=aot_cache_file,
         trigger_milliseconds=50,

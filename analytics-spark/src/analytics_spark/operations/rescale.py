@@ -4,15 +4,21 @@ The number is fixed in the checkpoint, and Spark changes it offline: the job mus
 change is a batch of its own, which reads nothing.
 """
 
+import re
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import psycopg
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from analytics_spark.job import job, writer
+from analytics_spark.job.checkpoint import Checkpoint
 from analytics_spark.job.generations import Generation
 from analytics_spark.job.session import open_session
 from analytics_spark.settings import JobSettings
@@ -22,6 +28,9 @@ FINISH_SECONDS_MAX = 300
 STOPPED_SECONDS_MAX = 5
 """How long PostgreSQL can take to notice that the job has ended."""
 POLL_SECONDS = 0.25
+PLAIN = re.compile(r"[\w./+-]+", re.ASCII)
+SHORT_FOLDER = "/tmp"  # noqa: S108 - a folder with a random name is made in it
+"""TMPDIR is in the run folder, whose path can have a blank."""
 
 
 class NotRescaled(Exception):
@@ -99,14 +108,31 @@ def split(settings: JobSettings, generation: Generation, partitions: int) -> Non
     try:
         # State stores need a coordinator, which Spark starts with its query manager.
         assert not spark.streams.active
-        # Experimental, and so private, in Spark 4.2.
-        spark._streamingCheckpointManager.repartition(checkpoint.location, partitions)
+        with plain(checkpoint) as same:
+            # Experimental, and so private, in Spark 4.2.
+            spark._streamingCheckpointManager.repartition(same.location, partitions)
     except Py4JJavaError as error:
         raise NotRescaled(f"Spark refuses: {get_root_cause(error)}") from error
     except PySparkException as error:
         raise NotRescaled(f"Spark refuses: {job.get_cause(error)}") from error
     finally:
         spark.stop()
+
+
+@contextmanager
+def plain(checkpoint: Checkpoint) -> Iterator[Checkpoint]:
+    """Yield the same checkpoint by a path of which a URI escapes nothing; of a blank it would.
+
+    Spark 4.2 makes a URI of the path of a repartition, and takes that for a path again. The link
+    is on this machine only: where workers have others, paths are plain.
+    """
+    if PLAIN.fullmatch(str(checkpoint.path.absolute())):
+        yield checkpoint
+        return
+    with TemporaryDirectory(dir=SHORT_FOLDER) as folder:
+        link = Path(folder) / "checkpoint"
+        link.symlink_to(checkpoint.path.absolute(), target_is_directory=True)
+        yield Checkpoint(link)
 
 
 def get_root_cause(error: Py4JJavaError) -> str:
