@@ -32,7 +32,7 @@ TEST_WORKERS ?= 4
 CHECK_WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fetch up compare down status logs lag trace token rotate clean footprint demo load lesson lessons learn \
+.PHONY: help doctor setup fetch up compare down status logs lag trace token rotate clean footprint demo load lesson lessons learn \
 	rebuild-check rebuild switch replace replay republish backup restore reprocess rescale reconcile export audit check-cells \
 	stress saga fuzz differential crashes bench bench-analytics \
 	generate new rename without upgrade contracts contracts-check contracts-release \
@@ -40,6 +40,10 @@ CHECK_WORKERS ?= 2
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+# Nothing is installed for it.
+doctor: ## what this machine lacks, and how to repair it; also before anything is installed
+	@$(PYTHON) -m scripts.doctor $(args)
 
 setup: ## install uv and all packages into this checkout
 	@$(PYTHON) scripts/setup.py

@@ -57,6 +57,8 @@ RUN_BY_TESTS = {"demo", "up", "down", "status", "logs", "lag", "clean", "footpri
     "republish",
     "rotate",
     "trace",
+    "doctor",
+    "setup",
 }
 """Verbs that tests call, such as test_demo.py."""
 RUN_BY_CI = {

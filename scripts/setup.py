@@ -22,7 +22,7 @@ if sys.version_info < (3, 11):  # noqa: UP036 - this line reports it
     version = ".".join(str(part) for part in sys.version_info[:3])
     sys.exit(
         "hometown: this is Python " + version + ", which is too old: "
-        "install 3.11 or newer, or choose one with `make setup PYTHON=python3.12`"
+        "install 3.11 or newer; where it has another name, write PYTHON=python3.12 into .env"
     )
 
 UV_VERSION = "0.13.8"
@@ -53,6 +53,8 @@ def main() -> int:
         if not is_done(wanted):
             with one_at_a_time():
                 if not is_done(wanted):
+                    if not VENV.exists():
+                        report_problems()
                     provide_uv()
                     provide_packages()
                     STAMP.write_text(wanted)
@@ -79,8 +81,9 @@ def demand_usable(path: str) -> None:
 
 
 def fingerprint() -> str:
-    """All that determines the content of .venv: the lock, the members, this interpreter, uv."""
-    parts = (UV_VERSION, *SYNC_OPTIONS, sys.executable, sys.version)
+    """All that determines the content of .venv: the lock, the members, this interpreter, uv, and
+    the path, of which the members are installed."""
+    parts = (UV_VERSION, *SYNC_OPTIONS, sys.executable, sys.version, str(CHECKOUT))
     digest = hashlib.sha256(" ".join(parts).encode())
     manifests = [CHECKOUT / "pyproject.toml", *sorted(CHECKOUT.glob("*/pyproject.toml"))]
     for path in [CHECKOUT / "uv.lock", *manifests]:
@@ -123,6 +126,17 @@ def taken(lock: IO[str]) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def report_problems() -> None:
+    """Print what `make doctor` finds to repair, before a first installation takes its minutes."""
+    doctor = [sys.executable, "-m", "scripts.doctor", "--problems"]
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        found = subprocess.run(
+            doctor, cwd=CHECKOUT, capture_output=True, text=True, timeout=TOOL_SECONDS_MAX
+        )
+        sys.stdout.write(found.stdout)
+        sys.stdout.flush()
 
 
 def log_file() -> pathlib.Path:

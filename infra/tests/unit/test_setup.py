@@ -38,8 +38,8 @@ def test_an_old_python_is_one_line() -> None:
     )
     assert result.returncode == 1
     assert result.stderr == (
-        "hometown: this is Python 3.9.2, which is too old: install 3.11 or newer, "
-        "or choose one with `make setup PYTHON=python3.12`\n"
+        "hometown: this is Python 3.9.2, which is too old: install 3.11 or newer; "
+        "where it has another name, write PYTHON=python3.12 into .env\n"
     )
 
 
@@ -129,6 +129,20 @@ def test_a_path_that_a_program_cannot_use_is_refused_before_anything_is_made(
     assert result.returncode == 1
     assert result.stderr.endswith(f" has {character!r} in it: move this checkout\n")
     assert sorted(folder.iterdir()) == [folder / "scripts"]
+
+
+def test_a_checkout_that_was_moved_is_set_up_again(tmp_path: Path) -> None:
+    """The packages of this project are installed as links to its folder."""
+    printed = set()
+    for folder in ("here", "there"):
+        for name in ("scripts/setup.py", "uv.lock", "pyproject.toml"):
+            (tmp_path / folder / name).parent.mkdir(parents=True, exist_ok=True)
+            copyfile(CHECKOUT / name, tmp_path / folder / name)
+        code = "import runpy; print(runpy.run_path('scripts/setup.py')['fingerprint']())"
+        program = [sys.executable, "-c", code]
+        printed.add(subprocess.check_output(program, cwd=tmp_path / folder))
+
+    assert len(printed) == 2
 
 
 def test_settings_refuse_the_same_paths(tmp_path: Path) -> None:
