@@ -18,7 +18,7 @@ in ?= processes
 STACK := $(VENV_PYTHON) -m $(patsubst processes,local_stack,$(in:cluster=containers))
 # Not exported: it would be expanded, and refuse, for every verb.
 unexport STACK_OF_PROCESSES
-STACK_OF_PROCESSES = $(if $(filter-out processes,$(in)),$(error make $@ is for processes, not in=$(in): see docs/backup.md),$(LOCAL_STACK))
+STACK_OF_PROCESSES = $(if $(filter-out processes,$(in)),$(error make $@ is for processes, not in=$(in): see docs/containers.md),$(LOCAL_STACK))
 ifeq ($(in),processes)
 unexport HOMETOWN_IN
 else
@@ -32,7 +32,7 @@ TEST_WORKERS ?= 4
 CHECK_WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help doctor setup fetch up compare down status logs lag trace token rotate clean footprint demo load lesson lessons learn \
+.PHONY: help doctor setup fetch up dev compare down status logs lag trace token rotate clean footprint demo load lesson lessons learn \
 	rebuild-check rebuild switch replace replay republish backup restore reprocess rescale reconcile export audit check-cells \
 	stress saga fuzz differential crashes bench bench-analytics \
 	generate new rename without upgrade contracts contracts-check contracts-release \
@@ -53,6 +53,9 @@ fetch: setup ## download and build everything that is ever needed; Spark starts 
 
 up: setup ## start everything and wait until it is ready
 	@$(STACK) up
+
+dev: setup ## start everything, and restart the processes that run a saved file, until Ctrl-C
+	@$(STACK_OF_PROCESSES) dev
 
 compare: setup ## also count the hours as Kafka Streams does, on port 8004
 	@$(STACK) up --with analytics-faust

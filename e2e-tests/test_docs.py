@@ -58,6 +58,7 @@ RUN_BY_TESTS = {"demo", "up", "down", "status", "logs", "lag", "clean", "footpri
     "rotate",
     "trace",
     "doctor",
+    "dev",
     "setup",
 }
 """Verbs that tests call, such as test_demo.py."""
@@ -146,7 +147,7 @@ def test_every_command_is_a_verb_that_is_run(document: Path) -> None:
 
 
 def test_the_call_of_the_readme_is_answered(stack: Stack) -> None:
-    [command] = re.findall(r"^curl .+$", (CHECKOUT / "README.md").read_text(), re.MULTILINE)
+    [command] = re.findall(r"^curl .+:8002/.+$", (CHECKOUT / "README.md").read_text(), re.MULTILINE)
     here = command.replace("http://127.0.0.1:8002", stack.hometown.addresses["orders-api"])
 
     ended = subprocess.run(

@@ -27,20 +27,26 @@ class Copy:
     is_compiled: bool = False
     """Whether packages are compiled when they are installed: most copies do not run for long."""
 
-    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
-        """The environment has nothing of the `make` and the stack that run this test."""
+    @property
+    def environment(self) -> dict[str, str]:
+        """Nothing of the `make` and the stack that run this test is in it."""
         prefix = read_name(self.root).upper()
-        environment = {
+        kept = {
             name: value
             for name, value in ENVIRONMENT.items()
             if not name.startswith(("MAKE", "HOMETOWN_RUN_DIR", "PYTEST", "VIRTUAL_ENV"))
         }
+        return kept | {
+            f"{prefix}_PORTS": "free",
+            f"{prefix}_CACHE_DIR": str(FetchSettings().cache_dir),
+            "UV_COMPILE_BYTECODE": str(int(self.is_compiled)),
+        }
+
+    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             command,
             cwd=self.root,
-            env=environment
-            | {f"{prefix}_PORTS": "free", f"{prefix}_CACHE_DIR": str(FetchSettings().cache_dir)}
-            | {"UV_COMPILE_BYTECODE": str(int(self.is_compiled))},
+            env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

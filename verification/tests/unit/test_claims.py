@@ -14,7 +14,11 @@ MAKEFILE = (ROOT / "Makefile").read_text()
 ONLY_HERE = re.compile(
     r"^([a-z-]+):.*\n(?:\t.*\n)*?\t@\$\((?:LOCAL_STACK|STACK_OF_PROCESSES)\)", re.MULTILINE
 )
-ONLY_PROCESSES = {"backup": "to=/tmp/of-no-stack", "restore": "from=/tmp/of-no-stack"}
+ONLY_PROCESSES = {
+    "backup": "to=/tmp/of-no-stack",
+    "restore": "from=/tmp/of-no-stack",
+    "dev": "name=nothing",
+}
 
 
 def make(*arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -28,14 +32,14 @@ def make(*arguments: str) -> "subprocess.CompletedProcess[str]":
 
 
 @pytest.mark.parametrize("way", ["containers", "cluster"])
-@pytest.mark.parametrize(("verb", "folder"), ONLY_PROCESSES.items())
-def test_verbs_for_processes_refuse_another_way(verb: str, folder: str, way: str) -> None:
+@pytest.mark.parametrize(("verb", "argument"), ONLY_PROCESSES.items())
+def test_verbs_for_processes_refuse_another_way(verb: str, argument: str, way: str) -> None:
     """They would act on another stack than the one that was named (docs/containers.md)."""
-    refused = make("--dry-run", verb, folder, f"in={way}")
+    refused = make("--dry-run", verb, argument, f"in={way}")
 
     assert refused.returncode != 0
     assert f"make {verb} is for processes, not in={way}" in refused.stderr
-    assert make("--dry-run", verb, folder).returncode == 0
+    assert make("--dry-run", verb, argument).returncode == 0
     assert make("help", f"in={way}").returncode == 0
 
 
