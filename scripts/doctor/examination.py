@@ -6,6 +6,8 @@ import platform
 import resource
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
 
 from scripts.doctor import judging, machine
 from scripts.doctor.judging import NOTE, Finding
@@ -26,6 +28,7 @@ def list_checks(way: str) -> Mapping[str, Callable[[], Finding]]:
     """Return how each check finds, the cheap and fundamental ones first."""
     is_installed = (VENV / "bin/python").exists()
     run_folder = machine.get_run_folder(way)
+    runs = cache(lambda: machine.is_running(run_folder, way))
     return {
         "system": lambda: judging.judge_system(
             platform.system(), platform.machine(), has_musl=machine.has_musl()
@@ -43,10 +46,7 @@ def list_checks(way: str) -> Mapping[str, Callable[[], Finding]]:
         ),
         "cores": lambda: judging.judge_cores(machine.count_cores()),
         "memory": lambda: judging.judge_memory(
-            machine.read_memory(),
-            machine.read_available_memory(),
-            way,
-            runs=machine.is_running(run_folder, way),
+            machine.read_memory(), machine.read_available_memory(), way, runs=runs()
         ),
         "disk": lambda: judging.judge_disk(
             *machine.find_fullest(run_folder), is_installed=is_installed
@@ -65,7 +65,7 @@ def list_checks(way: str) -> Mapping[str, Callable[[], Finding]]:
         ),
         "locale": lambda: judging.judge_locale(locale.getpreferredencoding(False)),
         "proxies": lambda: judging.judge_proxies(os.environ),
-        "ports": lambda: look_at_ports(way),
+        "ports": lambda: look_at_ports(way, run_folder, runs=runs()),
     }
 
 
@@ -74,12 +74,15 @@ def is_root(way: str) -> bool:
     return way == "processes" and os.geteuid() == 0
 
 
-def look_at_ports(way: str) -> Finding:
-    run_folder = machine.get_run_folder(way)
-    ports = machine.read_ports(run_folder, way)
+def look_at_ports(way: str, run_folder: Path, *, runs: bool) -> Finding:
+    """Look at the port of each process: the requested, else the last, else the usual one."""
+    usual = machine.read_usual_ports(way)
+    given = machine.read_given_ports(usual)
+    kept = machine.read_kept_ports(run_folder)
+    wanted = {} if os.environ.get("HOMETOWN_PORTS") == "free" else usual
+    ports = wanted | kept | {name: port for name, port in given.items() if port is not None}
     taken = {port for port in ports.values() if not machine.is_free(port)}
-    kept = {*machine.read_kept_ports(run_folder).values()}
-    own = taken & kept if machine.is_running(run_folder, way) else set()
+    own = taken & {*kept.values()} if runs else set()
     return judging.judge_ports(
-        ports, taken - own, own, machine.read_given_ports(way), machine.list_unknown_ports(way)
+        ports, taken - own, own, given, unknown=machine.list_unknown_ports(usual)
     )

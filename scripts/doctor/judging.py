@@ -24,9 +24,9 @@ SYSTEM_GB = 1.0
 """What a system and an editor need besides."""
 CORES_MIN = 2
 DISK_GB_MIN = 2.0
-"""For packages (1.9 GB), if uv's cache of the same is on the same disk."""
+"""For packages (1.9 GB)."""
 DISK_GB_NEEDED = 4.0
-"""With that on another disk, downloads and data."""
+"""For packages, uv's cache of them if it cannot be linked, downloads and data."""
 DISK_GB_INSTALLED_MIN = 0.2
 """Once the packages are installed: for what is created at a start."""
 DISK_GB_INSTALLED = 1.0

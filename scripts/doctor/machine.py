@@ -12,7 +12,7 @@ import stat
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,11 @@ from scripts.setup import CHECKOUT, VENV
 
 PROBE_SECONDS_MAX = 10
 
-SEEN = {"postgres": 15432, "kafka": 19092, "jaeger": 16686}
+PUBLISHED = {"postgres": 15432, "kafka": 19092, "jaeger": 16686}
 FOUNDATION_PORTS = {
-    "processes": SEEN | {"kafka-controller": 19093, "otlp": 4318},
-    "containers": SEEN,
-    "cluster": SEEN | {"kafka-2": 19093, "kafka-3": 19094},
+    "processes": PUBLISHED | {"kafka-controller": 19093, "otlp": 4318},
+    "containers": PUBLISHED,
+    "cluster": PUBLISHED | {"kafka-2": 19093, "kafka-3": 19094},
 }
 """Of what the services run on; those of the services are in their `service.toml`."""
 
@@ -72,8 +72,8 @@ def has_venv() -> bool:
 def count_cores() -> int:
     """Return those that this process can use, also in a container with a limit."""
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    with contextlib.suppress(OSError, ValueError):
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+    with contextlib.suppress(ValueError):
+        quota, period = read("/sys/fs/cgroup/cpu.max").split()
         return min(cores, max(1, round(int(quota) / int(period))))  # `max` is no number
     return cores
 
@@ -166,13 +166,6 @@ def get_run_folder(way: str) -> Path:
     return root if way == "processes" and (root / "postgres").exists() else root / way
 
 
-def read_ports(run_folder: Path, way: str) -> dict[str, int]:
-    """Return the port of each process by its name: the requested, else the last, else the usual."""
-    usual = {} if os.environ.get("HOMETOWN_PORTS") == "free" else read_usual_ports(way)
-    given = {name: port for name, port in read_given_ports(way).items() if port is not None}
-    return usual | read_kept_ports(run_folder) | given
-
-
 def read_kept_ports(run_folder: Path) -> dict[str, int]:
     """Return those with which the stack was started the last time."""
     addresses = json.loads(read(str(run_folder / "addresses.json")) or "{}")
@@ -183,12 +176,16 @@ def read_usual_ports(way: str) -> dict[str, int]:
     """Return the port of each process that has one on this machine."""
     ports = {
         **FOUNDATION_PORTS[way],
-        **{name: process["port"] for name, process in list_processes() if is_seen(process, way)},
+        **{
+            name: process["port"]
+            for name, process in list_processes()
+            if is_published(process, way)
+        },
     }
     return dict(sorted(ports.items(), key=lambda each: each[1]))
 
 
-def is_seen(process: Mapping[str, Any], way: str) -> bool:
+def is_published(process: Mapping[str, Any], way: str) -> bool:
     return way == "processes" or process.get("public", False)
 
 
@@ -200,11 +197,11 @@ def list_processes() -> Iterator[tuple[str, Mapping[str, Any]]]:
             yield process.get("name", f"{declared['name']}-{command}"), process
 
 
-def read_given_ports(way: str) -> dict[str, int | None]:
-    """Return the ports that settings name; None if that is none."""
+def read_given_ports(names: Iterable[str]) -> dict[str, int | None]:
+    """Return the ports that settings have for processes; None if it is none."""
     return {
         name: to_port(os.environ[port_variable(name)])
-        for name in read_usual_ports(way)
+        for name in names
         if port_variable(name) in os.environ
     }
 
@@ -216,9 +213,9 @@ def to_port(text: str) -> int | None:
     return None
 
 
-def list_unknown_ports(way: str) -> list[str]:
-    """Return the settings of ports that no process has."""
-    known = {port_variable(name) for name in read_usual_ports(way)}
+def list_unknown_ports(names: Iterable[str]) -> list[str]:
+    """Return the settings of ports for other names than these."""
+    known = {port_variable(name) for name in names}
     return sorted(
         name for name in os.environ if name.startswith(port_variable("")) and name not in known
     )

@@ -94,10 +94,9 @@ def develop(
             for line in list_manual(declared, saved):
                 tell(line, Tone.POOR)
             waiting |= {*saved}
-            if apply(
-                spec, settings, list_restarts(declared, sorted(waiting)), is_first=bool(saved)
-            ):
-                waiting = set()
+            restarts = list_restarts(declared, sorted(waiting))
+            if apply(spec, settings, restarts, is_first=bool(saved)):
+                waiting.clear()
     tell("no longer watching; `make down` stops the stack")
 
 

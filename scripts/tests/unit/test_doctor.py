@@ -19,7 +19,7 @@ from local_stack.hometown import HOMETOWN
 from local_stack.settings import CHECKOUT, usual_run_dir
 from scripts.doctor import judging, machine
 from scripts.doctor.__main__ import format_finding
-from scripts.doctor.examination import examine
+from scripts.doctor.examination import examine, list_checks
 from scripts.doctor.judging import FAILURE, GB, NOTE, OK, WARNING, Finding
 from test_support.waits import HANGS_AFTER_SECONDS
 
@@ -263,6 +263,7 @@ def test_it_runs_without_any_package() -> None:
     assert [check for _, check, _, _ in PRINTED.findall(ended.stdout)] == [
         each.check for each in examine("processes")
     ]
+    assert [*list_checks("processes")] == [each.check for each in examine("processes")]
     assert "not examined" not in ended.stdout
     assert "\x1b" not in ended.stdout
 
