@@ -6,7 +6,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -22,9 +22,9 @@ from local_stack.readiness import http_probe
 from local_stack.replacing import renew
 from local_stack.stack_spec import Port, Process, StackContext, StackSpec
 from local_stack.testing import throwaway_stack
+from test_support.system.eventually import eventually
+from test_support.waits import HANGS_AFTER_SECONDS
 
-SECONDS_MAX = 60
-POLL_SECONDS = 0.1
 INTERRUPTED_AFTER_SECONDS = 0.5
 
 DECLARATION = """
@@ -76,21 +76,27 @@ class Checkout:
         except httpx.TransportError:
             return None
 
-    def has_printed(self, words: str) -> bool:
+    def read_printed(self) -> str:
+        """Return all that was printed since `printed` was cleared."""
         self.printed.append(self.capsys.readouterr().out)
-        return words in "".join(self.printed)
+        return "".join(self.printed)
 
-    def has_restarted(self) -> bool:
-        """Whether the last restart has ended."""
-        self.has_printed("")
-        _, begun, printed = "".join(self.printed).rpartition("saved ")
-        return bool(begun) and bool(re.search("(replaced|ready) after", printed))
+    def await_printed(self, words: str) -> None:
+        eventually(self.read_printed, lambda printed: words in printed, what=words)
+
+    def await_text(self, text: bytes | None) -> None:
+        eventually(self.read, lambda read: read == text, what=f"the text {text!r}")
+
+    def await_restart(self) -> None:
+        """Wait until the last restart has ended."""
+        done = re.compile("saved (?!.*saved ).*(replaced|ready) after", re.DOTALL)
+        eventually(self.read_printed, lambda printed: bool(done.search(printed)), what="a restart")
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Be another verb at work, as soon as the restart of before has ended."""
         with ExitStack() as stack:
-            eventually(lambda: self._is_entered(stack))
+            eventually(lambda: self._is_entered(stack), bool, what="the lock")
             yield
 
     def _is_entered(self, stack: ExitStack) -> bool:
@@ -103,13 +109,6 @@ class Checkout:
     @property
     def pid(self) -> int:
         return (supervision.programs(self.context.folder) or {})["notes-worker"].pid
-
-
-def eventually(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS_MAX
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(POLL_SECONDS)
 
 
 @pytest.fixture(params=[None, "HUP"], ids=["restarted", "replaced in place"])
@@ -144,16 +143,16 @@ def checkout(
         watching.start()
         here = Checkout(root, context, worker, capsys, [], request.param is not None)
         try:
-            eventually(lambda: here.has_printed("watching notes-svc"))
-            eventually(lambda: here.read() == b"first")
-            eventually(here.has_restarted)
+            here.await_printed("watching notes-svc")
+            here.await_text(b"first")
+            here.await_restart()
             here.printed.clear()
             yield here
         finally:
             stop.set()
-            watching.join(SECONDS_MAX)
+            watching.join(HANGS_AFTER_SECONDS)
         assert not watching.is_alive()
-        eventually(lambda: here.has_printed("no longer watching; `make down` stops the stack"))
+        here.await_printed("no longer watching; `make down` stops the stack")
         assert here.read() is not None
 
 
@@ -162,19 +161,19 @@ def test_a_save_restarts_and_code_that_does_not_import_is_repaired_by_the_next(
 ) -> None:
     first = checkout.pid
     checkout.save("TEXT = b'second'")
-    eventually(lambda: checkout.read() == b"second")
-    eventually(checkout.has_restarted)
+    checkout.await_text(b"second")
+    checkout.await_restart()
     assert "saved notes-svc/src/notes_svc/text.py\n" in "".join(checkout.printed)
     second = checkout.pid
     assert (second == first) is checkout.is_replaced_in_place
 
     checkout.save("TEXT = b'third' +")
-    eventually(lambda: checkout.has_printed("notes_svc does not import"))
+    checkout.await_printed("notes_svc does not import")
     assert "SyntaxError: invalid syntax" in "".join(checkout.printed)
     assert (checkout.pid, checkout.read()) == (second, b"second"), "it runs on"
 
     checkout.save("TEXT = b'third'")
-    eventually(lambda: checkout.read() == b"third")
+    checkout.await_text(b"third")
 
 
 def test_code_that_ends_at_its_start_is_shown_and_repaired_by_the_next_save(
@@ -182,42 +181,42 @@ def test_code_that_ends_at_its_start_is_shown_and_repaired_by_the_next_save(
 ) -> None:
     main = checkout.root / "notes-svc/src/notes_svc/__main__.py"
     main.write_text(MAIN.replace("address =", "raise SystemExit('no address')\n    address ="))
-    eventually(lambda: checkout.has_printed("notes-worker is not ready after"))
+    checkout.await_printed("notes-worker is not ready after")
     assert "no address" in "".join(checkout.printed)
     assert checkout.read() is None
 
     checkout.printed.clear()
     main.write_text(MAIN)
-    eventually(checkout.has_restarted)
+    checkout.await_restart()
     assert checkout.read() == b"first"
     assert "saved notes-svc/src/notes_svc/__main__.py" in "".join(checkout.printed)
 
 
 def test_a_process_that_was_stopped_is_not_started(checkout: Checkout) -> None:
     supervision.stop(checkout.context.folder, "notes-worker")
-    eventually(lambda: checkout.read() is None)
+    checkout.await_text(None)
 
     checkout.save("TEXT = b'second'")
     (checkout.root / "notes-svc/README.py").write_text("")
     (checkout.root / "notes-svc/service.toml").write_text(DECLARATION)
-    eventually(lambda: checkout.has_printed("notes-svc/service.toml is read at the start"))
+    checkout.await_printed("notes-svc/service.toml is read at the start")
 
     assert "saved" not in "".join(checkout.printed)
     assert checkout.read() is None
     supervision.start(checkout.context.folder, "notes-worker")
-    eventually(lambda: checkout.read() == b"second")
+    checkout.await_text(b"second")
 
 
 def test_a_save_while_another_verb_is_at_work_is_applied_after_it(checkout: Checkout) -> None:
     before = checkout.pid
     with checkout.locked():
         checkout.save("TEXT = b'second'")
-        eventually(lambda: checkout.has_printed("another command is starting or stopping"))
+        checkout.await_printed("another command is starting or stopping")
         time.sleep(3 * POLL_MILLISECONDS / 1000)
         assert (checkout.pid, checkout.read()) == (before, b"first")
 
-    eventually(lambda: checkout.read() == b"second")
-    eventually(checkout.has_restarted)
+    checkout.await_text(b"second")
+    checkout.await_restart()
     assert "".join(checkout.printed).count("another command") == 1
 
 
@@ -227,7 +226,7 @@ def test_a_process_is_started_again_if_its_restart_is_interrupted(checkout: Chec
     slow = "signal.signal(signal.SIGTERM, lambda *_: (time.sleep(2), sys.exit()))"
     main = checkout.root / "notes-svc/src/notes_svc/__main__.py"
     main.write_text(MAIN.replace("    address =", f"    {slow}\n    address ="))
-    eventually(checkout.has_restarted)
+    checkout.await_restart()
 
     async def interrupt() -> None:
         restart = asyncio.create_task(renew(checkout.context, checkout.worker))
@@ -237,17 +236,17 @@ def test_a_process_is_started_again_if_its_restart_is_interrupted(checkout: Chec
 
     before = checkout.pid
     asyncio.run(interrupt())
-    eventually(lambda: checkout.read() is not None)
+    checkout.await_text(b"first")
     assert checkout.pid != before
 
 
 def test_a_file_that_no_process_runs_restarts_none(checkout: Checkout) -> None:
     (checkout.root / "notes-svc/README.py").write_text("")
     (checkout.root / "notes-svc/service.toml").write_text(DECLARATION)
-    eventually(lambda: checkout.has_printed("notes-svc/service.toml is read at the start"))
+    checkout.await_printed("notes-svc/service.toml is read at the start")
 
     checkout.save("TEXT = b'second'")
-    eventually(checkout.has_restarted)
+    checkout.await_restart()
 
     saved = [line for line in "".join(checkout.printed).splitlines() if line.startswith("saved")]
     assert saved == ["saved notes-svc/src/notes_svc/text.py"]
