@@ -1,6 +1,7 @@
 """Place an order, wait until it is counted, and print its trace; or print another trace by its id.
 
 make trace
+docker compose run --rm trace
 make trace id=0af7651916cd43dd8448eb211c80319c
 """
 
@@ -16,7 +17,7 @@ import httpx
 
 from fetching.errors import Failure
 from local_stack.settings import Settings
-from scripts.demo import print_trace, say
+from scripts.guide import find_commands, print_order_address, print_trace, say
 from test_support.system.clients import Hometown, sum_lag
 from test_support.system.eventually import NotInTime, eventually
 from test_support.system.sample import HOUR, SINCE
@@ -51,12 +52,13 @@ def main() -> None:
             show_new(hometown)
         else:
             show(hometown, trace_id)
-    except FileNotFoundError:
-        sys.exit("hometown: the stack is not running; start it with: make up")
+    except (FileNotFoundError, httpx.ConnectError):
+        start = find_commands().start
+        sys.exit(f"hometown: the stack is not running, or not all of it: {start}")
     except (Failure, NoTrace) as error:
         sys.exit(f"hometown: {error}")
     except httpx.HTTPError as error:
-        sys.exit(f"hometown: there is no trace: {error} (see: make status)")
+        sys.exit(f"hometown: there is no trace: {error} (see: {find_commands().status})")
 
 
 def show_new(hometown: Hometown) -> None:
@@ -73,12 +75,13 @@ def show_new(hometown: Hometown) -> None:
         placed = hometown.place_order(user_id, [(item_id, 1)], ordered_at)
     order = hometown.wait_for_decision(placed["order_id"])
     say(f"order {order['order_id']}: {order['status']}, ordered at {order['ordered_at']}")
-    say(f"  {hometown.addresses['orders-api']}/v1/orders/{order['order_id']}")
+    print_order_address(hometown, order["order_id"])
     is_whole = is_counted if order["status"] == "confirmed" else bool
     spans = read_settled(hometown, trace_id, is_whole, COUNTED_SECONDS_MAX)
     print_trace(hometown, trace_id, spans)
     if not is_counted(spans):
-        raise NoTrace(f"the order is {order['status']}, and not counted (see: make lag)")
+        look = find_commands().lag
+        raise NoTrace(f"the order is {order['status']}, and not counted (see: {look})")
 
 
 def show(hometown: Hometown, trace_id: str) -> None:
@@ -86,7 +89,7 @@ def show(hometown: Hometown, trace_id: str) -> None:
     if not TRACE_ID.fullmatch(trace_id):
         raise NoTrace(f"{trace_id!r} is not a trace id: 32 of 0-9a-f, as log lines have it")
     if not hometown.jaeger_answers():
-        raise NoTrace("Jaeger does not respond (see: make status)")
+        raise NoTrace(f"Jaeger does not respond (see: {find_commands().status})")
     spans = read_settled(hometown, trace_id, bool, KNOWN_SECONDS_MAX)
     print_trace(hometown, trace_id, spans, with_attributes=True)
 
@@ -120,7 +123,8 @@ def wait_for_jaeger(hometown: Hometown) -> None:
             hometown.jaeger_answers, bool, what="Jaeger responds", seconds_max=JAEGER_SECONDS_MAX
         )
     except NotInTime as error:
-        reason = f"Jaeger does not respond within {JAEGER_SECONDS_MAX} s (see: make status)"
+        look = find_commands().status
+        reason = f"Jaeger does not respond within {JAEGER_SECONDS_MAX} s (see: {look})"
         raise NoTrace(reason) from error
 
 

@@ -69,7 +69,7 @@ def judge_system(system: str, machine: str, *, has_musl: bool) -> Finding:
             FAILURE,
             "system",
             f"{what} with musl: Java and PostgreSQL have wheels for glibc only",
-            "use a system with glibc, such as Debian, or containers: `docker compose up --wait`",
+            "use a system with glibc, such as Debian, or containers: `docker compose up`",
         )
     if (system, machine) == ("Linux", "x86_64"):
         return Finding(OK, "system", what)
@@ -79,7 +79,7 @@ def judge_system(system: str, machine: str, *, has_musl: bool) -> Finding:
         WARNING,
         "system",
         f"{what}: some packages have no wheels and are compiled: docs/platforms.md",
-        "install a compiler, or use containers if `make setup` fails: `docker compose up --wait`",
+        "install a compiler, or use containers if `make setup` fails: `docker compose up`",
     )
 
 

@@ -177,11 +177,10 @@ class Hometown:
         finally:
             del self.http.headers["traceparent"]
 
-    def address_of_trace(self, trace_id: str) -> str:
-        """The address of its page; a Jaeger that was built here has only the API."""
-        address = self.addresses["jaeger"]
-        has_page = "not the Jaeger UI" not in self.http.get(address).text
-        return f"{address}/trace/{trace_id}" if has_page else f"{address}/api/traces/{trace_id}"
+    def path_of_trace(self, trace_id: str) -> str:
+        """The path of its page; a Jaeger that was built here has only the API."""
+        has_page = "not the Jaeger UI" not in self.http.get(self.addresses["jaeger"]).text
+        return f"/trace/{trace_id}" if has_page else f"/api/traces/{trace_id}"
 
     def trace(self, trace_id: str) -> Json | None:
         """A trace in Jaeger, None if there is none yet."""

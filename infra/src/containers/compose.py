@@ -123,6 +123,7 @@ class Project:
             "COMPOSE_PROJECT_NAME": self.name,
             **({"COMPOSE_FILE": file} if file else {}),
             "HOMETOWN_TLS": self.settings.tls,
+            "HOMETOWN_DEMO": "0",  # `make demo` shows the sample
         }
 
     @property

@@ -36,6 +36,8 @@ SCHEME = "http${HOMETOWN_TLS:+s}"
 """Of the APIs, where Compose is called."""
 SERVERS_MAX = 4
 """Containers of one API that the proxy finds."""
+DEMO_SECONDS_MAX = 600
+"""Until the sample is shown, on a machine with other work."""
 DRAIN_SECONDS_MIN = "3"
 """In which the proxy has noticed that an API stops: it asks each second."""
 
@@ -51,6 +53,7 @@ def generate(declared: Declarations, root: Path) -> Mapping[str, str]:
     """The text of each generated file by its path in the checkout."""
     files = {
         "docker-compose.cluster.yml": cluster(declared, root),
+        "infra/compose.demo.yml": demo_container(declared, root),
         "infra/compose.proxy.yml": proxy_container(declared),
         "infra/proxy/apis.cfg": proxy_listeners(declared),
         "docs/metrics.md": metric_registry.write(metric_registry.find_metrics(root)),
@@ -195,6 +198,11 @@ def kafka_variables(user: str) -> dict[str, str]:
     }
 
 
+def has_containers(service: Service, root: Path, file: str) -> bool:
+    """Whether a file of its containers is generated, or was written by hand."""
+    return is_standard(service) or (root / service.folder / file).exists()
+
+
 def cluster(declared: Declarations, root: Path) -> str:
     """`docker-compose.cluster.yml`: every service that has containers."""
     included = [
@@ -202,7 +210,7 @@ def cluster(declared: Declarations, root: Path) -> str:
         *(
             [f"{service.folder}/compose.yml", f"{service.folder}/compose.cluster.yml"]
             for service in declared.services
-            if is_standard(service) or (root / service.folder / "compose.cluster.yml").exists()
+            if has_containers(service, root, "compose.cluster.yml")
         ),
     ]
     return (
@@ -214,6 +222,68 @@ name: hometown-cluster
 include:
 """
         + "".join(f"  - path: [{', '.join(paths)}]\n" for paths in included)
+    )
+
+
+# The demonstration
+
+
+def demo_container(declared: Declarations, root: Path) -> str:
+    """`infra/compose.demo.yml`: it calls inside, and prints the addresses that a browser uses."""
+    usual = [
+        process
+        for service in declared.services
+        if has_containers(service, root, "compose.yml")
+        for process in processes(service)
+        if process.profile is None
+    ]
+    waits_for = "".join(
+        f"      {name}: {{condition: service_healthy, required: false}}\n"
+        for name in (*(each.name for each in usual), "jaeger")
+    )
+    addresses = {
+        each.name: f"{SCHEME}://127.0.0.1:{port_variable(each)}" for each in usual if each.public
+    }
+    addresses["jaeger"] = "http://127.0.0.1:${HOMETOWN_PORT_JAEGER:-16686}"
+    shown = ",\n        ".join(f'"{name}": "{address}"' for name, address in addresses.items())
+    return (
+        head(f"*/{FILE}")
+        + f"""\
+# Loads the sample once, and prints the answer and where to look; not with HOMETOWN_DEMO=0.
+services:
+  demo:
+    extends: {{file: compose/common.yml, service: container}}
+    image: hometown/demo
+    build: {{context: .., dockerfile: infra/Dockerfile, target: demo}}
+    scale: ${{HOMETOWN_DEMO:-1}}
+    # It stays, as `docker compose up --wait` takes a container that has ended for a failure.
+    entrypoint: [bash, -c, "python -m scripts.demo && touch /tmp/shown && exec sleep infinity"]
+    restart: on-failure:5
+    environment: &addresses
+      HOMETOWN_RUN_DIR: /run/hometown
+      PUBLISHED_ADDRESSES: >-
+        {{{shown}}}
+    # A part that is not healthy in time is reported by the demonstration, if it needs it.
+    depends_on:
+{waits_for}    healthcheck:
+      test: [CMD, test, -f, /tmp/shown]
+      interval: 1m
+      start_period: {DEMO_SECONDS_MAX}s
+      start_interval: 500ms
+    tmpfs: ["/tmp:size=16m"]
+    mem_limit: 256m
+    # It calls as load does: with the addresses inside, and the key that signs tokens.
+    volumes: &keys
+      - {{type: volume, source: secrets, target: /run/hometown, read_only: true, volume: {{subpath: load}}}}
+
+  # docker compose run --rm trace
+  trace:
+    extends: {{file: compose/common.yml, service: tool}}
+    image: hometown/demo
+    entrypoint: [python, -m, scripts.trace]
+    environment: *addresses
+    volumes: *keys
+"""  # noqa: E501 - one mount is one line of Compose
     )
 
 

@@ -24,6 +24,7 @@ from local_stack.run_folder import RunFolder, load_passwords, personal_data_key,
 from shared.runtime.declarations import Process, Service, load_declarations, store_url
 
 POSTGRES = "postgres:5432"
+JAEGER = "http://jaeger:16686"
 APIS = [
     process.name
     for process in load_declarations().processes
@@ -167,7 +168,9 @@ def folders(
             for process in service.processes.values()
         },
         "load": {
-            "addresses.json": json.dumps({name: f"http{'s' * tls}://{name}:8000" for name in APIS}),
+            "addresses.json": json.dumps(
+                {name: f"http{'s' * tls}://{name}:8000" for name in APIS} | {"jaeger": JAEGER}
+            ),
             issuer_key.name: issuer_key.read_text(),
         },
         PROXY: {},

@@ -17,6 +17,8 @@ CALLED = {
     "analytics-faust": {"ANALYTICS_URL": "analytics-api"},
 }
 """The variables with addresses of other APIs."""
+SHOWING = {"demo", "trace"}
+"""They print addresses for people."""
 
 Services = Mapping[str, Mapping[str, Any]]
 
@@ -57,7 +59,12 @@ def test_tls_changes_addresses_and_starts_what_uses_it_again(file: str) -> None:
     plain, with_tls = (render(file, tls) for tls in ("", "on"))
 
     changed = differences(plain, with_tls)
+    shown = [changed[name].pop("PUBLISHED_ADDRESSES") for name in SHOWING & changed.keys()]
 
+    assert len(shown) == len(SHOWING & plain.keys())
+    for texts in map(json.loads, shown):
+        assert texts.pop("jaeger").startswith("http://127.0.0.1:")
+        assert all(each.startswith("https://127.0.0.1:") for each in texts.values())
     addresses = {
         name: {key: value for key, value in values.items() if key != "HOMETOWN_TLS"}
         for name, values in changed.items()
@@ -67,6 +74,7 @@ def test_tls_changes_addresses_and_starts_what_uses_it_again(file: str) -> None:
         for name, called in CALLED.items()
     }
     using = {"secrets", "databases", "postgres", "load", *(["proxy"] * ("proxy" in plain))}
+    using |= {"trace"} & plain.keys()
     using |= {
         name for name, each in plain.items() if "SECRETS_DIR" in (each.get("environment") or {})
     }

@@ -68,7 +68,8 @@ def test_each_process_has_the_files_that_follow_from_its_declaration(tmp_path: P
     }
     addresses = json.loads(folders["load"]["addresses.json"])
     assert {name: addresses[name] for name in leave_out_added(addresses)} == {
-        name: f"http://{name}:8000" for name in ("users-api", "orders-api", "analytics-api")
+        **{name: f"http://{name}:8000" for name in ("users-api", "orders-api", "analytics-api")},
+        "jaeger": "http://jaeger:16686",
     }
 
 

@@ -431,6 +431,13 @@ def test_with_tls_the_addresses_of_apis_are_https(monkeypatch: pytest.MonkeyPatc
     assert project().environment["HOMETOWN_TLS"] == "on"
 
 
+def test_make_starts_no_demonstration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests count what they place themselves, and `make demo` shows the sample."""
+    monkeypatch.setenv("HOMETOWN_DEMO", "1")
+
+    assert project().environment["HOMETOWN_DEMO"] == "0"
+
+
 def test_with_tls_tools_outside_verify_postgres(
     folder: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from containers.generate import generate, stale, write
+from containers.generate import demo_container, generate, stale, write
 from shared.runtime.declarations import Declarations, load_declarations, services_dir
 
 
@@ -44,6 +44,7 @@ def test_a_changed_declaration_makes_files_stale(with_notes: Declarations) -> No
 
     assert set(changed) == {
         "docker-compose.cluster.yml",
+        "infra/compose.demo.yml",
         "infra/compose.proxy.yml",
         "infra/k8s/kustomization.yaml",
         "infra/k8s/notes.yaml",
@@ -91,6 +92,37 @@ def test_a_new_service_has_its_containers(with_notes: Declarations) -> None:
         assert container["volumes"][0]["volume"] == {"subpath": name}
 
 
+def test_the_demonstration_waits_for_a_new_service_and_shows_its_address(
+    with_notes: Declarations,
+) -> None:
+    files = generate(with_notes, services_dir())
+    demo = parse(files["infra/compose.demo.yml"])["services"]["demo"]
+
+    addresses = demo["environment"]["PUBLISHED_ADDRESSES"]
+    assert '"notes-api": "http${HOMETOWN_TLS:+s}://127.0.0.1:${HOMETOWN_PORT_NOTES_API:-8905}"' in (
+        addresses
+    )
+    assert {"notes-api", "notes-relay", "notes-worker", "jaeger"} <= demo["depends_on"].keys()
+    assert not any(each["required"] for each in demo["depends_on"].values()), "it reports failures"
+    on_request = {each.name for each in with_notes.processes if each.profile is not None}
+    assert not on_request & demo["depends_on"].keys()
+
+
+def test_the_demonstration_does_not_wait_for_a_service_without_containers(
+    with_notes: Declarations, tmp_path: Path
+) -> None:
+    """Compose would refuse all of its files."""
+    root = tmp_path / "checkout"
+    (root / "observer-svc").mkdir(parents=True)
+    (root / "observer-svc/compose.yml").touch()
+
+    demo = parse(demo_container(with_notes, root))["services"]["demo"]
+
+    assert "observer" in demo["depends_on"]
+    assert "analytics-job" not in demo["depends_on"]
+    assert "analytics-api" not in demo["environment"]["PUBLISHED_ADDRESSES"]
+
+
 def test_a_new_service_has_its_place_in_a_cluster(with_notes: Declarations) -> None:
     files = generate(with_notes, services_dir())
     replicas = parse(files["notes-svc/compose.cluster.yml"])["services"]
@@ -128,4 +160,7 @@ def test_every_service_with_containers_is_in_the_stack() -> None:
     root = services_dir()
     included = yaml.safe_load((root / "docker-compose.yml").read_text())["include"]
 
-    assert set(included) == {str(path.relative_to(root)) for path in root.glob("*/compose.yml")}
+    assert set(included) == {
+        "infra/compose.demo.yml",
+        *(str(path.relative_to(root)) for path in root.glob("*/compose.yml")),
+    }

@@ -194,11 +194,14 @@ def test_what_a_stack_needs_is_what_the_documents_say() -> None:
     page = (CHECKOUT / "docs/containers.md").read_text()
     [containers] = re.findall(r"At rest the containers\s+take ([\d.]+) GB of memory", page)
     [cluster] = re.findall(r"([\d.]+) GB of memory", (CHECKOUT / "docs/cluster.md").read_text())
-    [docker] = re.findall(r"Docker (\d+) or newer", page)
+    demanded = r"Docker (\d+) and Compose (\d+)\.(\d+), or newer"
+    [docker] = re.findall(demanded, page)
+    [docker_first] = re.findall(demanded, (CHECKOUT / "README.md").read_text())
 
     figures = {"processes": processes, "containers": containers, "cluster": cluster}
     assert {way: float(gb) for way, gb in figures.items()} == judging.MEMORY_GB_NEEDED
-    assert int(docker) == judging.DOCKER_MIN[0]
+    assert docker == docker_first
+    assert tuple(map(int, docker)) == (judging.DOCKER_MIN[0], *judging.COMPOSE_MIN)
 
 
 def test_an_old_python_can_read_it() -> None:
