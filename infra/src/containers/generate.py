@@ -254,6 +254,7 @@ services:
   demo:
     extends: {{file: compose/common.yml, service: container}}
     image: hometown/demo
+    pull_policy: never
     build: {{context: .., dockerfile: infra/Dockerfile, target: demo}}
     scale: ${{HOMETOWN_DEMO:-1}}
     # It stays, as `docker compose up --wait` takes a container that has ended for a failure.
@@ -302,6 +303,7 @@ services:
   proxy:
     extends: {{file: compose/common.yml, service: server}}
     image: hometown/proxy
+    pull_policy: never
     build: {{context: .., dockerfile: infra/proxy/Dockerfile}}
     depends_on:
 {ready}    environment: {{HOMETOWN_TLS: "${{HOMETOWN_TLS:-}}"}}

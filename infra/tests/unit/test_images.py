@@ -1,12 +1,17 @@
-"""Images of programs that are no package have all files that these import."""
+"""Our images are built and not pulled, and have all files that their programs import."""
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from local_stack.settings import CHECKOUT
+
+COMMON = CHECKOUT / "infra/compose/common.yml"
 
 FIRST_PARTY = ("scripts", "test_support", "verification")
 """Folders of the checkout from which files are copied; packages of services are installed."""
@@ -15,6 +20,54 @@ PROGRAMS = {
     "demo": ["scripts.demo", "scripts.trace"],
 }
 """What the stages of `infra/Dockerfile` run; each is made of those before it."""
+
+
+class ComposeLoader(yaml.SafeLoader):
+    """Compose has tags of its own, on which images do not depend."""
+
+
+for tag in ("!reset", "!override"):
+    ComposeLoader.add_constructor(tag, lambda loader, node: None)
+
+
+def read_services(file: Path) -> dict[str, dict[str, Any]]:
+    return dict(yaml.load(file.read_text(), ComposeLoader)["services"])
+
+
+def find_policy(service: Mapping[str, Any], common: Mapping[str, Mapping[str, Any]]) -> Any:
+    """The pull policy of a service: its own, or that of what it extends."""
+    while "pull_policy" not in service and "extends" in service:
+        extended = service["extends"]
+        service = common[extended if isinstance(extended, str) else extended["service"]]
+    return service.get("pull_policy")
+
+
+def list_pulled(root: Path) -> list[str]:
+    """Services with an image of ours that Compose would ask a registry for."""
+    common = read_services(COMMON)
+    return [
+        f"{file.relative_to(root)}: {name}"
+        for file in sorted(root.glob("*/compose*.yml"))
+        for name, service in read_services(file).items()
+        if service.get("image", "").startswith("hometown/") or "build" in service
+        if find_policy(service, common) != "never"
+    ]
+
+
+def test_no_registry_is_asked_for_an_image_of_ours() -> None:
+    """An account of that name in a registry belongs to others."""
+    assert list_pulled(CHECKOUT) == []
+
+
+@pytest.mark.parametrize("extended", ["server", "container"])
+def test_a_service_that_a_registry_could_replace_is_found(extended: str, tmp_path: Path) -> None:
+    """The negative control."""
+    (tmp_path / "users-svc").mkdir()
+    (tmp_path / "users-svc/compose.yml").write_text(
+        f"services: {{api: {{image: hometown/a, extends: {{service: {extended}}}}}}}\n"
+    )
+
+    assert list_pulled(tmp_path) == ["users-svc/compose.yml: api"]
 
 
 def list_imported(program: str) -> Iterator[str]:
