@@ -10,15 +10,15 @@ import re
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import datetime, timedelta
 
 import httpx
 
 from fetching.errors import Failure
 from local_stack.settings import Settings
+from scripts.demo import wait_until_read
 from scripts.guide import find_commands, print_order_address, print_trace, say
-from test_support.system.clients import Hometown, sum_lag
+from test_support.system.clients import Hometown
 from test_support.system.eventually import NotInTime, eventually
 from test_support.system.sample import HOUR, SINCE
 from test_support.system.steady_orders import open_account
@@ -96,13 +96,7 @@ def show(hometown: Hometown, trace_id: str) -> None:
 
 def choose_time(hometown: Hometown) -> datetime:
     """Choose a time at which an order counts, and makes no other one late: the newest hour."""
-    with suppress(NotInTime):  # under load there is always more to read
-        eventually(
-            hometown.status,
-            lambda status: sum_lag(status) == 0,
-            what="no lag",
-            seconds_max=READ_SECONDS_MAX,
-        )
+    wait_until_read(hometown, READ_SECONDS_MAX)
     times = [HOUR + AFTER_THE_SAMPLE]
     query: dict[str, object] = {}
     watermark = hometown.status()["watermark"]
