@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from local_stack.settings import CHECKOUT
+from test_support.compose_files import read_compose
 
 COMMON = CHECKOUT / "infra/compose/common.yml"
-
 FIRST_PARTY = ("scripts", "test_support", "verification")
 """Folders of the checkout from which files are copied; packages of services are installed."""
 PROGRAMS = {
@@ -20,18 +19,6 @@ PROGRAMS = {
     "demo": ["scripts.demo", "scripts.trace"],
 }
 """What the stages of `infra/Dockerfile` run; each is made of those before it."""
-
-
-class ComposeLoader(yaml.SafeLoader):
-    """Compose has tags of its own, on which images do not depend."""
-
-
-for tag in ("!reset", "!override"):
-    ComposeLoader.add_constructor(tag, lambda loader, node: None)
-
-
-def read_services(file: Path) -> dict[str, dict[str, Any]]:
-    return dict(yaml.load(file.read_text(), ComposeLoader)["services"])
 
 
 def find_policy(service: Mapping[str, Any], common: Mapping[str, Mapping[str, Any]]) -> Any:
@@ -44,11 +31,11 @@ def find_policy(service: Mapping[str, Any], common: Mapping[str, Mapping[str, An
 
 def list_pulled(root: Path) -> list[str]:
     """Services with an image of ours that Compose would ask a registry for."""
-    common = read_services(COMMON)
+    common = read_compose(COMMON)["services"]
     return [
         f"{file.relative_to(root)}: {name}"
         for file in sorted(root.glob("*/compose*.yml"))
-        for name, service in read_services(file).items()
+        for name, service in read_compose(file)["services"].items()
         if service.get("image", "").startswith("hometown/") or "build" in service
         if find_policy(service, common) != "never"
     ]

@@ -5,24 +5,15 @@ import stat
 from pathlib import Path
 
 import pytest
-import yaml
 
 from containers import server_files
 from local_stack.settings import CHECKOUT
+from test_support.compose_files import read_compose
 
 COMPOSE_FILES = sorted(
     each for each in CHECKOUT.glob("**/*compose*.yml") if ".venv" not in each.parts
 )
 DOCKERFILES = sorted(each for each in CHECKOUT.glob("**/Dockerfile") if ".venv" not in each.parts)
-
-
-class ComposeLoader(yaml.SafeLoader):
-    """Reads Compose's own tags as what follows them."""
-
-
-ComposeLoader.add_multi_constructor(
-    "!", lambda loader, suffix, node: loader.construct_sequence(node, deep=True)
-)
 
 
 def test_the_files_can_be_read_by_any_user(tmp_path: Path) -> None:
@@ -43,7 +34,7 @@ def test_the_files_can_be_read_by_any_user(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("file", COMPOSE_FILES, ids=lambda file: str(file.relative_to(CHECKOUT)))
 def test_no_container_mounts_a_part_of_the_checkout(file: Path) -> None:
-    services = yaml.load(file.read_text(), ComposeLoader).get("services", {})
+    services = read_compose(file).get("services", {})
 
     mounts = [str(mount) for each in services.values() for mount in each.get("volumes", [])]
 
