@@ -85,15 +85,12 @@ class Visitor:
 
 @pytest.fixture(scope="module")
 def visitor() -> Iterator[Visitor]:
-    taken: set[int] = set()
-    for _ in PUBLISHED:
-        taken.add(ports.find_free(taken))
-    names = [variable(PORT_PREFIX, port.name) for port in PUBLISHED]
+    free = ports.choose(PUBLISHED, given={}, kept={}, prefer_default=False, tell=print)
     foreign = ("HOMETOWN_", "COMPOSE_", "AUTH_", "ENVIRONMENT")
     visitor = Visitor(
         {
             **{name: text for name, text in os.environ.items() if not name.startswith(foreign)},
-            **dict(zip(names, map(str, taken), strict=True)),
+            **{variable(PORT_PREFIX, name): str(port) for name, port in free.items()},
             "COMPOSE_DISABLE_ENV_FILE": "1",
             "COMPOSE_PROJECT_NAME": f"hometown-test-{uuid4().hex[:8]}",
         }
