@@ -33,7 +33,7 @@ FOLDER_SUFFIX = " of Zoë"
 """Paths that people have: each test of a stack shows that it runs there."""
 DROPS_MAX = 6
 LOG_LINES_SHOWN = 5
-"""Of each process, when its stack is gone; pytest prints them where a test has failed."""
+"""Of each process, after an error."""
 
 NOT_DURABLE = ("-c", "fsync=off")
 """The data of a test does not have to survive a power cut; creating a database is five times as
@@ -46,16 +46,18 @@ TEST_POSTGRES = replace(
 
 @contextmanager
 def throwaway_stack(spec: StackSpec) -> Iterator[StackContext]:
-    """Everything is up and ready inside, and gone afterwards."""
+    """Everything is up and ready inside, and gone afterwards; an error shows what was logged."""
     sweep()
     settings = Settings(run_dir=new_folder(), ports="free", ports_given={})
     folder = RunFolder(settings.run_dir)
     try:
         yield up(spec, settings)
-    finally:
-        down(spec, folder)
+    except Exception:
         lines = last(choose_files(folder, None), LOG_LINES_SHOWN)
         sys.stdout.writelines(f"{line}\n" for line in lines)
+        raise
+    finally:
+        down(spec, folder)
         folder.remove()
 
 

@@ -1,4 +1,4 @@
-"""Stacks of killed test runs are removed by a later run."""
+"""Stacks of tests and campaigns: removed also after a kill, and quiet unless something fails."""
 
 import os
 import tempfile
@@ -11,6 +11,7 @@ from local_stack import orphans, testing
 from local_stack.run_folder import RunFolder
 from local_stack.settings import Settings
 from local_stack.stack_spec import StackSpec
+from local_stack.testing import throwaway_stack
 from local_stack.up import up
 
 PID_OF_NOBODY = 2**22
@@ -29,3 +30,21 @@ def test_the_stack_of_a_killed_test_run_is_swept(
     testing.sweep()
     assert orphans.find(RunFolder(abandoned)) == []
     assert not abandoned.exists()
+
+
+def test_only_an_error_shows_what_was_logged(
+    web_only: StackSpec, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logged = "what a process has logged"
+
+    def run_web(divisor: int) -> None:
+        with throwaway_stack(web_only) as context:
+            context.folder.log_of(web_only.processes[0].name).write_text(logged)
+            assert 1 / divisor
+
+    run_web(1)
+    assert logged not in capsys.readouterr().out
+
+    with pytest.raises(ZeroDivisionError):
+        run_web(0)
+    assert logged in capsys.readouterr().out
