@@ -2,7 +2,6 @@
 it shows, and its edits lead to a changed event, in the event store and in Jaeger.
 """
 
-import re
 import shlex
 import sys
 import time
@@ -16,6 +15,7 @@ from local_stack.ports import find_free
 from local_stack.settings import usual_run_dir
 from scripts.changes import CHECKOUT
 from test_support.checkout_copy import Copy, copied_checkout
+from test_support.shown import Block, read_blocks
 from test_support.system.clients import Hometown
 from test_support.system.eventually import eventually
 from test_support.system.traces import Step, edges_of, spans_of
@@ -25,10 +25,6 @@ END = "\n## Add a command\n"
 """What follows is run by `test_new.py`."""
 PROMISED_SECONDS = 600
 """It is printed next to what was needed. It is no bound, because another machine can be slower."""
-BLOCK = re.compile(
-    r"^```(sh|diff)\n(.+?)^```$(?:\n\n^```text\n(.+?)^```$)?", re.DOTALL | re.MULTILINE
-)
-ANYTHING = "…"
 READING = ('curl -s localhost:8005/v1/payments -H "Authorization: Bearer $TOKEN"\n', "make trace")
 """A block that begins so changes nothing, and can be a moment early: the guide says so."""
 API = "localhost:8005"
@@ -41,30 +37,11 @@ JAEGER_SECONDS_MAX = 900
 """The first time on a machine, Jaeger may have to be built."""
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Commands (`sh`) or an edit (`diff`), and what the commands print."""
-
-    kind: str
-    content: str
-    shown: str
-
-    @property
-    def title(self) -> str:
-        """The first line of the commands, or the first file of the edit."""
-        if self.kind == "diff":
-            return f"edit {self.content.split()[1].removeprefix('a/')}"
-        return self.content.partition("\n")[0].partition("  #")[0]
-
-
-def read_blocks() -> Sequence[Block]:
+def read_guide() -> Sequence[Block]:
     """Return what the guide lets its readers type, in its order."""
     text, end, _ = GUIDE.read_text().partition(END)
-    blocks = [Block(*found) for found in BLOCK.findall(text)]
-    fences = sum(1 + bool(block.shown) for block in blocks)
     assert end, "the guide has no such section"
-    assert fences == text.count("\n```\n"), "a block has another form"
-    return blocks
+    return read_blocks(text)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -113,13 +90,8 @@ export HOMETOWN_PORT_PAYMENTS_API={self.port}
     def find_missing(self, block: Block) -> str:
         """Type the commands, and return what they print, if not all that is shown is in it."""
         printed = self.type(block.content)
-        lines = map(to_pattern, block.shown.splitlines())
-        has_all = all(re.search(line, printed, re.MULTILINE) for line in lines)
-        return "" if has_all else f"{printed}\nlacks a line of\n{block.shown}"
-
-
-def to_pattern(line: str) -> str:
-    return "^" + ".*".join(map(re.escape, line.split(ANYTHING))) + "$"
+        missing = block.find_missing(printed)
+        return f"{printed}\nlacks\n{missing}" if missing else ""
 
 
 def report(what: str, seconds: float) -> None:
@@ -139,7 +111,7 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
 
 @pytest.mark.verify(part="new")
 def test_from_the_command_to_a_changed_event_in_jaeger(reader: Reader) -> None:
-    blocks = read_blocks()
+    blocks = read_guide()
     for block in blocks[:-1]:
         reader.follow(block)
     hometown = Hometown.of_run_folder(reader.stack)
