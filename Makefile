@@ -33,7 +33,7 @@ CHECK_WORKERS ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help doctor setup fetch up dev compare down status logs lag trace token rotate clean footprint demo load lesson lessons learn \
-	rebuild-check rebuild switch replace replay republish backup restore reprocess rescale reconcile export audit check-cells \
+	rebuild-check rebuild switch replace kill stop replay republish backup restore reprocess rescale reconcile export audit check-cells \
 	stress saga fuzz differential crashes bench bench-analytics \
 	generate new rename without upgrade contracts contracts-check contracts-release \
 	test verify smoke check fmt lint types scan imports unit integration e2e e2e-compose e2e-cluster
@@ -120,6 +120,13 @@ switch: setup ## serve another version of a read model, which was served before:
 
 replace: setup ## replace a running process: name=users-api; no request fails, but those to an API in=containers
 	@$(STACK) replace $(or $(name),$(error name=PROCESS is missing, such as name=users-api))
+
+kill: setup ## end a process as kill -9 does, and wait until it is back: name=users-relay
+	@$(STACK) kill $(or $(name),$(error name=PROCESS is missing, such as name=users-relay))
+
+stop: setup ## stop a process for a while, and start it again: name=kafka seconds=10
+	@$(STACK) stop $(or $(name),$(error name=PROCESS is missing, such as name=kafka; make down stops all)) \
+		$(if $(seconds),--seconds $(seconds))
 
 replay: setup ## publish a service's events again after its topics were lost: name=users
 	@$(STACK) run --without $(or $(name),$(error name=SERVICE is missing, such as name=users))-relay $(name) replay

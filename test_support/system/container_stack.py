@@ -14,17 +14,13 @@ from typing import Any, ClassVar
 import httpx
 
 from containers.compose import Project
+from containers.faults import kill_processes
 from containers.footprint import footprint
 from containers.up import find_project
 from local_stack.settings import Way
 from test_support.system.bytes_on_disk import files_with
 from test_support.system.stack import CHECKOUT, Stack
 from test_support.waits import HANGS_AFTER_SECONDS
-
-KILL = "kill -9 -1"
-"""Kills all processes in a container but its init, which then ends. `docker kill` would count as a
-requested stop, so that the container would not be restarted."""
-
 
 REPLICA = re.compile(r"-\d+$")
 """The number of a container, at the end of its name."""
@@ -55,7 +51,10 @@ class ContainerStack(Stack):
         return self.project.output("exec", "--no-TTY", name, "bash", "-c", script)
 
     def kill(self, name: str) -> None:
-        self.project.call("exec", "--no-TTY", name, "bash", "-c", KILL)
+        project = self.project
+        container = project.containers()[name]
+        if container.state == "running":  # else it has just ended by itself
+            kill_processes(project, container)
 
     def kill_everything(self) -> None:
         self.project.output("kill")

@@ -4,7 +4,7 @@ import argparse
 import contextlib
 import sys
 
-from containers import footprint, rolling, status
+from containers import faults, footprint, rolling, status
 from containers.republishing import republish
 from containers.rotation import rotate
 from containers.settings import ContainerSettings
@@ -82,6 +82,16 @@ def do_run(arguments: argparse.Namespace, settings: Settings) -> int:
     return run(find_project(settings), arguments.service, arguments.arguments, arguments.without)
 
 
+def do_kill(arguments: argparse.Namespace, settings: Settings) -> int:
+    faults.kill(find_project(settings), arguments.name)
+    return 0
+
+
+def do_stop(arguments: argparse.Namespace, settings: Settings) -> int:
+    faults.stop(find_project(settings), arguments.name, arguments.seconds)
+    return 0
+
+
 def do_rotate(arguments: argparse.Namespace, settings: Settings) -> int:
     rotate(find_project(settings), arguments.what, arguments.hours)
     return 0
@@ -108,6 +118,8 @@ def main() -> int:
         logs=do_logs,
         lag=do_lag,
         run=do_run,
+        kill=do_kill,
+        stop=do_stop,
         rotate=do_rotate,
         republish=do_republish,
     )

@@ -43,8 +43,9 @@ def stopped(project: Project, process: str) -> Iterator[None]:
         for name, container in project.containers().items()
         if container.service == process and container.state == "running"
     ]
-    project.call("stop", process)
     try:
+        if project.call("stop", process):
+            raise Failure(f"{process} cannot be stopped: correct what is printed above")
         yield
     finally:
         if ran:

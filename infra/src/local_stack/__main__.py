@@ -12,6 +12,7 @@ from fetching.jaeger_binary import obtain
 from fetching.jars import KAFKA_JARS, SPARK_JARS, fetch
 from local_stack import (
     backup,
+    faults,
     figures,
     footprint,
     issuer,
@@ -69,6 +70,14 @@ def verbs_of(spec: StackSpec) -> Verbs:
     def do_run(arguments: argparse.Namespace, settings: Settings) -> int:
         return tools.run(spec, settings, arguments.service, arguments.arguments, arguments.without)
 
+    def do_kill(arguments: argparse.Namespace, settings: Settings) -> int:
+        faults.kill(spec, settings, arguments.name)
+        return 0
+
+    def do_stop(arguments: argparse.Namespace, settings: Settings) -> int:
+        faults.stop(spec, settings, arguments.name, arguments.seconds)
+        return 0
+
     def do_rotate(arguments: argparse.Namespace, settings: Settings) -> int:
         if arguments.what != issuer.KEY:
             raise Failure("processes have no certificates: add in=containers or in=cluster")
@@ -91,6 +100,8 @@ def verbs_of(spec: StackSpec) -> Verbs:
         logs=do_logs,
         lag=do_lag,
         run=do_run,
+        kill=do_kill,
+        stop=do_stop,
         rotate=do_rotate,
         republish=do_republish,
     )

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from fetching.errors import Failure
 from local_stack import issuer
+from local_stack.faults import STOPPED_SECONDS_DEFAULT
 from local_stack.progress import complain, tell
 from local_stack.run_folder import RunFolder
 from local_stack.settings import Settings
@@ -33,6 +34,8 @@ class Verbs:
     logs: Verb
     lag: Verb
     run: Verb
+    kill: Verb
+    stop: Verb
     rotate: Verb
     republish: Verb
 
@@ -106,6 +109,11 @@ class CommandLine:
             default=issuer.HOURS_DEFAULT,
             help="how long tokens of the former key are accepted",
         )
+        text = "end a process as kill -9 does, and wait until it is back"
+        self.add("kill", verbs.kill, text).add_argument("name", help="such as users-relay")
+        stop = self.add("stop", verbs.stop, "stop a process for some seconds, and start it again")
+        stop.add_argument("name", help="such as kafka")
+        stop.add_argument("--seconds", type=float, default=STOPPED_SECONDS_DEFAULT, help="how long")
         run = self.add("run", verbs.run, "run a command of a service, as the owner of its database")
         run.add_argument("--without", metavar="PROCESS", help="stop this process meanwhile")
         run.add_argument("service", help="users, orders or analytics")

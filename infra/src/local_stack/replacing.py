@@ -13,8 +13,7 @@ from local_stack.readiness import PROBE_SECONDS_MAX, not_ready
 from local_stack.run_folder import RunFolder
 from local_stack.settings import Settings
 from local_stack.stack_spec import Process, StackContext, StackSpec
-from local_stack.status import as_found
-from local_stack.tools import process_called
+from local_stack.tools import find_running
 from local_stack.up import make_ready, runs
 
 POLL_SECONDS = 0.05
@@ -26,10 +25,7 @@ def replace(spec: StackSpec, settings: Settings, name: str) -> None:
     Raises:
         Failure: it does not run here, or its successor is not ready in time.
     """
-    process = process_called(spec, name)
-    context = as_found(settings)
-    if not runs(context, process):
-        raise Failure(f"{name} does not run here: `make up`, then again")
+    process, context = find_running(spec, settings, name)
     with context.folder.locked():
         asyncio.run(renew(context, process))
 

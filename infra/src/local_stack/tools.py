@@ -55,13 +55,22 @@ def call_or_fail(spec: StackSpec, context: StackContext, name: str, *arguments: 
 def stopped(context: StackContext, process: Process) -> Iterator[None]:
     """The process does not run inside, and is ready again afterwards if it ran before."""
     ran = runs(context, process)
-    stop_together(context.folder, [process])
     try:
+        stop_together(context.folder, [process])
         yield
     finally:
         if ran:
             supervision.start(context.folder, process.name)
             asyncio.run(make_ready(context, process))
+
+
+def find_running(spec: StackSpec, settings: Settings, name: str) -> tuple[Process, StackContext]:
+    """Find a process that runs, and the stack that it is a part of. Raises Failure."""
+    process = process_called(spec, name)
+    context = as_found(settings)
+    if not runs(context, process):
+        raise Failure(f"{name} does not run here: `make status` shows what does")
+    return process, context
 
 
 def tool_called(spec: StackSpec, name: str) -> Tool:

@@ -1,0 +1,100 @@
+"""A process that is killed or stopped on purpose: how, for how long, and that it is back."""
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import pytest
+
+from fetching.errors import Failure
+from local_stack import faults, supervision
+from local_stack.faults import STOPPED_SECONDS_MAX, kill, stop
+from local_stack.settings import Settings
+from local_stack.stack_spec import StackContext, StackSpec
+from local_stack.status import status
+from local_stack.testing import throwaway_stack
+from local_stack.up import runs
+
+STOPPED_SECONDS = 1.0
+
+
+@pytest.fixture(scope="module")
+def web(web_only: StackSpec) -> Iterator[StackContext]:
+    """The tiny service alone; each test leaves it ready."""
+    with throwaway_stack(web_only) as context:
+        yield context
+
+
+@pytest.fixture
+def name(web_only: StackSpec) -> str:
+    return web_only.processes[0].name
+
+
+def find_ready_pid(spec: StackSpec, context: StackContext) -> int:
+    [found] = status(spec, context.settings)
+    assert found.state == "ready"
+    assert found.pid is not None
+    return found.pid
+
+
+def test_a_killed_process_gets_no_signal_that_it_could_handle_and_is_back(
+    web_only: StackSpec, web: StackContext, name: str
+) -> None:
+    before = find_ready_pid(web_only, web)
+
+    kill(web_only, web.settings, name)
+
+    assert find_ready_pid(web_only, web) != before
+    assert "terminated by SIGKILL" in web.folder.log_of("supervisord").read_text()
+
+
+def test_a_stopped_process_does_not_run_for_that_long_and_is_back(
+    web_only: StackSpec, web: StackContext, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[tuple[float, bool]] = []
+
+    def sleep(seconds: float) -> None:
+        waits.append((seconds, runs(web, web_only.processes[0])))
+
+    monkeypatch.setattr(faults, "time", SimpleNamespace(sleep=sleep))
+    stop(web_only, web.settings, name, STOPPED_SECONDS)
+
+    assert waits == [(STOPPED_SECONDS, False)]
+    find_ready_pid(web_only, web)
+
+
+def test_an_interrupted_stop_starts_the_process_again(
+    web_only: StackSpec, web: StackContext, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(_name: str, _seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(faults, "report_stopped", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        stop(web_only, web.settings, name, STOPPED_SECONDS_MAX)
+    find_ready_pid(web_only, web)
+
+
+def test_a_process_that_is_not_started_again_is_reported(
+    web_only: StackSpec, web: StackContext, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(faults, "RESTART_SECONDS_MAX", 1)
+    monkeypatch.setattr(supervision, "send_signal", lambda *words: None)
+    with pytest.raises(Failure, match="is not started again: `make status`"):
+        kill(web_only, web.settings, name)
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, STOPPED_SECONDS_MAX + 1, float("nan")])
+def test_a_time_that_cannot_be_is_refused(
+    web_only: StackSpec, settings: Settings, name: str, seconds: float
+) -> None:
+    with pytest.raises(Failure, match="more than 0, and 3600 at most"):
+        stop(web_only, settings, name, seconds)
+
+
+def test_what_does_not_run_is_neither_killed_nor_stopped(
+    web_only: StackSpec, settings: Settings, name: str
+) -> None:
+    with pytest.raises(Failure, match="does not run here: `make status`"):
+        kill(web_only, settings, name)
+    with pytest.raises(Failure, match="does not run here: `make status`"):
+        stop(web_only, settings, name, STOPPED_SECONDS)
