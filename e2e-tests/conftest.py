@@ -61,6 +61,16 @@ def fresh_stack(proxy: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Itera
         fresh.make_output("clean")
 
 
+@pytest.fixture
+def empty_stack() -> Iterator[Stack]:
+    """Yield a stack of one test alone, which does not run yet."""
+    empty = KIND(RunFolder(new_folder()))
+    try:
+        yield empty
+    finally:
+        empty.make_output("clean")
+
+
 @pytest.fixture(scope="session")
 def first_demo(fresh_stack: Stack) -> str:
     """What the demonstration printed on the fresh system."""

@@ -36,6 +36,8 @@ RUN_BY_TESTS = {"demo", "up", "down", "status", "logs", "lag", "clean", "footpri
     "rebuild",
     "switch",
     "replace",
+    "kill",
+    "stop",
     "replay",
     "token",
     "contracts",

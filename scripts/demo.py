@@ -128,7 +128,10 @@ def demonstrate(hometown: Hometown, folder: Path) -> None:
         hour, order = count_sample(hometown, folder)
     show_hour(hour)
     if not is_expected(hour):
-        say(f"it has changed since: with the sample alone, it has {EXPECTED}")
+        say(
+            "it has changed since: with the sample alone, {local_buyers} local buyers, "
+            "{purchases} purchases, quantity {quantity}, {amount}".format(**EXPECTED)
+        )
     if order is not None:
         show_order(hometown, order)
 

@@ -163,7 +163,7 @@ def test_a_sample_that_was_changed_is_shown_as_it_is(run: Callable[[Shop], str])
 
     assert shop.writes == []
     assert "28339.92" in printed
-    assert "it has changed since" in printed
+    assert "it has changed since: with the sample alone, 4 local buyers, 4 purchases" in printed
 
 
 def test_a_counted_sample_behind_other_orders_is_shown_without_its_order(
