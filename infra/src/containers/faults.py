@@ -25,8 +25,10 @@ def kill(project: Project, name: str) -> None:
     container = find_running(project, name)
     with RunFolder(project.settings.run_dir).locked():
         kill_processes(project, container)
+        began = time.monotonic()
         report_killed(name)
-        wait_until_ready(project, name)
+        project.wait_until_ready([name])
+        report_ready(name, began)
 
 
 def kill_processes(project: Project, container: Container) -> None:
@@ -61,14 +63,12 @@ def stop(project: Project, name: str, seconds: float) -> None:
             report_stopped(name, seconds)
             time.sleep(seconds)
         finally:
-            project.docker("start", container.id)
-            wait_until_ready(project, name)
+            began = time.monotonic()
+            project.start([name])
+            report_ready(name, began)
 
 
-def wait_until_ready(project: Project, name: str) -> None:
-    """Wait for a container that was just started. Raises Failure."""
-    began = time.monotonic()
-    project.wait_until_ready([name])
+def report_ready(name: str, began: float) -> None:
     tell(f"{name:<16} ready after {time.monotonic() - began:.1f} s", Tone.GOOD)
 
 
