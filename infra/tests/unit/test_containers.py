@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from subprocess import CompletedProcess
+from time import monotonic
+from types import SimpleNamespace
 from typing import Any, get_args
 
 import pytest
 
 from containers import __main__ as containers
-from containers import rolling
+from containers import faults, rolling
 from containers.compose import APIS, OUTSIDE, PROFILES, PUBLISHED, Container, Project, as_container
 from containers.footprint import Memory, as_bytes, as_figures, as_memory, as_table
 from containers.rolling import replace
@@ -151,10 +153,14 @@ class Engine:
         self.fewest = len(self.containers)
         """The smallest number of containers that ran at one time."""
         self.stopped: list[str] = []
+        self.refused = ""
+        """A command that fails and does nothing."""
 
     def run(self, command: Sequence[str], **options: object) -> "CompletedProcess[str]":
         output = ""
         self.fewest = min(self.fewest, self._count_running(""))
+        if self.refused in command:
+            return CompletedProcess(command, 1, "", "")
         match [word for word in command if word not in ("compose", "--profile", "*")]:
             case ["docker", "ps", *_]:
                 output = "\n".join(map(json.dumps, self.containers.values()))
@@ -300,6 +306,72 @@ def test_the_proxy_takes_a_new_certificate_over_while_it_serves(
 
     assert replaced.stopped == ["users-api-1", "users-api-2"]
     assert replaced.fewest == len(replaced.containers) - 1
+
+
+def find_running(cluster: Project) -> set[str]:
+    return {name for name, each in cluster.containers().items() if each.state == "running"}
+
+
+@pytest.mark.usefixtures("replaced")
+def test_one_container_is_stopped_for_that_long_and_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = project("cluster", run_dir=tmp_path)
+    waits: list[tuple[float, set[str]]] = []
+
+    def sleep(seconds: float) -> None:
+        waits.append((seconds, find_running(cluster)))
+
+    monkeypatch.setattr(faults, "time", SimpleNamespace(sleep=sleep, monotonic=monotonic))
+    faults.stop(cluster, "users-api-2", 3)
+
+    assert waits == [(3, {"users-api", "proxy"})]
+    assert find_running(cluster) == {"users-api", "users-api-2", "proxy"}
+
+
+@pytest.mark.usefixtures("replaced")
+def test_an_interrupted_stop_starts_the_container_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(_name: str, _seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    cluster = project("cluster", run_dir=tmp_path)
+    monkeypatch.setattr(faults, "report_stopped", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        faults.stop(cluster, "users-api", 3)
+
+    assert find_running(cluster) == {"users-api", "users-api-2", "proxy"}
+
+
+@pytest.mark.usefixtures("replaced")
+def test_a_container_that_does_not_end_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(faults, "RESTART_SECONDS_MAX", 0)
+    with pytest.raises(Failure, match="users-api does not end: `make status in=cluster`"):
+        faults.kill(project("cluster", run_dir=tmp_path), "users-api")
+
+
+@pytest.mark.parametrize("name", ["kafka-2", "users-api-2", "no-such-process"])
+def test_a_container_that_does_not_run_is_neither_killed_nor_stopped(
+    cluster: Project, name: str
+) -> None:
+    before = find_running(cluster)
+    with pytest.raises(Failure, match=f"{name} does not run here: `make status in=cluster`"):
+        faults.kill(cluster, name)
+    with pytest.raises(Failure, match=f"{name} does not run here: `make status in=cluster`"):
+        faults.stop(cluster, name, 3)
+    assert find_running(cluster) == before
+
+
+def test_nothing_runs_without_a_process_that_cannot_be_stopped(replaced: Engine) -> None:
+    replaced.refused = "stop"
+    with (
+        pytest.raises(Failure, match="users-api cannot be stopped"),
+        stopped(project("cluster"), "users-api"),
+    ):
+        pytest.fail("the tool ran")
 
 
 KEYS = {"secrets.json": '{"users": "of containers"}', "issuer-key.pem": "of containers"}
