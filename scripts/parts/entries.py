@@ -138,7 +138,8 @@ def split_elements(text: str) -> list[str]:
 def find_entry_end(lines: Sequence[str], first: int) -> int:
     """Return the last line of an entry: what is indented, or closes the bracket that it opens."""
     depth = indentation(lines[first])
-    is_key = lines[first].rstrip().endswith(":")
+    is_item = lines[first].lstrip().startswith("- ")
+    is_key = lines[first].rstrip().endswith(":") and not is_item
     last = first
     for number in range(first + 1, len(lines)):
         if not lines[number].strip():

@@ -273,6 +273,8 @@ sun: star moon.txt ## shines, as the moon
         ('a: "Sun #1"\nb: "Sun #1, the moon"\n', 'a: "Sun #1"\n'),
         ("moon:\n- 1\n- 2\nsun: 2\n", "sun: 2\n"),
         ("needs:\n  - moon\nsun: 2\n", "sun: 2\n"),
+        ("- moon:\n    - 1\n- sun: 2\n", "- sun: 2\n"),
+        ("a:\n  - moons:\n      - moon\n  - sun\n", "a:\n  - sun\n"),
         ('    "sun", "moon",\n', '    "sun",\n'),
         ("# shellcheck disable=moon\na: 1\n", "a: 1\n"),
         ("a: 1 # part: moon\nb: 1\n", "b: 1\n"),
