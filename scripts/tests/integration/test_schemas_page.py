@@ -214,7 +214,7 @@ def test_an_event_gets_other_forms_and_each_stays_readable(copy: Copy) -> None:
             demand_rejected(reader.get_order(ordering.orders[0]))
 
         with kept_busy(ordering.place, read_oldest) as busy:
-            for command in list_commands("An event from version 1 to 3"):
+            for command in list_commands("Change an event: from version 1 to 3"):
                 copy.printed("bash", "-c", command)
                 busy.wait_for(ordering.orders, ORDERS)
         forms = [read_form(buyer, order) for order in ordering.orders]
@@ -242,7 +242,7 @@ def test_a_read_model_gets_another_version_without_a_failed_read(copy: Copy) -> 
             buyer.wait_for_decision(placed["order_id"])
 
         with kept_busy(reading.read, pricing.change, order) as busy:
-            for command in list_commands("A read model from version 1 to 2"):
+            for command in list_commands("Change a read model: from version 1 to 2"):
                 copy.printed("bash", "-c", command)
                 busy.wait_for(reading.versions, READS)
             take_back(copy)
