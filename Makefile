@@ -35,7 +35,7 @@ CHECK_WORKERS ?= 2
 .PHONY: help doctor setup fetch up dev compare down status logs lag trace token rotate clean footprint demo load lesson lessons learn \
 	rebuild-check rebuild switch replace kill stop replay republish backup restore reprocess rescale reconcile export audit check-cells \
 	stress saga fuzz differential crashes bench bench-analytics \
-	generate new rename without upgrade contracts contracts-check contracts-release \
+	generate new rename without upgrade docs contracts contracts-check contracts-release \
 	test verify smoke check fmt lint types scan imports unit integration e2e e2e-compose e2e-cluster
 
 help: ## list the verbs
@@ -217,6 +217,9 @@ rename: setup ## give the project a name of its own, in all texts and paths: nam
 upgrade: ## bring a later release into this copy, rewrite its code for it, show what is left: to=TAG
 	@test -x $(VENV_PYTHON) || $(PYTHON) scripts/setup.py
 	@$(VENV_PYTHON) -m scripts.upgrade $(if $(to),"--to=$$to")
+
+docs: setup ## build the documents as a site, with a search, that needs no server: to=FOLDER source=ADDRESS
+	@$(VENV_PYTHON) -m scripts.documentation $(if $(to),"--to=$$to") $(if $(source),"--source=$$source")
 
 contracts: setup ## generate the schemas and the AsyncAPI document from the code
 	@$(VENV_PYTHON) -m contracts write

@@ -60,6 +60,7 @@ RUN_BY_TESTS = {"demo", "up", "down", "status", "logs", "lag", "clean", "footpri
     "rotate",
     "trace",
     "doctor",
+    "docs",
     "dev",
     "setup",
 }

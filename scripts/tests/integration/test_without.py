@@ -37,6 +37,7 @@ def test_without_all_parts_it_is_linted_typed_and_keeps_its_contracts(copy: Copy
     take_out(copy, ",".join(PARTS))
 
     copy.printed("make", "lint", "types", "imports", "contracts-check")
+    copy.printed("make", "docs")  # no link leads to what is gone
     copy.demand_current()
 
 
