@@ -5,12 +5,12 @@ The pictures lie in `.run/screenshots`.
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
+from typing import Literal
 
 import pytest
-from playwright.async_api import Browser, Page, Route, ViewportSize, expect
+from playwright.async_api import Browser, Route, ViewportSize, expect
 
 from analytics_spark.job.batch import Tally
 from analytics_spark.job.checkpoint import Checkpoint
@@ -24,6 +24,7 @@ from shared.runtime import postgres
 from shared.web.auth import RequestAuthenticator
 from test_support.analytics.histories import HOUR, at
 from test_support.analytics.served import BUCKETS, KnownEnds, Writer, purchase, served
+from test_support.visits import Visit, find_barriers, visited
 from test_support.waits import HANGS_AFTER_SECONDS
 
 WAIT_MILLISECONDS = 1000 * HANGS_AFTER_SECONDS
@@ -39,16 +40,6 @@ SAMPLE = (
     purchase(HOUR, "Lucy", address="GZ", item_type="pod", gender="female", cents=5_666_64),
 )
 """What is local in the sample."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Visit:
-    """A page in a browser, and all that it asked for and complained about."""
-
-    page: Page
-    address: str
-    asked: list[str] = field(default_factory=list)
-    complaints: list[str] = field(default_factory=list)
 
 
 @pytest.fixture
@@ -86,17 +77,10 @@ async def address(
 @pytest.fixture
 async def visit(chromium: Browser, address: str) -> AsyncIterator[Visit]:
     """In every test, the page loads no third-party resources, and logs no errors."""
-    page = await chromium.new_page(viewport=WIDE, reduced_motion="reduce")
-    page.set_default_timeout(WAIT_MILLISECONDS)
-    expect.set_options(timeout=WAIT_MILLISECONDS)
-    visit = Visit(page=page, address=address)
-    page.on("request", lambda request: visit.asked.append(request.url))
-    page.on("console", lambda message: visit.complaints.append(message.text))
-    page.on("pageerror", lambda error: visit.complaints.append(str(error)))
-    yield visit
-    await page.close()
-    assert [url for url in visit.asked if not url.startswith(f"{address}/")] == []
-    assert visit.complaints == []
+    async with visited(chromium, address, viewport=WIDE, reduced_motion="reduce") as visit:
+        visit.page.set_default_timeout(WAIT_MILLISECONDS)
+        expect.set_options(timeout=WAIT_MILLISECONDS)
+        yield visit
 
 
 async def commit(writer: Writer, *deltas: dict[str, object], watermark: float) -> None:
@@ -235,6 +219,24 @@ async def test_nothing_is_wider_than_the_window(
         await page.goto(f"{visit.address}/?measure=amount&by={by}")
         assert await page.evaluate("document.documentElement.scrollWidth") <= size["width"]
     await page.screenshot(path=screenshots / f"page-{size['width']}.png", full_page=True)
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_all_can_read_the_page(
+    visit: Visit, writer: Writer, size: ViewportSize, scheme: Literal["light", "dark"]
+) -> None:
+    """Axe-core finds nothing serious, with hours and without."""
+    page = visit.page
+    await page.set_viewport_size(size)
+    await page.emulate_media(color_scheme=scheme)
+    await page.goto(visit.address)
+    empty = await find_barriers(page)
+    await commit(writer, *SAMPLE, watermark=-90)
+    await page.goto(f"{visit.address}/?by=gender")
+
+    assert empty == []
+    assert await find_barriers(page) == []
 
 
 async def test_the_page_shows_that_no_job_runs_until_one_does(
