@@ -25,7 +25,6 @@ VARIABLES = {"NO_MKDOCS_2_WARNING": "1"}
 """Without it, each build prints that MkDocs has no successor, which is not about this site."""
 
 SKELETON = "scripts/new/skeleton/"
-"""Documents of services that are yet to be made."""
 BUILD_SECONDS_MAX = 300
 
 
@@ -51,13 +50,21 @@ def build(to: Path | None, source: str) -> int:
     if to is not None and to.exists():
         raise ChangeError(f"{to} exists: name a new folder")
     site = SITE if to is None else to.absolute()
-    files = [file for file in list_tracked(CHECKOUT) if not file.startswith(SKELETON)]
-    checkout = Checkout(CHECKOUT, files, source)
-    if not build_pages(checkout, read_settings(SETTINGS), site):
+    if not build_pages(open_checkout(source), read_settings(SETTINGS), site):
         sys.stderr.write("hometown: the site was not built: correct what the lines above name\n")
         return 1
     sys.stdout.write(f"open {site / 'index.html'}\n")
     return 0
+
+
+def open_checkout(source: str) -> Checkout:
+    """Return this checkout, without the documents of services that are yet to be made.
+
+    Raises:
+        ChangeError: it is none of git.
+    """
+    files = [file for file in list_tracked(CHECKOUT) if not file.startswith(SKELETON)]
+    return Checkout(CHECKOUT, files, source)
 
 
 def read_settings(path: Path) -> dict[str, Any]:

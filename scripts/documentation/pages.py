@@ -48,10 +48,11 @@ class Checkout:
     """A checkout as a source of pages."""
 
     def __init__(self, root: Path, files: Iterable[str], source: str) -> None:
-        """Of all `files`, which are relative to `root`, those are pages that no folder hides.
+        """Find the pages among the files: the documents outside of folders with a dot.
 
         Args:
-            source: the address at which readers find the files.
+            files: their paths, relative to `root`.
+            source: the address at which readers find them.
         """
         self.root = root
         self._source = source.rstrip("/") + "/"

@@ -15,12 +15,11 @@ import pytest
 from markdown_it import MarkdownIt
 from playwright.async_api import Browser, ViewportSize
 
-from scripts.changes import ChangeError, list_tracked
-from scripts.documentation.__main__ import SETTINGS, SKELETON, build_pages, read_settings
+from scripts.changes import CHECKOUT, ChangeError
+from scripts.documentation.__main__ import SETTINGS, build_pages, open_checkout, read_settings
 from scripts.documentation.pages import Checkout
 from test_support.visits import find_barriers, visited
 
-ROOT = Path(__file__).parents[3]
 BUILT = "built"
 ELSEWHERE = re.compile(r"(?:[a-z]+:)?//")
 """The beginning of the address of another host."""
@@ -65,9 +64,7 @@ def pages(site: Path) -> dict[Path, Shown]:
 
 
 def list_documents() -> Sequence[str]:
-    """Return the documents of this checkout, without those of services that are yet to be made."""
-    pages = Checkout(ROOT, list_tracked(ROOT), "").pages
-    return [page for page in pages if not page.startswith(SKELETON)]
+    return open_checkout("").pages
 
 
 def to_html(page: str) -> str:
@@ -91,7 +88,7 @@ def test_headings_lists_tables_and_code_are_shown_as_such(
     for a list, the other can take for text."""
     different = {}
     for page in list_documents():
-        written = Shown(f"<article>{MARKDOWN.render((ROOT / page).read_text())}</article>")
+        written = Shown(f"<article>{MARKDOWN.render((CHECKOUT / page).read_text())}</article>")
         shown = [tag for tag in pages[site / to_html(page)].content if tag in BLOCKS]
         if shown != [tag for tag in written.content if tag in BLOCKS]:
             different[page] = Counter(written.content), Counter(shown)
@@ -226,7 +223,7 @@ def test_a_folder_that_exists_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("text")
 
     ended = subprocess.run(
-        ["make", "docs", f"to={tmp_path}"], cwd=ROOT, capture_output=True, text=True
+        ["make", "docs", f"to={tmp_path}"], cwd=CHECKOUT, capture_output=True, text=True
     )
 
     assert ended.returncode != 0
