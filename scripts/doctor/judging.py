@@ -23,8 +23,8 @@ MEMORY_GB_NEEDED = {
 SYSTEM_GB = 1.0
 """What a system and an editor need besides."""
 CORES_MIN = 2
-DISK_GB_MIN = 2.0
-"""For packages."""
+DISK_GB_MIN = 2.2
+"""For packages: in blocks of the disk, more than the sum of their files."""
 DISK_GB_NEEDED = 4.0
 """For packages, uv's cache of them if it cannot be linked, downloads and data."""
 DISK_GB_INSTALLED_MIN = 0.2

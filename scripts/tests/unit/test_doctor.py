@@ -77,6 +77,7 @@ CASES = [
     (judging.judge_memory(None, None, "processes", runs=False), NOTE, "unknown"),
     (disk(4, is_installed=False), OK, "4 GB are needed"),
     (disk(3, is_installed=False), WARNING, "3.0 GB are free for /home/me/hometown"),
+    (disk(2.1, is_installed=False), FAILURE, "2.1 GB are free for /home/me/hometown"),
     (disk(1.9, is_installed=False), FAILURE, "du -xh /home/me/hometown | sort -h | tail"),
     (disk(3, is_installed=True), OK, "1 GB are needed"),
     (disk(0.9, is_installed=True), WARNING, "make room"),
