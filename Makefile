@@ -34,7 +34,7 @@ CHECK_WORKERS ?= 2
 .DEFAULT_GOAL := help
 .PHONY: help doctor setup fetch up dev compare down status logs lag trace token rotate clean footprint demo load lesson lessons learn \
 	rebuild-check rebuild switch replace kill stop replay republish backup restore reprocess rescale reconcile export audit check-cells \
-	stress saga fuzz differential crashes bench bench-analytics \
+	stress saga fuzz differential crashes drill bench bench-analytics \
 	generate new rename without upgrade docs contracts contracts-check contracts-release \
 	test verify smoke check fmt lint types scan imports unit integration e2e e2e-compose e2e-cluster
 

@@ -1,9 +1,15 @@
 """What holds for every operation of the APIs' own documents, also future ones."""
 
+import re
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any
+
 import pytest
 
 from local_stack import issuer
-from shared.runtime.declarations import ALL, load_declarations
+from scripts.documentation.reference import http
+from shared.runtime.declarations import ALL, API, load_declarations
 from test_support.system.clients import Json
 from test_support.system.operations import SERVICES, Operation, find_operations
 from test_support.system.scene import Scene
@@ -11,6 +17,7 @@ from test_support.system.scene import Scene
 ODD_TEXTS = ["%00", "a%00", "%0D%0A", "%7f", "%ff", "%ed%a0%80", "%F0%9F%98%80", "%2f", "a" * 5_000]
 NOT_IN_DIGITS = ["1_0", "%2B5", "-5", "5.0", "5.", "%205", "5%0a", "0x5", "5e0", "%D9%A5", ""]
 OF_HOURS = "2016-11-11T05:30:00%2B05:30"
+PHRASE = re.compile(r"^[A-Z][\w -]*(?=: )")
 NAMES = {"user_id": "{victim}", "order_id": "{order}", "item_id": "{item}", "hour": OF_HOURS}
 
 
@@ -26,6 +33,28 @@ def operations(scene: Scene) -> list[Operation]:
     found = list(find_operations(scene))
     assert {each.service for each in found} == set(SERVICES)
     return found
+
+
+def test_the_reference_is_made_of_what_the_apis_serve(scene: Scene) -> None:
+    names = {
+        service.process_name(API): service.folder
+        for service in load_declarations().services
+        if API in service.processes
+    }
+    for service in SERVICES:
+        served = scene.send("GET", service, "/openapi.json").json()
+        made = http.read_documents()[names[service]]
+        assert without_phrases(made) == without_phrases(served)
+
+
+def without_phrases(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a document without the phrases of statuses, which depend on the version of Python."""
+    copy: Json = deepcopy(dict(document))
+    for methods in copy["paths"].values():
+        for operation in methods.values():
+            for response in operation["responses"].values():
+                response["description"] = PHRASE.sub("", response["description"])
+    return copy
 
 
 def test_no_id_is_any_text(

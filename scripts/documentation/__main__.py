@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from scripts.changes import CHECKOUT, ChangeError, list_tracked, run_command
+from scripts.documentation import reference
 from scripts.documentation.pages import ANY, Checkout, resolve
 
 SETTINGS = CHECKOUT / "mkdocs.yml"
@@ -58,13 +59,13 @@ def build(to: Path | None, source: str) -> int:
 
 
 def open_checkout(source: str) -> Checkout:
-    """Return this checkout, without the documents of services that are yet to be made.
+    """Return this checkout with its reference, without the documents of services yet to be made.
 
     Raises:
         ChangeError: it is none of git.
     """
     files = [file for file in list_tracked(CHECKOUT) if not file.startswith(SKELETON)]
-    return Checkout(CHECKOUT, files, source)
+    return Checkout(CHECKOUT, files, source, reference.generate())
 
 
 def read_settings(path: Path) -> dict[str, Any]:
@@ -105,12 +106,14 @@ def build_pages(checkout: Checkout, settings: Mapping[str, Any], site: Path) -> 
 def prepare(checkout: Checkout, settings: Mapping[str, Any], folder: Path) -> Path:
     """Write the pages of a site, and return the path of the settings with which to build it."""
     pages = folder / "pages"
-    copied = {*checkout.about_pages}
+    images = set[str]()
     for path in checkout.pages:
         page = checkout.read_page(path)
         write(pages / path, page.text.encode())
-        copied |= page.images
-    for path in copied:
+        images |= page.images
+    for path in checkout.about_pages:
+        write(pages / path, checkout.read_text(path).encode())
+    for path in images:
         write(pages / path, (checkout.root / path).read_bytes())
     shutil.copytree(WEB, pages / WEB.name, dirs_exist_ok=True)
     of_site = {

@@ -1,4 +1,4 @@
-"""The pages of the site: the documents of a checkout, their sections, and where their links lead.
+"""The pages of the site: documents and generated pages, their sections, where their links lead.
 
 A page keeps the path of its document, so a link between two documents needs no change. A link to
 any other file leads to the source; one to a file that does not exist is left as it is, and the
@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 from urllib.parse import quote, unquote
 
@@ -47,18 +48,26 @@ class Page(NamedTuple):
 class Checkout:
     """A checkout as a source of pages."""
 
-    def __init__(self, root: Path, files: Iterable[str], source: str) -> None:
+    def __init__(
+        self,
+        root: Path,
+        files: Iterable[str],
+        source: str,
+        generated: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         """Find the pages among the files: the documents outside of folders with a dot.
 
         Args:
             files: their paths, relative to `root`.
             source: the address at which readers find them.
+            generated: the texts of further pages by their paths, which are those of no file.
         """
         self.root = root
         self._source = source.rstrip("/") + "/"
+        self._generated = generated
         self.pages: list[str] = []
         self.about_pages: list[str] = []
-        for path in sorted(files, key=rank):
+        for path in sorted({*files, *generated}, key=rank):
             folder, name = posixpath.split(path)
             if any(part.startswith(".") for part in folder.split("/")):
                 continue
@@ -85,11 +94,20 @@ class Checkout:
                 return match[0]
             return match["before"] + self.lead(path, target)
 
+        return Page(LINK.sub(replace, self.read_text(path)), images)
+
+    def read_text(self, path: str) -> str:
+        """Return a text as it was written, or generated.
+
+        Raises:
+            ChangeError: it is no text.
+        """
+        if path in self._generated:
+            return self._generated[path]
         try:
-            text = (self.root / path).read_text("utf-8")
+            return (self.root / path).read_text("utf-8")
         except UnicodeDecodeError:
             raise ChangeError(f"{path} is not in UTF-8: write it in UTF-8, then again") from None
-        return Page(LINK.sub(replace, text), images)
 
     def find_image(self, page: str, target: str) -> str | None:
         """Return the path of an image that a page shows; None if the target is no image here."""

@@ -15,4 +15,4 @@ class FaustSettings(ProcessSettings):
     faust_standby_replicas: int = Field(default=1, ge=0)
     """How many other workers keep a copy of each table, to take over when this one dies."""
     analytics_url: str | None = None
-    """The address of analytics-spark's API, for the comparison."""
+    """`http://host:port` of analytics-spark, with which the hours are compared."""

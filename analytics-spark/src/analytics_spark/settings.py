@@ -64,7 +64,8 @@ class JobSettings(Settings):
     """Of each executor, when `spark_master` is a cluster."""
     buckets: int = Field(default=8, ge=1, le=1024)
     shuffle_partitions: int | None = Field(default=None, ge=1, le=1024)
-    """As many as cores. None: the checkpoint's number, SHUFFLE_PARTITIONS_DEFAULT for a new one."""
+    """As many as cores are best. None: the checkpoint's number, 2 for a new one
+    (SHUFFLE_PARTITIONS_DEFAULT)."""
     lateness_seconds: int = Field(default=7200, ge=1)
     """How far an order's time can be behind the latest one and still count."""
     trigger_milliseconds: int = Field(default=500, ge=0)
@@ -75,6 +76,6 @@ class JobSettings(Settings):
     niceness: int = Field(default=10, ge=0, le=19)
     """How much the job yields to other processes when the machine is short of CPU."""
     records_per_trigger_max: int = Field(default=200_000, ge=1)
-    """Of orders."""
+    """Orders in one batch."""
     table_records_per_trigger_max: int | None = Field(default=None, ge=1)
-    """Of users, and of items. None, as it should be: all there are."""
+    """Users in one batch, and items. None, as it should be: all there are."""

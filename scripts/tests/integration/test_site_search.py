@@ -36,6 +36,11 @@ QUESTIONS = {
     "upgrade my copy": "docs/your-project.html",
     "report a vulnerability": "SECURITY.html",
     "do I need Kafka": "docs/when-not-to-use.html",
+    "environment variables": "reference/settings.html",
+    "all make commands": "reference/verbs.html",
+    "order placed event": "reference/events.html",
+    "retention of topics": "reference/topics.html",
+    "POST orders": "reference/http-orders-svc.html",
 }
 """What a newcomer types into the search, and the page that answers it."""
 RESULTS_READ = 3

@@ -41,6 +41,18 @@ def test_each_document_is_a_page_but_those_in_folders_with_a_dot(checkout: Check
     assert checkout.about_pages == ["docs/.meta.yml"]
 
 
+def test_a_generated_text_is_a_page_of_which_there_is_no_file(tmp_path: Path) -> None:
+    write(tmp_path / "docs/first.md", "[a](../made/page.md)")
+    generated = {"made/page.md": "[b](../docs/first.md) [c](../docs)", "made/.meta.yml": "about"}
+    checkout = Checkout(tmp_path, ["docs/first.md"], SOURCE, generated)
+
+    assert checkout.pages == ["docs/first.md", "made/page.md"]
+    assert checkout.about_pages == ["made/.meta.yml"]
+    assert checkout.read_text("made/.meta.yml") == "about"
+    assert checkout.read_page("docs/first.md").text == "[a](../made/page.md)"
+    assert checkout.read_page("made/page.md").text == f"[b](../docs/first.md) [c]({SOURCE}docs)"
+
+
 def test_a_pattern_stands_for_what_is_named_nowhere(checkout: Checkout) -> None:
     assert resolve(NAVIGATION, checkout.pages)[1] == {"Guides": ["docs/first.md", "docs/other.md"]}
     assert resolve(["docs/*.md", "docs/other.md"], checkout.pages) == [

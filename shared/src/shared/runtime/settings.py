@@ -82,7 +82,7 @@ class ProcessSettings(KafkaSettings):
     auth_audience: str = Field(default="hometown", min_length=1)
     """Whom a token must be meant for."""
     auth_jwks_url: str | None = None
-    """Where the issuer's public keys are: https://…; in development also http://… and file:…"""
+    """Where the issuer's public keys are: `https://…`, or in development `http://…` or `file:…`."""
 
     @field_validator("auth_issuer")
     @classmethod
@@ -108,7 +108,7 @@ class Settings(ProcessSettings):
     database_service_role: str | None = None
     """The role that `migrate`, run by the owner, grants the rights of a service; None: no role."""
     database_reader_role: str | None = None
-    """The role that it grants the right to read facts, and nothing else; None: no role."""
+    """The role that `migrate` grants the right to read facts, and nothing else; None: no role."""
     database_connections_max: int = Field(default=10, ge=2)
 
     @property

@@ -5,4 +5,4 @@ from shared.runtime.settings import Settings
 
 class ThingsSettings(Settings):
     relay_address: str | None = None
-    """host:port where the relay is notified, by UDP; without it the relay only polls."""
+    """host:port of the relay's notifications, by UDP; without it the relay only polls."""

@@ -1,0 +1,19 @@
+"""The page of verbs: those of the Makefile, as `make help` prints them."""
+
+import re
+
+from scripts.changes import CHECKOUT
+from scripts.documentation.reference.markdown import code, join_parts, table
+
+VERB = re.compile(r"^([a-z0-9-]+):.*?## (.*)$", re.MULTILINE)
+
+
+def write() -> str:
+    verbs = VERB.findall((CHECKOUT / "Makefile").read_text())
+    return join_parts(
+        "# Verbs: the commands of make",
+        "People and continuous integration call the same verbs. A variable such as `name=users`"
+        " stands after the verb; with `in=containers` or `in=cluster`, a verb that is about a stack"
+        " is about the one that runs in this way.",
+        table(("verb", "what it does"), ((code(f"make {verb}"), does) for verb, does in verbs)),
+    )
