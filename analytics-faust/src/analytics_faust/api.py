@@ -222,7 +222,7 @@ def create_app(resources: Resources, authenticator: RequestAuthenticator) -> Fas
     program = resources.program
     hours = program.hours if resources.shows_hours else None
     return http.create_app(
-        "analytics as Kafka Streams does it",
+        "analytics-faust",
         [router],
         resources=resources,
         authenticator=authenticator,

@@ -450,7 +450,7 @@ def create_app(
 ) -> FastAPI:
     """The HTTP application over opened resources, with the routes of the page if it is enabled."""
     return http.create_app(
-        "analytics",
+        "analytics-spark",
         [router],
         pool=resources.pool,
         resources=resources,
