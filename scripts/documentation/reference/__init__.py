@@ -1,6 +1,6 @@
 """The reference: pages that are generated from what programs themselves read.
 
-They are made at each build of the site and are in no repository, so none of them can be stale.
+They are made at each build of the site and are in no repository, so none is older than the code.
 """
 
 from collections.abc import Mapping

@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from functools import cache
 from http import HTTPStatus
 from importlib import import_module
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from fastapi import APIRouter, FastAPI
 
@@ -217,12 +217,5 @@ def write_content(body: Schema, components: Schema) -> Iterator[str]:
         yield write_fields(schema, components)
         if schema.get("additionalProperties") is False:
             yield "Any other field is refused."
-        yield from map(as_json, find_examples(content, components)[:1])
-
-
-def find_examples(content: Schema, components: Schema) -> Sequence[Any]:
-    """Return the examples of a body, or else those of its schema."""
-    if "examples" in content:
-        return [each["value"] for each in content["examples"].values()]
-    name = content.get("schema", {}).get("$ref", "").rpartition("/")[2]
-    return list(components.get(name, {}).get("examples", ()))
+        of_content = [each["value"] for each in content.get("examples", {}).values()]
+        yield from map(as_json, (of_content or schema.get("examples", []))[:1])

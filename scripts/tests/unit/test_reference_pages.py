@@ -25,11 +25,7 @@ from scripts.documentation.reference.http import Operation
 from scripts.documentation.reference.json_schema import DEPTH_MAX, describe_type, find_fields
 from scripts.documentation.reference.markdown import join_parts, table
 from scripts.documentation.reference.settings import Group, Setting
-from shared.messaging.topics import (
-    CHANGELOG_TOPIC,
-    DOMAIN_TOPIC,
-    PASSING_TOPIC,
-)
+from shared.messaging.topics import CHANGELOG_TOPIC, DOMAIN_TOPIC, PASSING_TOPIC
 from shared.runtime.declarations import load_declarations
 from shared.web.auth import Caller, require_scope
 from shared.web.openapi import ETAG, HEADERS_OF_CHANGES, refusals, success
