@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from scripts.changes import CHECKOUT, ChangeError, list_tracked, run_command
-from scripts.documentation import reference
+from scripts.documentation import concepts, reference
 from scripts.documentation.pages import ANY, Checkout, resolve
 
 SETTINGS = CHECKOUT / "mkdocs.yml"
@@ -65,7 +65,7 @@ def open_checkout(source: str) -> Checkout:
         ChangeError: it is none of git.
     """
     files = [file for file in list_tracked(CHECKOUT) if not file.startswith(SKELETON)]
-    return Checkout(CHECKOUT, files, source, reference.generate())
+    return Checkout(CHECKOUT, files, source, {**concepts.generate(), **reference.generate()})
 
 
 def read_settings(path: Path) -> dict[str, Any]:

@@ -2,5 +2,5 @@
 // scrolled can be reached by keys.
 document.querySelector(".md-search").setAttribute("aria-label", "Search");
 document$.subscribe(() => {
-  for (const wide of document.querySelectorAll(".md-typeset__scrollwrap")) wide.tabIndex = 0;
+  for (const wide of document.querySelectorAll(".md-typeset__scrollwrap, .diagram")) wide.tabIndex = 0;
 });

@@ -238,7 +238,15 @@ def build_small(root: Path, navigation: Sequence[str]) -> bool:
     return build_pages(checkout, {**read_settings(SETTINGS), "nav": navigation}, root / BUILT)
 
 
-SEEN = ("index.html", "docs/tour.html", "docs/architecture.html", "reference/verbs.html")
+SEEN = (
+    "index.html",
+    "docs/tour.html",
+    "docs/architecture.html",
+    "reference/verbs.html",
+    "concepts/system.html",
+    "concepts/order.html",
+    "concepts/modules.html",
+)
 
 
 async def test_all_can_read_the_pages(site: Path, chromium: Browser, screenshots: Path) -> None:
@@ -252,10 +260,41 @@ async def test_all_can_read_the_pages(site: Path, chromium: Browser, screenshots
                 for path in SEEN:
                     await visit.page.goto(f"{folder}/{path}")
                     barriers[scheme, width, path] = await find_barriers(visit.page)
-                name = f"site-{scheme}-{width}.png"
-                await visit.page.screenshot(path=screenshots / name)
+                    name = f"site-{Path(path).stem}-{scheme}-{width}.png"
+                    await visit.page.screenshot(path=screenshots / name)
 
     assert {where: found for where, found in barriers.items() if found} == {}
+
+
+DIAGRAMS = [path for path in SEEN if path.startswith("concepts/")]
+OVERFLOWING = """
+    (all) => all.flatMap((svg) => {
+        const holds = (box, x, y) =>
+            box.x <= x && x <= box.x + box.width && box.y <= y && y <= box.y + box.height;
+        const rects = [...svg.querySelectorAll("rect")].map((each) => each.getBBox());
+        const boxes = [svg.viewBox.baseVal, ...rects];
+        return [...svg.querySelectorAll("text")].filter((each) => {
+            const { x, y, width, height } = each.getBBox();
+            return boxes.some((box) => holds(box, x, y) && !holds(box, x + width, y + height));
+        }).map((each) => each.textContent);
+    })
+"""
+"""The texts that end outside of a box in which they begin, or outside of their diagram."""
+
+
+@pytest.mark.parametrize("path", DIAGRAMS)
+async def test_no_text_of_a_diagram_leaves_its_box(
+    site: Path, chromium: Browser, path: str
+) -> None:
+    folder = site.as_uri()
+    async with visited(chromium, folder) as visit:
+        await visit.page.goto(f"{folder}/{path}")
+        texts = visit.page.locator("figure.diagram text")
+
+        assert await texts.count() > 0
+        assert await visit.page.locator("figure.diagram svg").evaluate_all(OVERFLOWING) == []
+        await visit.page.add_style_tag(content=".diagram text { font-size: 18px !important }")
+        assert await visit.page.locator("figure.diagram svg").evaluate_all(OVERFLOWING) != []
 
 
 async def test_a_barrier_is_found(chromium: Browser) -> None:

@@ -41,6 +41,10 @@ QUESTIONS = {
     "order placed event": "reference/events.html",
     "retention of topics": "reference/topics.html",
     "POST orders": "reference/http-orders-svc.html",
+    "architecture diagram": "concepts/system.html",
+    "sequence diagram": "concepts/order.html",
+    "what happens to an order": "concepts/order.html",
+    "module imports": "concepts/modules.html",
 }
 """What a newcomer types into the search, and the page that answers it."""
 RESULTS_READ = 3
