@@ -10,7 +10,7 @@ import grimp
 
 from scripts.changes import CHECKOUT, ChangeError
 from scripts.documentation.concepts import layered
-from scripts.documentation.reference.markdown import code, codes, join_parts, table
+from scripts.documentation.markdown import code, codes, join_parts, table
 from shared.runtime.declarations import load_declarations
 
 SHARED = "shared"

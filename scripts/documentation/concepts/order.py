@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from scripts.changes import ChangeError
 from scripts.documentation.concepts.diagram import PADDING, BoxKind, Diagram, measure_longest
-from scripts.documentation.reference.markdown import code, join_parts
+from scripts.documentation.markdown import code, join_parts
 from shared.runtime.declarations import load_declarations
 from test_support.system.telemetry import FOLDER, Pattern, SpanPath, load_file, read_paths
 

@@ -12,7 +12,7 @@ from scripts.documentation.concepts.diagram import (
     measure,
     measure_longest,
 )
-from scripts.documentation.reference.markdown import code, codes, join_parts, table
+from scripts.documentation.markdown import code, codes, join_parts, table
 from shared.runtime.declarations import (
     API,
     Declarations,

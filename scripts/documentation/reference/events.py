@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from contracts.asyncapi import HEADERS, OPTIONAL
 from contracts.contract_files import ROOT
+from scripts.documentation.markdown import as_json, code, codes, join_parts, table
 from scripts.documentation.reference.json_schema import describe_type, write_fields
-from scripts.documentation.reference.markdown import as_json, code, codes, join_parts, table
 from shared.messaging.topics import TOPICS
 from shared.runtime.declarations import load_declarations
 

@@ -10,8 +10,8 @@ from typing import NamedTuple, TypeAlias
 from fastapi import APIRouter, FastAPI
 
 from scripts.changes import CHECKOUT
+from scripts.documentation.markdown import as_json, code, codes, join_parts, table
 from scripts.documentation.reference.json_schema import Schema, describe_type, follow, write_fields
-from scripts.documentation.reference.markdown import as_json, code, codes, join_parts, table
 from shared.runtime.declarations import Service, load_declarations
 from shared.web.openapi import CHANGES, create_document
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from scripts.documentation.reference.markdown import code, codes, table
+from scripts.documentation.markdown import code, codes, table
 
 Schema = Mapping[str, Any]
 """A JSON Schema, or a part of one."""

@@ -23,7 +23,7 @@ from pydantic_core import PydanticUndefined
 from pydantic_settings import BaseSettings
 
 from scripts.changes import CHECKOUT
-from scripts.documentation.reference.markdown import code, codes, join_parts
+from scripts.documentation.markdown import code, codes, join_parts
 from shared.messaging.topics import TopicSettings
 from shared.runtime.settings import KafkaSettings, LogSettings, ProcessSettings, Settings
 

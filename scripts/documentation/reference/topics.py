@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from scripts.documentation.reference.markdown import code, codes, join_parts, table
+from scripts.documentation.markdown import code, codes, join_parts, table
 from shared.messaging.topics import DEAD_LETTER_TOPIC, DOMAIN_TOPIC, INTERNAL_TOPICS, TOPICS
 from shared.runtime.declarations import load_declarations
 

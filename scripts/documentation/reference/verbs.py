@@ -3,7 +3,7 @@
 import re
 
 from scripts.changes import CHECKOUT
-from scripts.documentation.reference.markdown import code, join_parts, table
+from scripts.documentation.markdown import code, join_parts, table
 
 VERB = re.compile(r"^([a-z0-9-]+):.*?## (.*)$", re.MULTILINE)
 

@@ -20,10 +20,10 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from scripts.documentation.markdown import join_parts, table
 from scripts.documentation.reference import events, http, json_schema, settings, topics
 from scripts.documentation.reference.http import Operation
 from scripts.documentation.reference.json_schema import DEPTH_MAX, describe_type, find_fields
-from scripts.documentation.reference.markdown import join_parts, table
 from scripts.documentation.reference.settings import Group, Setting
 from shared.messaging.topics import CHANGELOG_TOPIC, DOMAIN_TOPIC, PASSING_TOPIC
 from shared.runtime.declarations import load_declarations
