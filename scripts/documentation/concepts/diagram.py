@@ -104,5 +104,5 @@ def measure(text: str, kind: TextKind = "note") -> float:
 
 
 def measure_longest(texts: Sequence[str], kind: TextKind = "note") -> float:
-    """Return how wide the longest of some texts can become; 0 if there is none."""
-    return max((measure(text, kind) for text in texts), default=0.0)
+    """Return how wide the longest of some texts can become."""
+    return max(measure(text, kind) for text in texts)

@@ -75,7 +75,10 @@ def write_package(folder: str, modules: Modules) -> Iterator[str]:
 
 
 def read_modules(folder: str, package: str) -> Modules:
-    """Return the modules of a package in a folder; of rooms, those with imports of their own."""
+    """Return the modules of a package in a folder.
+
+    A room is among them if its `__init__` imports something, or is imported itself.
+    """
     graph = grimp.build_graph(package, *({SHARED} - {package}), cache_dir=None)
     names = {name for name in graph.modules if name.startswith(f"{package}.")}
     imported = {name: graph.find_modules_directly_imported_by(name) for name in names}

@@ -1,6 +1,7 @@
 """The site is built without a warning, shows every document whole, and needs no other host.
 
-All can read it. Its pages are opened from a folder, and pictures of them are in `.run/screenshots`.
+All can read it. Its pages are opened from a folder, and pictures of them are in
+`.run/processes/screenshots`.
 """
 
 import re
@@ -295,6 +296,24 @@ async def test_no_text_of_a_diagram_leaves_its_box(
         assert await visit.page.locator("figure.diagram svg").evaluate_all(OVERFLOWING) == []
         await visit.page.add_style_tag(content=".diagram text { font-size: 18px !important }")
         assert await visit.page.locator("figure.diagram svg").evaluate_all(OVERFLOWING) != []
+
+
+CUT = """
+    (all) => all.filter((svg) => svg.clientWidth > svg.parentElement.clientWidth).length
+"""
+"""How many diagrams are wider than their place."""
+
+
+async def test_a_diagram_is_whole_on_paper(site: Path, chromium: Browser) -> None:
+    folder = site.as_uri()
+    async with visited(chromium, folder, viewport=ViewportSize(width=686, height=900)) as visit:
+        await visit.page.goto(f"{folder}/concepts/order.html")
+        diagrams = visit.page.locator("figure.diagram svg")
+        assert await diagrams.evaluate_all(CUT) > 0
+
+        await visit.page.emulate_media(media="print")
+
+        assert await diagrams.evaluate_all(CUT) == 0
 
 
 async def test_a_barrier_is_found(chromium: Browser) -> None:
