@@ -45,6 +45,13 @@ QUESTIONS = {
     "sequence diagram": "concepts/order.html",
     "what happens to an order": "concepts/order.html",
     "module imports": "concepts/modules.html",
+    "alternatives": "docs/comparison.html",
+    "comparison": "docs/comparison.html",
+    "eShop": "docs/comparison.html",
+    "Debezium": "docs/comparison.html",
+    "Flink": "docs/comparison.html",
+    "faster than Kafka Streams": "docs/comparison.html",
+    "outbox library in Python": "docs/comparison.html",
 }
 """What a newcomer types into the search, and the page that answers it."""
 RESULTS_READ = 3
