@@ -11,7 +11,7 @@ PAGE = CHECKOUT / "docs/comparison.md"
 
 ADDRESS = re.compile(r"\bhttps?://[^\s)>]+")
 COMMIT = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+)/(?:tree|blob)/([0-9a-f]{40})(?:/.+)?")
-DECISION = re.compile(
+NUMBERED = re.compile(
     r"https://github\.com/[\w.-]+/[\w.-]+/pull/\d+"
     r"|https://cwiki\.apache\.org/confluence/display/KAFKA/KIP-\d+:[\w+-]+"
 )
@@ -48,7 +48,7 @@ def find_loose(text: str) -> set[str]:
     return {
         address
         for address in ADDRESS.findall(text)
-        if not COMMIT.fullmatch(address) and not DECISION.fullmatch(address)
+        if not COMMIT.fullmatch(address) and not NUMBERED.fullmatch(address)
     }
 
 
@@ -61,15 +61,16 @@ def find_commits(text: str) -> dict[str, set[str]]:
 
 
 def find_incomplete(section: str) -> list[str]:
-    """Return the first cell of each row with an empty or missing cell, or without a source."""
+    """Return the first cell of each row with an empty or missing cell."""
     header, rows = find_rows(section)
-    return [
-        row[0]
-        for row in rows
-        if len(row) != len(header)
-        or not all(row)
-        or not (ADDRESS.search(" ".join(row)) or row[0].startswith(OURS))
-    ]
+    return [row[0] for row in rows if len(row) != len(header) or not all(row)]
+
+
+def find_unsourced(section: str) -> list[str]:
+    """Return the first cell of each row about another project that has no address."""
+    _, rows = find_rows(section)
+    others = [row for row in rows if not row[0].startswith(OURS)]
+    return [row[0] for row in others if not ADDRESS.search(" ".join(row))]
 
 
 def test_what_is_said_of_a_project_is_of_one_commit() -> None:
@@ -87,16 +88,18 @@ def test_each_row_is_complete_and_has_a_source() -> None:
     for title, column in SECTIONS.items():
         assert column in find_rows(sections[title])[0], title
         assert find_incomplete(sections[title]) == [], title
+        assert find_unsourced(sections[title]) == [], title
 
 
 def test_each_figure_is_of_a_part_that_measures_it() -> None:
     parts = {part.name for each in BENCHMARKS.values() for part in each.parts}
-    header, rows = find_rows(find_sections(PAGE.read_text())[FIGURES])
+    section = find_sections(PAGE.read_text())[FIGURES]
+    header, rows = find_rows(section)
 
     assert header[-2:] == ["the peer", "part"]
     assert rows
     assert {row[-1].strip("`") for row in rows} <= parts
-    assert all(len(row) == len(header) and all(row) for row in rows)
+    assert find_incomplete(section) == []
 
 
 def test_what_cannot_be_verified_is_found() -> None:
@@ -108,14 +111,15 @@ def test_what_cannot_be_verified_is_found() -> None:
         ["x", f"[a]({commit})"],
         ["words", "no source"],
         ["our file", "[a](here.md)"],
-        ["empty", ""],
-        ["short"],
+        ["this one, empty", ""],
+        ["this one, short"],
         ["this one", "[a](here.md)"],
     ]
     lines = [["what", "where"], ["---", "---"], *rows]
     section = "One: more\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
-    assert find_incomplete(section) == ["words", "our file", "empty", "short"]
+    assert find_incomplete(section) == ["this one, empty", "this one, short"]
+    assert find_unsourced(section) == ["words", "our file"]
     assert find_sections(f"# Page\n\n## {section}") == {"One": section}
     assert find_loose(f"[a]({commit}) <{moving}> [c]({other})") == {moving}
     assert find_commits(f"[a]({commit}) [c]({other})") == {"a/b": {"0" * 40, "1" * 40}}
