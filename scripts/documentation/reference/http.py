@@ -5,13 +5,13 @@ from collections.abc import Set as AbstractSet
 from functools import cache
 from http import HTTPStatus
 from importlib import import_module
-from typing import NamedTuple, TypeAlias
 
 from fastapi import APIRouter, FastAPI
 
 from scripts.changes import CHECKOUT
 from scripts.documentation.markdown import as_json, code, codes, join_parts, table
-from scripts.documentation.reference.json_schema import Schema, describe_type, follow, write_fields
+from scripts.documentation.reference.json_schema import describe_type, write_fields
+from scripts.openapi import Operation, Refusal, Schema, follow, list_examples, list_operations
 from shared.runtime.declarations import Service, load_declarations
 from shared.web.openapi import CHANGES, create_document
 
@@ -21,46 +21,6 @@ ROUTES = "api.py"
 JSON = "application/json"
 USUAL = "Successful Response"
 """What FastAPI says of a response that is described nowhere."""
-
-Refusal: TypeAlias = tuple[int, str]
-"""A status, and the code of the problem."""
-
-
-class Operation(NamedTuple):
-    """An operation, as an OpenAPI document describes it."""
-
-    method: str
-    path: str
-    described: Schema
-
-    @property
-    def title(self) -> str:
-        words = self.described["operationId"].replace("_", " ")
-        return f"{words[:1].upper()}{words[1:]}: {self.method} {self.path}"
-
-    @property
-    def responses(self) -> Mapping[int, Schema]:
-        responses = self.described["responses"]
-        return {int(status): responses[status] for status in responses if status.isdigit()}
-
-    @property
-    def refusals(self) -> AbstractSet[Refusal]:
-        return {
-            (status, name)
-            for status, response in self.responses.items()
-            if status >= HTTPStatus.BAD_REQUEST
-            for content in response.get("content", {}).values()
-            for name in content.get("examples", ())
-        }
-
-    @property
-    def scopes(self) -> AbstractSet[str]:
-        return {
-            scope
-            for required in self.described["security"]
-            for scopes in required.values()
-            for scope in scopes
-        }
 
 
 def write() -> Mapping[str, str]:
@@ -98,14 +58,6 @@ def create_document_of(title: str, routers: Sequence[APIRouter]) -> Schema:
     for router in routers:
         app.router.routes.extend(router.routes)
     return create_document(app, routers)
-
-
-def list_operations(document: Schema) -> Sequence[Operation]:
-    return [
-        Operation(method.upper(), path, described)
-        for path, methods in document["paths"].items()
-        for method, described in methods.items()
-    ]
 
 
 def write_page(service: Service, document: Schema) -> str:
@@ -217,5 +169,4 @@ def write_content(body: Schema, components: Schema) -> Iterator[str]:
         yield write_fields(schema, components)
         if schema.get("additionalProperties") is False:
             yield "Any other field is refused."
-        of_content = [each["value"] for each in content.get("examples", {}).values()]
-        yield from map(as_json, (of_content or schema.get("examples", []))[:1])
+        yield from map(as_json, list_examples(content, components)[:1])

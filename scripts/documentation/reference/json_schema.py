@@ -1,15 +1,12 @@
 """A JSON Schema in words: the fields of a document, with their types and bounds."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from scripts.documentation.markdown import code, codes, table
+from scripts.openapi import NULL, Schema, follow, list_choices
 
-Schema = Mapping[str, Any]
-"""A JSON Schema, or a part of one."""
-
-NULL: Schema = {"type": "null"}
 DEPTH_MAX = 8
 """Of fields in fields: a schema can refer to itself."""
 
@@ -58,25 +55,6 @@ def find_fields(
         )
         for choice in list_choices(inner) or [inner]:
             yield from find_fields(choice, components, f"{prefix}{name}{marks}.", depth - 1)
-
-
-def list_choices(schema: Schema) -> Sequence[Schema]:
-    """Return the schemas of which a value has one, besides null."""
-    choices = schema.get("anyOf") or schema.get("oneOf") or ()
-    return [each for each in choices if each != NULL]
-
-
-def follow(schema: Schema, components: Schema) -> Schema:
-    """Return the schema to which a reference leads; of a choice between one and null, that one.
-
-    What is said next to a reference or a choice remains.
-    """
-    rest = {key: schema[key] for key in schema.keys() - {"$ref", "anyOf", "oneOf"}}
-    if "$ref" in schema:
-        named = components[schema["$ref"].rpartition("/")[2]]
-        return follow({**named, **rest}, components)
-    choices = list_choices(schema)
-    return follow({**choices[0], **rest}, components) if len(choices) == 1 else schema
 
 
 def describe_type(schema: Schema, components: Schema) -> str:

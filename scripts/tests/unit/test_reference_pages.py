@@ -22,9 +22,9 @@ from pydantic import (
 
 from scripts.documentation.markdown import join_parts, table
 from scripts.documentation.reference import events, http, json_schema, settings, topics
-from scripts.documentation.reference.http import Operation
 from scripts.documentation.reference.json_schema import DEPTH_MAX, describe_type, find_fields
 from scripts.documentation.reference.settings import Group, Setting
+from scripts.openapi import Operation, list_operations
 from shared.messaging.topics import CHANGELOG_TOPIC, DOMAIN_TOPIC, PASSING_TOPIC
 from shared.runtime.declarations import load_declarations
 from shared.web.auth import Caller, require_scope
@@ -177,7 +177,7 @@ def test_an_operation_is_shown_as_its_document_describes_it() -> None:
         raise NotImplementedError
 
     document = http.create_document_of("parcels-svc", [router])
-    [operation] = http.list_operations(document)
+    [operation] = list_operations(document)
     components = document["components"]["schemas"]
     own = {(409, "already-sent")}
     key, tags = (header["description"] for header in HEADERS_OF_CHANGES)

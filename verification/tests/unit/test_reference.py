@@ -15,6 +15,7 @@ from contracts.promises import CONTRACTS
 from scripts.changes import CHECKOUT, list_tracked
 from scripts.documentation import reference
 from scripts.documentation.reference import http, settings
+from scripts.openapi import Refusal, list_operations
 from shared.messaging.topics import TOPICS, list_new_topics
 from shared.runtime.declarations import API, load_declarations, store_url
 from shared.web.problems import Problem
@@ -213,7 +214,7 @@ def test_each_code_of_an_operation_is_shown_with_it_or_with_those_of_all() -> No
         shown = split_page(f"http-{folder}", "## ")
         assert find_entries(shown["Errors"]) >= Problem.model_fields.keys()
         of_all, _, of_changes = shown["Errors"].partition("Any change can also have these:")
-        operations = http.list_operations(document)
+        operations = list_operations(document)
         methods = {operation.method for operation in operations}
         assert bool(of_changes) == ("GET" in methods and len(methods) > 1)
         for operation in operations:
@@ -223,7 +224,7 @@ def test_each_code_of_an_operation_is_shown_with_it_or_with_those_of_all() -> No
             assert sorted(found) == sorted(operation.refusals)
 
 
-def find_refusals(text: str) -> Iterator[http.Refusal]:
+def find_refusals(text: str) -> Iterator[Refusal]:
     for status, codes in re.findall(r"^\| ([45]\d\d) [^|]+ \| (.+) \|$", text, re.MULTILINE):
         for code in re.findall(r"`([^`]+)`", codes):
             yield int(status), code

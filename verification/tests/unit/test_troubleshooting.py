@@ -9,6 +9,7 @@ import pytest
 
 from scripts.changes import CHECKOUT, list_tracked
 from scripts.documentation.reference import http
+from scripts.openapi import list_operations
 
 PAGE = (CHECKOUT / "docs/troubleshooting.md").read_text()
 MESSAGES = re.findall(r'"([^"\n]+)"', PAGE)
@@ -68,7 +69,7 @@ def test_a_code_is_one_of_a_problem_with_this_status(status: str, code: str) -> 
     refusals = {
         refusal
         for document in http.read_documents().values()
-        for operation in http.list_operations(document)
+        for operation in list_operations(document)
         for refusal in operation.refusals
     }
 
