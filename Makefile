@@ -32,7 +32,7 @@ TEST_WORKERS ?= 4
 CHECK_WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help doctor setup fetch up dev compare down status logs lag trace token rotate clean footprint demo load lesson lessons learn \
+.PHONY: help doctor setup fetch up dev compare down status logs lag trace token requests rotate clean footprint demo load lesson lessons learn \
 	rebuild-check rebuild switch replace kill stop replay republish backup restore reprocess rescale reconcile export audit check-cells \
 	stress saga fuzz differential crashes drill bench bench-analytics \
 	generate new rename without upgrade docs contracts contracts-check contracts-release \
@@ -79,6 +79,9 @@ trace: setup ## place an order, wait until it is counted, print its trace; or pr
 token: ## a bearer token: as=clerk, as=analyst, or as=user user=ID
 	@$(PYTHON) scripts/setup.py >&2
 	@$(STACK) token '$(as)' $(if $(user),--subject '$(user)')
+
+requests: setup ## each operation as a request that an editor can send, with tokens and ids of what is there
+	@$(VENV_PYTHON) -m scripts.request_file
 
 rotate: setup ## replace the key that signs tokens, or certificates: what=issuer [hours=12], what=certificates
 	@$(STACK) rotate $(or $(what),$(error what=issuer or what=certificates)) $(if $(hours),--hours $(hours))

@@ -59,6 +59,7 @@ RUN_BY_TESTS = {"demo", "up", "down", "status", "logs", "lag", "clean", "footpri
     "republish",
     "rotate",
     "trace",
+    "requests",
     "doctor",
     "docs",
     "dev",

@@ -363,7 +363,7 @@ async def get_status(caller: HoursReader, service: ResourcesDep) -> StatusRespon
 async def get_reading(
     caller: OrdersReader,
     service: ResourcesDep,
-    topic: Label,
+    topic: Annotated[Label, Query(examples=["orders.v1"])],
     partition: Annotated[int, Query(ge=0, le=PARTITION_MAX), DIGITS],
     offset: Annotated[int, Query(ge=0, le=OFFSET_MAX), DIGITS],
     recorded_at: Instant,

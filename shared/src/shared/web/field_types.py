@@ -48,6 +48,10 @@ NUMBER_FORM = r"(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?"
 
 ID_FORM = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
+AN_ID = "01936f2a-7b00-7000-8000-000000000001"
+AN_INSTANT = "2016-11-11T00:00:00Z"
+"""An hour, too."""
+
 CONTROLS = r"\x00-\x1f\x7f-\x9f"
 BLANKS = r" \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 VISIBLE = f"^[^{CONTROLS}]*[^{CONTROLS}{BLANKS}][^{CONTROLS}]*$"
@@ -126,6 +130,7 @@ def create_instant_schema(form: str, description: str, name: str = "date-time") 
             "format": name,
             "pattern": f"^{form}$",
             "description": description,
+            "examples": [AN_INSTANT],
         }
     )
 
@@ -160,12 +165,12 @@ Label = Annotated[
 ]
 Id = Annotated[
     UUID,
-    BeforeValidator(require_pattern(ID_FORM, "01936f2a-7b00-7000-8000-000000000001")),
-    WithJsonSchema({"type": "string", "format": "uuid"}),
+    BeforeValidator(require_pattern(ID_FORM, AN_ID)),
+    WithJsonSchema({"type": "string", "format": "uuid", "examples": [AN_ID]}),
 ]
 Instant = Annotated[
     AwareDatetime,
-    BeforeValidator(require_pattern(INSTANT_FORM, "2016-11-11T00:00:00Z")),
+    BeforeValidator(require_pattern(INSTANT_FORM, AN_INSTANT)),
     AfterValidator(to_utc),
     AfterValidator(reject_out_of_bounds),
     create_instant_schema(INSTANT_FORM, f"In the years {IN_YEARS}."),
@@ -183,7 +188,7 @@ PastInstant = Annotated[
 """When a fact of a request holds from, or happened."""
 Hour = Annotated[
     Instant,
-    BeforeValidator(require_pattern(HOUR_FORM, "2016-11-11T00:00:00Z")),
+    BeforeValidator(require_pattern(HOUR_FORM, AN_INSTANT)),
     AfterValidator(reject_part_of_hour),
     create_instant_schema(
         HOUR_FORM,

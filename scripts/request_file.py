@@ -1,0 +1,215 @@
+"""Write each operation of the APIs as a request, for the HTTP client of an editor: into one file,
+with the addresses of the stack that runs, tokens, and ids of what is there.
+
+make requests
+"""
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import httpx
+
+from fetching.errors import Failure
+from local_stack import issuer
+from local_stack.run_folder import RunFolder, write_atomically
+from local_stack.settings import Settings
+from scripts.guide import find_commands, say
+from scripts.openapi import Operation, Schema, follow, list_examples, list_operations
+from shared.runtime.declarations import load_declarations
+from shared.runtime.identifiers import new_id
+from test_support.system.clients import Hometown, Json
+
+FILE = "requests.http"
+"""In the run folder, which git ignores: it has tokens."""
+ROLES = sorted(issuer.ROLES, key=lambda role: role == issuer.PERSONAL)
+"""The one that is limited to what belongs to a user comes last."""
+
+IN_PATH = re.compile(r"\{(\w+)\}")
+ID_IN_BODY = re.compile(r'"(\w+_id)": "([^"]*)"')
+PAGE_SIZE = "limit"
+"""The parameter of operations that list what is there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Api:
+    """A process that serves operations, with its OpenAPI document."""
+
+    process: str
+    address: str
+    document: Schema
+
+    @property
+    def variable(self) -> str:
+        """The name of the address in the file."""
+        return self.process.replace("-", "_")
+
+    @property
+    def operations(self) -> Sequence[Operation]:
+        return list_operations(self.document)
+
+    @property
+    def components(self) -> Schema:
+        components: Schema = self.document["components"]["schemas"]
+        return components
+
+    def find_example(self, parameter: Schema) -> str:
+        schema = follow(parameter["schema"], self.components)
+        known = [*schema.get("examples", ()), *schema.get("enum", ()), schema.get("minimum")]
+        return str(known[0] if known[0] is not None else parameter["name"])
+
+    def write_body(self, operation: Operation) -> str:
+        """Return the first example of a request; an empty text if the operation has no content."""
+        for content in operation.described.get("requestBody", {}).get("content", {}).values():
+            for example in list_examples(content, self.components):
+                return json.dumps(example, indent=2, ensure_ascii=False)
+        return ""
+
+
+def main() -> None:
+    argparse.ArgumentParser(description=__doc__).parse_args()
+    commands, folder = find_commands(), RunFolder(Settings().run_dir)
+    try:
+        hometown = Hometown.of_run_folder(folder.path)
+        tokens = sign_tokens(folder)
+        apis = read_apis(hometown)
+        text = write(apis, tokens, find_values(hometown, apis, tokens))
+    except (FileNotFoundError, httpx.ConnectError):
+        sys.exit(f"hometown: the stack is not running, or not all of it: {commands.start}")
+    except Failure as failure:
+        sys.exit(f"hometown: {failure}")
+    except httpx.HTTPError as error:
+        sys.exit(f"hometown: there are no requests: {error} (see: {commands.status})")
+    write_atomically(folder / FILE, text, mode=0o600)
+    say(f"{text.count('### ')} requests, which an editor can send: {folder / FILE}")
+
+
+def sign_tokens(folder: RunFolder) -> Mapping[str, str]:
+    """Return a token for each role; the personal one is of a user who is not registered yet."""
+    return {
+        role: issuer.token(folder, role, str(new_id()) if role == issuer.PERSONAL else None)
+        for role in ROLES
+    }
+
+
+def read_apis(hometown: Hometown) -> Sequence[Api]:
+    """Return all APIs of a stack; of processes that start on request, those that run."""
+    apis = []
+    for process in load_declarations().processes:
+        address = hometown.addresses.get(process.name)
+        if not process.public or address is None:
+            continue
+        try:
+            response = hometown.http.get(f"{address}/openapi.json").raise_for_status()
+        except httpx.ConnectError:
+            if process.profile is None:
+                raise
+        else:
+            apis.append(Api(process=process.name, address=address, document=response.json()))
+    return apis
+
+
+def find_values(
+    hometown: Hometown, apis: Sequence[Api], tokens: Mapping[str, str]
+) -> Mapping[str, str]:
+    """Return a value for each variable of requests: that of the first thing in a list of the APIs,
+    or else an example."""
+    values: dict[str, str] = {}
+    for api in apis:
+        for operation in api.operations:
+            for parameter in operation.required:
+                values.setdefault(parameter["name"], api.find_example(parameter))
+            values |= dict(ID_IN_BODY.findall(api.write_body(operation)))
+    for api in apis:
+        for operation in api.operations:
+            if is_list(operation):
+                token = tokens[choose_role(operation)]
+                page = hometown.http.get(
+                    api.address + operation.path,
+                    params={PAGE_SIZE: 1},
+                    headers={"Authorization": f"Bearer {token}"},
+                )
+                first = find_first(page.raise_for_status().json())
+                values |= {name: str(first[name]) for name in values.keys() & first.keys()}
+    return values
+
+
+def is_list(operation: Operation) -> bool:
+    """Whether it lists all that is there, and not what belongs to something."""
+    names = {each["name"] for each in operation.described["parameters"]}
+    return operation.method == "GET" and PAGE_SIZE in names and not operation.required
+
+
+def find_first(page: Json) -> Json:
+    """Return the first thing of a page; an empty one if the page is empty."""
+    lists = (each for each in page.values() if isinstance(each, list))
+    return next((first for each in lists for first in each if isinstance(first, dict)), {})
+
+
+def choose_role(operation: Operation) -> str:
+    """Return the first role with the scopes of an operation."""
+    return next(role for role in ROLES if operation.scopes <= {*issuer.ROLES[role]})
+
+
+def write(apis: Sequence[Api], tokens: Mapping[str, str], values: Mapping[str, str]) -> str:
+    """Return the text of the file. What deletes comes last: others need what is there.
+
+    Args:
+        tokens: by role.
+        values: by the name of a parameter, or of a field with an id.
+    """
+    listed = [(api, operation) for api in apis for operation in api.operations]
+    listed.sort(key=lambda each: each[1].method == "DELETE")
+    requests = [write_request(api, operation) for api, operation in listed]
+    variables = (
+        {api.variable: api.address for api in apis}
+        | {to_variable(role): token for role, token in tokens.items()}
+        | dict(sorted(values.items()))
+    )
+    used = {name for request in requests for name in re.findall(r"\{\{(\w+)\}\}", request)}
+    return "\n".join(
+        [
+            "# Written by `make requests`, which replaces it: with tokens for"
+            f" {issuer.HOURS_DEFAULT:g} hours, and ids of what was there.",
+            *(f"@{name} = {value}" for name, value in variables.items() if name in used),
+            "",
+            *requests,
+        ]
+    )
+
+
+def write_request(api: Api, operation: Operation) -> str:
+    return "\n".join([*list_lines(api, operation), ""])
+
+
+def list_lines(api: Api, operation: Operation) -> Iterator[str]:
+    required = operation.required
+    optional = [each["name"] for each in operation.described["parameters"] if each not in required]
+    query = "&".join(
+        f"{each['name']}={refer_to(each['name'])}" for each in required if each["in"] == "query"
+    )
+    path = IN_PATH.sub(lambda name: refer_to(name[1]), operation.path)
+    yield f"### {api.process}: {operation.name}"
+    if optional:
+        yield f"# Optional: {', '.join(optional)}"
+    yield f"{operation.method} {refer_to(api.variable)}{path}{'?' if query else ''}{query}"
+    yield f"Authorization: Bearer {refer_to(to_variable(choose_role(operation)))}"
+    if body := api.write_body(operation):
+        yield "Content-Type: application/json"
+        yield ""
+        yield ID_IN_BODY.sub(lambda found: f'"{found[1]}": "{refer_to(found[1])}"', body)
+
+
+def to_variable(role: str) -> str:
+    return f"{role}_token"
+
+
+def refer_to(variable: str) -> str:
+    return f"{{{{{variable}}}}}"
+
+
+if __name__ == "__main__":
+    main()
