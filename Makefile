@@ -32,7 +32,7 @@ TEST_WORKERS ?= 4
 CHECK_WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help doctor setup fetch up dev compare down status logs lag trace token requests rotate clean footprint demo load lesson lessons learn \
+.PHONY: help doctor setup fetch up dev debug compare down status logs lag trace token requests rotate clean footprint demo load lesson lessons learn \
 	rebuild-check rebuild switch replace kill stop replay republish backup restore reprocess rescale reconcile export audit check-cells \
 	stress saga fuzz differential crashes drill bench bench-analytics \
 	generate new rename without upgrade docs contracts contracts-check contracts-release \
@@ -56,6 +56,9 @@ up: setup ## start everything and wait until it is ready
 
 dev: setup ## start everything, and restart the processes that run a saved file, until Ctrl-C
 	@$(STACK_OF_PROCESSES) dev
+
+debug: setup ## run a process in this terminal, where breakpoint() stops it, until Ctrl-C: name=users-api
+	@$(STACK_OF_PROCESSES) debug $(or $(name),$(error name=PROCESS is missing, such as name=users-api))
 
 compare: setup ## also count the hours as Kafka Streams does, on port 8004
 	@$(STACK) up --with analytics-faust

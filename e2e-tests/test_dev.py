@@ -1,10 +1,12 @@
-"""What a developer runs next to a real stack: `make dev` and `make doctor`."""
+"""What a developer runs next to a real stack: `make dev`, `make debug` and `make doctor`."""
 
 import os
 
 import pytest
 
 from test_support.interrupted import interrupted
+from test_support.system.clients import Hometown
+from test_support.system.eventually import eventually
 from test_support.system.process_stack import ProcessStack
 from test_support.system.stack import CHECKOUT, Stack
 
@@ -37,6 +39,38 @@ def test_a_saved_file_restarts_its_service_and_nothing_else(stack: Stack) -> Non
     assert {name for name in before if after[name] != before[name]} == RESTARTED - {"users-api"}, (
         "an API that is replaced keeps its process id"
     )
+
+
+def test_a_process_runs_in_the_terminal_in_place_of_the_one_of_the_stack(
+    stack: Stack, hometown: Hometown
+) -> None:
+    before = stack.lives()
+    command = ["make", "debug", "name=users-api"]
+
+    with interrupted(command, CHECKOUT, stack.variables) as printed:
+        assert any("runs here; Ctrl-C gives it back to the stack" in line for line in printed.lines)
+        eventually(lambda: hometown.list_users(limit=1), bool, what="users-api responds")
+        assert stack.lives().keys() == before.keys() - {"users-api"}
+
+    assert "users-api        ready after" in printed.rest
+    after = stack.lives()
+    assert {name for name in before if after[name] != before[name]} == {"users-api"}
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [("kafka", "kafka has no code of ours to debug: one of users-api, "), ("none", "no process")],
+)
+def test_what_cannot_run_in_the_terminal_is_not_stopped(
+    stack: Stack, name: str, complaint: str
+) -> None:
+    before = stack.lives()
+
+    ended = stack.make("debug", f"name={name}")
+
+    assert ended.returncode != 0
+    assert complaint in ended.stderr
+    assert stack.lives() == before
 
 
 def test_the_ports_of_a_stack_that_runs_are_its_own(stack: Stack) -> None:

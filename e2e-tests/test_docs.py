@@ -63,6 +63,7 @@ RUN_BY_TESTS = {"demo", "up", "down", "status", "logs", "lag", "clean", "footpri
     "doctor",
     "docs",
     "dev",
+    "debug",
     "setup",
 }
 """Verbs that tests call, such as test_demo.py."""

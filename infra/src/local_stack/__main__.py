@@ -12,6 +12,7 @@ from fetching.jaeger_binary import obtain
 from fetching.jars import KAFKA_JARS, SPARK_JARS, fetch
 from local_stack import (
     backup,
+    debugging,
     faults,
     figures,
     footprint,
@@ -154,6 +155,14 @@ def add_development(command_line: CommandLine, spec: StackSpec) -> None:
     command_line.add("dev", do_dev, text)
 
 
+def add_debugging(command_line: CommandLine, spec: StackSpec) -> None:
+    def do_debug(arguments: argparse.Namespace, settings: Settings) -> int:
+        return debugging.debug(spec, settings, arguments.name)
+
+    text = "run a process in this terminal, in place of the one that the stack runs"
+    command_line.add("debug", do_debug, text).add_argument("name", help="such as users-api")
+
+
 def add_recovery(command_line: CommandLine, spec: StackSpec) -> None:
     """The verbs for a loss of data, and the one before it."""
 
@@ -181,6 +190,7 @@ def main(spec: StackSpec = HOMETOWN) -> int:
     fetched.add_argument("--browser", action="store_true", help="and get one for the page's tests")
     add_replacement(command_line, spec)
     add_development(command_line, spec)
+    add_debugging(command_line, spec)
     add_recovery(command_line, spec)
     return command_line.main()
 

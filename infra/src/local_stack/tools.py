@@ -1,9 +1,12 @@
 """`run`: a service's own commands, as the owner of its database."""
 
 import asyncio
+import signal
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from types import FrameType
 
 from fetching.errors import Failure
 from local_stack import supervision
@@ -13,6 +16,10 @@ from local_stack.settings import Settings
 from local_stack.stack_spec import Process, StackContext, StackSpec, Tool
 from local_stack.status import as_found
 from local_stack.up import make_ready, runs
+
+LEFT_ON = (signal.SIGHUP, signal.SIGTERM)
+EXITED_BY_SIGNAL = 128
+"""The exit status of a program that a signal ended is higher by that, as in a shell."""
 
 
 def run(
@@ -56,12 +63,31 @@ def stopped(context: StackContext, process: Process) -> Iterator[None]:
     """The process does not run inside, and is ready again afterwards if it ran before."""
     ran = runs(context, process)
     try:
-        stop_together(context.folder, [process])
-        yield
+        with left_on_signals():
+            stop_together(context.folder, [process])
+            yield
     finally:
         if ran:
             supervision.start(context.folder, process.name)
             asyncio.run(make_ready(context, process))
+
+
+@contextmanager
+def left_on_signals() -> Iterator[None]:
+    """A closed terminal, or a request to end, leaves the block as Ctrl-C does."""
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        sys.exit(EXITED_BY_SIGNAL + number)
+
+    before = {number: signal.getsignal(number) for number in LEFT_ON}
+    for number in LEFT_ON:
+        if before[number] is not signal.SIG_IGN:
+            signal.signal(number, leave)
+    try:
+        yield
+    finally:
+        for number in LEFT_ON:
+            signal.signal(number, before[number])
 
 
 def find_running(spec: StackSpec, settings: Settings, name: str) -> tuple[Process, StackContext]:

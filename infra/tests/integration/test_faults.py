@@ -1,5 +1,6 @@
 """A process that is killed or stopped on purpose: how, for how long, and that it is back."""
 
+import signal
 from collections.abc import Iterator
 from types import SimpleNamespace
 
@@ -12,6 +13,7 @@ from local_stack.settings import Settings
 from local_stack.stack_spec import StackContext, StackSpec
 from local_stack.status import status
 from local_stack.testing import throwaway_stack
+from local_stack.tools import LEFT_ON
 from local_stack.up import runs
 
 STOPPED_SECONDS = 1.0
@@ -62,15 +64,38 @@ def test_a_stopped_process_does_not_run_for_that_long_and_is_back(
     find_ready_pid(web_only, web)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGTERM])
 def test_an_interrupted_stop_starts_the_process_again(
-    web_only: StackSpec, web: StackContext, name: str, monkeypatch: pytest.MonkeyPatch
+    web_only: StackSpec,
+    web: StackContext,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    number: signal.Signals,
 ) -> None:
     def interrupt(_name: str, _seconds: float) -> None:
-        raise KeyboardInterrupt
+        signal.raise_signal(number)
 
+    before = [signal.getsignal(each) for each in LEFT_ON]
     monkeypatch.setattr(faults, "report_stopped", interrupt)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises((KeyboardInterrupt, SystemExit)):
         stop(web_only, web.settings, name, STOPPED_SECONDS_MAX)
+    find_ready_pid(web_only, web)
+    assert [signal.getsignal(each) for each in LEFT_ON] == before
+
+
+def test_a_signal_that_is_ignored_does_not_interrupt_a_stop(
+    web_only: StackSpec, web: StackContext, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after `nohup`."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        monkeypatch.setattr(
+            faults, "report_stopped", lambda *words: signal.raise_signal(signal.SIGHUP)
+        )
+        stop(web_only, web.settings, name, STOPPED_SECONDS)
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
     find_ready_pid(web_only, web)
 
 
