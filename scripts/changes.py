@@ -57,9 +57,10 @@ def lock_packages(title: str) -> Step:
     """Lock with the versions that are known, and ask the registry only if that is not enough.
 
     Asked again, not every registry says that nothing changed: then Spark is downloaded and built.
+    The Python is that of the checkout, where the one of `.python-version` need not be installed.
     """
-    uv = ".tools/bin/uv"
-    return title, ["sh", "-c", f"{uv} lock --offline --quiet 2>/dev/null || {uv} lock"]
+    lock = f".tools/bin/uv lock --python {PYTHON}"
+    return title, ["sh", "-c", f"{lock} --offline --quiet 2>/dev/null || {lock}"]
 
 
 def install_packages(title: str) -> Step:

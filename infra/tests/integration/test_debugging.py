@@ -1,8 +1,10 @@
 """A process that runs in this terminal is ended by Ctrl-C, and the stack runs it again."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import SimpleNamespace
+from typing import Self
 
 import pytest
 
@@ -20,14 +22,18 @@ def web(web_only: StackSpec) -> Iterator[StackContext]:
         yield context
 
 
+@dataclass
 class Stubborn:
-    """A process in which `breakpoint()` waits for its user: Ctrl-C does not end it."""
+    """A process in which `breakpoint()` waits for its user; meanwhile this one gets a signal."""
 
-    def __init__(self, *words: object, **options: object) -> None:
-        self.interrupts = 0
-        self.is_killed = False
+    number: signal.Signals
+    signals: int = 0
+    is_killed: bool = False
 
-    def __enter__(self) -> "Stubborn":
+    def start(self, command: Sequence[str], *, env: Mapping[str, str]) -> Self:
+        return self
+
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *words: object) -> None:
@@ -37,36 +43,33 @@ class Stubborn:
         self.is_killed = True
 
     def wait(self) -> int:
-        if self.is_killed:
-            return -signal.SIGKILL
-        self.interrupts += 1
-        assert self.interrupts <= INTERRUPTS_MAX
-        raise KeyboardInterrupt
+        if not self.is_killed:
+            self.signals += 1
+            signal.raise_signal(self.number)
+        return -signal.SIGKILL
 
 
 def test_the_last_interrupt_kills_what_goes_on(
     web_only: StackSpec, web: StackContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(debugging, "subprocess", SimpleNamespace(Popen=Stubborn))
+    stubborn = Stubborn(signal.SIGINT)
+    monkeypatch.setattr(debugging, "subprocess", SimpleNamespace(Popen=stubborn.start))
 
     assert run_here(web, web_only.processes[0]) == -signal.SIGKILL
+    assert stubborn.signals == INTERRUPTS_MAX
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
 def test_a_closed_terminal_ends_it_and_the_stack_runs_it_again(
     web_only: StackSpec, web: StackContext, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
-    started: list[str] = []
+    stubborn = Stubborn(number)
+    monkeypatch.setattr(debugging, "subprocess", SimpleNamespace(Popen=stubborn.start))
 
-    def close(text: str, tone: object) -> None:
-        started.append(text)
-        signal.raise_signal(number)
-
-    monkeypatch.setattr(debugging, "tell", close)
     with pytest.raises(SystemExit) as ended:
         debug(web_only, web.settings, "web")
 
     assert ended.value.code == 128 + number
-    assert len(started) == 1
+    assert (stubborn.signals, stubborn.is_killed) == (1, True)
     [found] = status(web_only, web.settings)
     assert found.state == "ready"

@@ -51,6 +51,10 @@ QUESTIONS = {
     "Debezium": "docs/comparison.html",
     "Flink": "docs/comparison.html",
     "faster than Kafka Streams": "docs/comparison.html",
+    "debug a service": "docs/editors.html",
+    "breakpoint": "docs/editors.html",
+    "send a request from VS Code": "docs/editors.html",
+    "pre-commit": "docs/editors.html",
     "outbox library in Python": "docs/comparison.html",
 }
 """What a newcomer types into the search, and the page that answers it."""

@@ -5,11 +5,15 @@ from pathlib import Path
 import pytest
 
 from scripts.changes import (
+    CHECKOUT,
+    LOCK,
     ChangeError,
     copy_files,
     demand_committed,
     find_reason,
+    lock_packages,
     remove_empty,
+    run_steps,
     unchanged_if_it_fails,
 )
 
@@ -115,3 +119,17 @@ def test_what_git_cannot_report_is_not_taken_for_committed(tmp_path: Path) -> No
 )
 def test_the_reason_of_a_failure_is_the_line_of_the_error(printed: str, reason: str) -> None:
     assert find_reason(printed) == reason
+
+
+def test_packages_are_locked_with_the_python_of_the_checkout(tmp_path: Path) -> None:
+    """That of `.python-version` can be missing; here no machine has it."""
+    python = 'requires-python = ">=3.11"\n'
+    (tmp_path / "pyproject.toml").write_text(f'[project]\nname = "sky"\nversion = "0"\n{python}')
+    (tmp_path / ".python-version").write_text("3.99\n")
+    (tmp_path / LOCK).write_text(f"version = 1\n{python}")
+    for folder in (".tools", ".venv"):
+        (tmp_path / folder).symlink_to(CHECKOUT / folder)
+
+    run_steps(tmp_path, [lock_packages("locking")], list[str]().append)
+
+    assert 'name = "sky"' in (tmp_path / LOCK).read_text()

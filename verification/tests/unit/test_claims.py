@@ -18,6 +18,7 @@ ONLY_PROCESSES = {
     "backup": "to=/tmp/of-no-stack",
     "restore": "from=/tmp/of-no-stack",
     "dev": "name=nothing",
+    "debug": "name=users-api",
 }
 
 
