@@ -188,9 +188,9 @@ bench: setup ## measure next to limits and peers, 50 minutes; args="--quick"
 bench-analytics: setup ## orders to cells, compared with Kafka Streams, 30 minutes; args="--quick"
 	@$(VENV_PYTHON) -m benchmarks analytics $(args)
 
-fmt: setup ## format the code, and apply the fixes of lint
-	@$(VENV_PYTHON) -m ruff format .
+fmt: setup ## apply the fixes of lint, and format the code
 	@$(VENV_PYTHON) -m ruff check --fix .
+	@$(VENV_PYTHON) -m ruff format .
 
 lint: setup ## check format and lint without changing anything
 	@$(VENV_PYTHON) -m ruff format --check .

@@ -59,7 +59,10 @@ def test_a_process_runs_in_the_terminal_in_place_of_the_one_of_the_stack(
 
 @pytest.mark.parametrize(
     ("name", "complaint"),
-    [("kafka", "kafka has no code of ours to debug: one of users-api, "), ("none", "no process")],
+    [
+        ("kafka", "kafka has no code of ours to debug; name one of users-api, "),
+        ("none", "no process"),
+    ],
 )
 def test_what_cannot_run_in_the_terminal_is_not_stopped(
     stack: Stack, name: str, complaint: str

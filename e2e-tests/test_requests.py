@@ -90,4 +90,7 @@ def test_each_request_succeeds(own: Scene, text: str, hour: datetime) -> None:
             order = {**json.loads(request.body), "ordered_at": rfc3339(hour)}
             request = Request(request.method, request.url, request.headers, json.dumps(order))
         status = send(own, request)
-        assert 200 <= status < 300 or request.url.path == READING, (request, status)
+        if request.url.path == READING:  # the record of the example need not be there
+            assert status in {200, 404}
+        else:
+            assert 200 <= status < 300, (request, status)

@@ -19,7 +19,7 @@ STEP_SECONDS_MAX = 1800
 GIT_SECONDS_MAX = 60
 
 BYTECODE = "__pycache__"
-VISIBLE = frozenset({".ci", ".github"})
+VISIBLE = frozenset({".ci", ".devcontainer", ".github", ".vscode"})
 """Folders with a dot that people commit; no step writes into others, such as .git and .venv."""
 
 ERRORS = ("error: ", "fatal: ")

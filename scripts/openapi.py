@@ -32,7 +32,7 @@ class Operation(NamedTuple):
 
     @property
     def required(self) -> Sequence[Schema]:
-        """The parameters without which it is no operation."""
+        """The parameters that a request must have."""
         return [each for each in self.described["parameters"] if each["required"]]
 
     @property

@@ -88,7 +88,7 @@ def main() -> None:
 
 
 def sign_tokens(folder: RunFolder) -> Mapping[str, str]:
-    """Return a token for each role; the personal one is of a user who is not registered yet."""
+    """Return a token for each role; the personal one has the id of no registered user."""
     return {
         role: issuer.token(folder, role, str(new_id()) if role == issuer.PERSONAL else None)
         for role in ROLES
@@ -96,7 +96,7 @@ def sign_tokens(folder: RunFolder) -> Mapping[str, str]:
 
 
 def read_apis(hometown: Hometown) -> Sequence[Api]:
-    """Return all APIs of a stack; of processes that start on request, those that run."""
+    """Return all APIs of a stack; of processes that start on request, those that respond."""
     apis = []
     for process in load_declarations().processes:
         address = hometown.addresses.get(process.name)
@@ -104,37 +104,49 @@ def read_apis(hometown: Hometown) -> Sequence[Api]:
             continue
         try:
             response = hometown.http.get(f"{address}/openapi.json").raise_for_status()
-        except httpx.ConnectError:
+            apis.append(Api(process=process.name, address=address, document=response.json()))
+        except (httpx.HTTPError, ValueError):  # another program can have the port of such a process
             if process.profile is None:
                 raise
-        else:
-            apis.append(Api(process=process.name, address=address, document=response.json()))
     return apis
 
 
 def find_values(
     hometown: Hometown, apis: Sequence[Api], tokens: Mapping[str, str]
 ) -> Mapping[str, str]:
-    """Return a value for each variable of requests: that of the first thing in a list of the APIs,
-    or else an example."""
-    values: dict[str, str] = {}
+    """Return a value for each variable of requests: of the first thing that is there, or else an
+    example."""
+    examples: dict[str, str] = {}
     for api in apis:
         for operation in api.operations:
             for parameter in operation.required:
-                values.setdefault(parameter["name"], api.find_example(parameter))
-            values |= dict(ID_IN_BODY.findall(api.write_body(operation)))
+                examples.setdefault(parameter["name"], api.find_example(parameter))
+            examples |= dict(ID_IN_BODY.findall(api.write_body(operation)))
+    found: dict[str, str] = {}
     for api in apis:
         for operation in api.operations:
             if is_list(operation):
                 token = tokens[choose_role(operation)]
-                page = hometown.http.get(
-                    api.address + operation.path,
-                    params={PAGE_SIZE: 1},
-                    headers={"Authorization": f"Bearer {token}"},
-                )
-                first = find_first(page.raise_for_status().json())
-                values |= {name: str(first[name]) for name in values.keys() & first.keys()}
-    return values
+                for first in read_first(hometown, api, operation, token, found):
+                    names = examples.keys() & first.keys()
+                    found = {name: str(first[name]) for name in names} | found
+    return examples | found
+
+
+def read_first(
+    hometown: Hometown, api: Api, operation: Operation, token: str, found: Mapping[str, str]
+) -> Iterator[Json]:
+    """Yield the first thing of a list that belongs to what is found, and of the whole list."""
+    optional = {each["name"] for each in operation.described["parameters"]}
+    belongs = {name: found[name] for name in optional & found.keys()}
+    for query in (belongs, {}) if belongs else ({},):
+        page = hometown.http.get(
+            api.address + operation.path,
+            params={PAGE_SIZE: 1, **query},
+            headers={"Authorization": f"Bearer {token}"},
+        )
+        if not page.is_server_error:  # that of a dependency; an example is better than no file
+            yield find_first(page.raise_for_status().json())
 
 
 def is_list(operation: Operation) -> bool:

@@ -1,9 +1,11 @@
 """Fixtures of the stack's tests: a run folder without processes, and small stacks that run."""
 
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -85,6 +87,20 @@ def context(settings: Settings, folder: RunFolder) -> StackContext:
 def small() -> StackSpec:
     """PostgreSQL, Kafka, and one tiny service."""
     return StackSpec(processes=(POSTGRES, KAFKA, WEB))
+
+
+@pytest.fixture
+def usual_signals() -> Iterator[None]:
+    """Handle signals as a program in a terminal does; one in the background ignores some."""
+    usual: dict[signal.Signals, Any] = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGHUP: signal.SIG_DFL,
+        signal.SIGTERM: signal.SIG_DFL,
+    }
+    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ from fetching.errors import Failure
 from local_stack.faults import RESTART_SECONDS_MAX, demand_seconds, report_killed, report_stopped
 from local_stack.progress import Tone, tell
 from local_stack.run_folder import RunFolder
+from local_stack.signals import left_on_signals
 
 KILL_ALL = "kill -9 -1"
 """Kills all processes of a container but its init, which then ends. After `docker kill`, the engine
@@ -57,7 +58,7 @@ def stop(project: Project, name: str, seconds: float) -> None:
     """
     demand_seconds(seconds)
     container = find_running(project, name)
-    with RunFolder(project.settings.run_dir).locked():
+    with RunFolder(project.settings.run_dir).locked(), left_on_signals():
         try:
             project.docker("stop", container.id)
             report_stopped(name, seconds)

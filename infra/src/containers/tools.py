@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from containers.compose import Project
 from fetching.errors import Failure
 from local_stack.run_folder import RunFolder
+from local_stack.signals import left_on_signals
 from shared.runtime.declarations import load_declarations
 
 TOOLS = load_declarations().databases
@@ -43,10 +44,11 @@ def stopped(project: Project, process: str) -> Iterator[None]:
         for name, container in project.containers().items()
         if container.service == process and container.state == "running"
     ]
-    try:
-        if project.call("stop", process):
-            raise Failure(f"{process} cannot be stopped: correct what is printed above")
-        yield
-    finally:
-        if ran:
-            project.start(ran)
+    with left_on_signals():
+        try:
+            if project.call("stop", process):
+                raise Failure(f"{process} cannot be stopped: correct what is printed above")
+            yield
+        finally:
+            if ran:
+                project.start(ran)

@@ -21,12 +21,12 @@ def debug(spec: StackSpec, settings: Settings, name: str) -> int:
     """Run a process here until it ends, and let the stack run it again; its exit status.
 
     Raises:
-        Failure: it does not run here, or is a server of others.
+        Failure: the stack does not run it, or it is a server such as Kafka.
     """
     process, context = find_running(spec, settings, name)
     if process.tier is not Tier.SERVICE:
         services = ", ".join(each.name for each in spec.of(Tier.SERVICE))
-        raise Failure(f"{name} has no code of ours to debug: one of {services}")
+        raise Failure(f"{name} has no code of ours to debug; name one of {services}")
     with context.folder.locked(), stopped(context, process):
         tell(f"{name:<16} runs here; Ctrl-C gives it back to the stack", Tone.POOR)
         return run_here(context, process)
@@ -35,7 +35,9 @@ def debug(spec: StackSpec, settings: Settings, name: str) -> int:
 def run_here(context: StackContext, process: Process) -> int:
     """Run a process in the foreground, with the terminal of this one."""
     environment = {**supervision.environment(context.folder), **process.environment(context)}
-    with subprocess.Popen(process.command(context), env=environment) as running:
+    with subprocess.Popen(
+        process.command(context), env=environment, cwd=context.folder.path
+    ) as running:
         try:
             for _ in range(INTERRUPTS_MAX):
                 with suppress(KeyboardInterrupt):  # the terminal sends it to both

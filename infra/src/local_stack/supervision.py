@@ -20,6 +20,9 @@ from local_stack.logs import find_error
 from local_stack.run_folder import RunFolder, write_atomically
 from local_stack.stack_spec import Process, StackContext
 
+NO_TERMINAL = {"PYTHONBREAKPOINT": "0"}
+"""breakpoint() does nothing where it would wait for a terminal."""
+
 MARK = "HOMETOWN_STACK"
 """Every process of a stack carries its run folder in this variable, also when it is orphaned."""
 
@@ -173,7 +176,7 @@ def launch(context: StackContext, processes: Sequence[Process]) -> None:
     folder.supervisor_socket.unlink(missing_ok=True)
     begun = subprocess.run(
         [sys.executable, "-m", "supervisor.supervisord", "-c", folder.supervisor_config],
-        env=environment(folder),
+        env={**environment(folder), **NO_TERMINAL},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,  # closed by the supervisor as soon as it goes on by itself

@@ -1,25 +1,19 @@
-"""`run`: a service's own commands, as the owner of its database."""
+"""`run`: a service's own commands, as the owner of its database; and what runs or is stopped."""
 
 import asyncio
-import signal
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from types import FrameType
 
 from fetching.errors import Failure
 from local_stack import supervision
 from local_stack.down import stop_together
 from local_stack.postgres import POSTGRES
 from local_stack.settings import Settings
+from local_stack.signals import left_on_signals
 from local_stack.stack_spec import Process, StackContext, StackSpec, Tool
 from local_stack.status import as_found
 from local_stack.up import make_ready, runs
-
-LEFT_ON = (signal.SIGHUP, signal.SIGTERM)
-EXITED_BY_SIGNAL = 128
-"""The exit status of a program that a signal ended is higher by that, as in a shell."""
 
 
 def run(
@@ -61,42 +55,34 @@ def call_or_fail(spec: StackSpec, context: StackContext, name: str, *arguments: 
 @contextmanager
 def stopped(context: StackContext, process: Process) -> Iterator[None]:
     """The process does not run inside, and is ready again afterwards if it ran before."""
-    ran = runs(context, process)
-    try:
-        with left_on_signals():
+    ran = is_kept_running(context, process)
+    with left_on_signals():
+        try:
             stop_together(context.folder, [process])
             yield
-    finally:
-        if ran:
-            supervision.start(context.folder, process.name)
-            asyncio.run(make_ready(context, process))
-
-
-@contextmanager
-def left_on_signals() -> Iterator[None]:
-    """A closed terminal, or a request to end, leaves the block as Ctrl-C does."""
-
-    def leave(number: int, frame: FrameType | None) -> None:
-        sys.exit(EXITED_BY_SIGNAL + number)
-
-    before = {number: signal.getsignal(number) for number in LEFT_ON}
-    for number in LEFT_ON:
-        if before[number] is not signal.SIG_IGN:
-            signal.signal(number, leave)
-    try:
-        yield
-    finally:
-        for number in LEFT_ON:
-            signal.signal(number, before[number])
+        finally:
+            if ran:
+                supervision.start(context.folder, process.name)
+                asyncio.run(make_ready(context, process))
 
 
 def find_running(spec: StackSpec, settings: Settings, name: str) -> tuple[Process, StackContext]:
-    """Find a process that runs, and the stack that it is a part of. Raises Failure."""
+    """Find a process that runs, or will be started again, and the stack that it is a part of.
+
+    Raises:
+        Failure: there is no such process, or the stack does not run it.
+    """
     process = process_called(spec, name)
     context = as_found(settings)
-    if not runs(context, process):
+    if not is_kept_running(context, process):
         raise Failure(f"{name} does not run here: `make status` shows what does")
     return process, context
+
+
+def is_kept_running(context: StackContext, process: Process) -> bool:
+    """Whether it runs, or has failed and will be started again."""
+    program = (supervision.programs(context.folder) or {}).get(process.name)
+    return program is not None and not program.is_at_rest
 
 
 def tool_called(spec: StackSpec, name: str) -> Tool:

@@ -3,9 +3,11 @@
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Self
 
+import psutil
 import pytest
 
 from local_stack import debugging
@@ -22,6 +24,9 @@ def web(web_only: StackSpec) -> Iterator[StackContext]:
         yield context
 
 
+BREAKPOINTS = "PYTHONBREAKPOINT"
+
+
 @dataclass
 class Stubborn:
     """A process in which `breakpoint()` waits for its user; meanwhile this one gets a signal."""
@@ -30,7 +35,8 @@ class Stubborn:
     signals: int = 0
     is_killed: bool = False
 
-    def start(self, command: Sequence[str], *, env: Mapping[str, str]) -> Self:
+    def start(self, command: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> Self:
+        assert BREAKPOINTS not in env
         return self
 
     def __enter__(self) -> Self:
@@ -49,6 +55,15 @@ class Stubborn:
         return -signal.SIGKILL
 
 
+def test_breakpoints_of_the_stack_wait_for_no_terminal(
+    web_only: StackSpec, web: StackContext
+) -> None:
+    [found] = status(web_only, web.settings)
+
+    assert psutil.Process(found.pid).environ()[BREAKPOINTS] == "0"
+
+
+@pytest.mark.usefixtures("usual_signals")
 def test_the_last_interrupt_kills_what_goes_on(
     web_only: StackSpec, web: StackContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -59,6 +74,7 @@ def test_the_last_interrupt_kills_what_goes_on(
     assert stubborn.signals == INTERRUPTS_MAX
 
 
+@pytest.mark.usefixtures("usual_signals")
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
 def test_a_closed_terminal_ends_it_and_the_stack_runs_it_again(
     web_only: StackSpec, web: StackContext, monkeypatch: pytest.MonkeyPatch, number: signal.Signals

@@ -2,6 +2,8 @@
 
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -9,11 +11,13 @@ import pytest
 from fetching.errors import Failure
 from local_stack import faults, supervision
 from local_stack.faults import STOPPED_SECONDS_MAX, kill, stop
+from local_stack.run_folder import RunFolder
 from local_stack.settings import Settings
+from local_stack.signals import LEFT_ON
 from local_stack.stack_spec import StackContext, StackSpec
 from local_stack.status import status
 from local_stack.testing import throwaway_stack
-from local_stack.tools import LEFT_ON
+from local_stack.tools import find_running
 from local_stack.up import runs
 
 STOPPED_SECONDS = 1.0
@@ -64,6 +68,7 @@ def test_a_stopped_process_does_not_run_for_that_long_and_is_back(
     find_ready_pid(web_only, web)
 
 
+@pytest.mark.usefixtures("usual_signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGTERM])
 def test_an_interrupted_stop_starts_the_process_again(
     web_only: StackSpec,
@@ -83,20 +88,56 @@ def test_an_interrupted_stop_starts_the_process_again(
     assert [signal.getsignal(each) for each in LEFT_ON] == before
 
 
+@pytest.mark.usefixtures("usual_signals")
 def test_a_signal_that_is_ignored_does_not_interrupt_a_stop(
     web_only: StackSpec, web: StackContext, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As after `nohup`."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        monkeypatch.setattr(
-            faults, "report_stopped", lambda *words: signal.raise_signal(signal.SIGHUP)
-        )
-        stop(web_only, web.settings, name, STOPPED_SECONDS)
-        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGHUP, before)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    monkeypatch.setattr(faults, "report_stopped", lambda *words: signal.raise_signal(signal.SIGHUP))
+    stop(web_only, web.settings, name, STOPPED_SECONDS)
+
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     find_ready_pid(web_only, web)
+
+
+@pytest.mark.usefixtures("usual_signals")
+def test_a_second_signal_does_not_interrupt_the_start(
+    web_only: StackSpec, web: StackContext, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A closed terminal sends several."""
+
+    def start(folder: RunFolder, name: str) -> None:
+        signal.raise_signal(signal.SIGHUP)
+        signal.raise_signal(signal.SIGTERM)
+        usual_start(folder, name)
+
+    usual_start = supervision.start
+    monkeypatch.setattr(supervision, "start", start)
+    monkeypatch.setattr(faults, "report_stopped", lambda *words: signal.raise_signal(signal.SIGHUP))
+    with pytest.raises(SystemExit):
+        stop(web_only, web.settings, name, STOPPED_SECONDS_MAX)
+    find_ready_pid(web_only, web)
+
+
+def test_in_a_thread_signals_stay_as_they_are(
+    web_only: StackSpec, web: StackContext, name: str
+) -> None:
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(stop, web_only, web.settings, name, STOPPED_SECONDS).result()
+    find_ready_pid(web_only, web)
+
+
+def test_a_process_that_is_about_to_be_started_again_is_one_that_runs(
+    web_only: StackSpec, web: StackContext, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It fails at its start: that is when a developer wants to debug it."""
+    found = supervision.programs(web.folder)
+    assert found
+    failing = {name: replace(found[name], state="BACKOFF", pid=0)}
+    monkeypatch.setattr(supervision, "programs", lambda folder: failing)
+
+    assert find_running(web_only, web.settings, name)[0].name == name
 
 
 def test_a_process_that_is_not_started_again_is_reported(

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -329,16 +330,17 @@ def test_one_container_is_stopped_for_that_long_and_started_again(
     assert find_running(cluster) == {"users-api", "users-api-2", "proxy"}
 
 
-@pytest.mark.usefixtures("replaced")
+@pytest.mark.usefixtures("replaced", "usual_signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGTERM])
 def test_an_interrupted_stop_starts_the_container_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
     def interrupt(_name: str, _seconds: float) -> None:
-        raise KeyboardInterrupt
+        signal.raise_signal(number)
 
     cluster = project("cluster", run_dir=tmp_path)
     monkeypatch.setattr(faults, "report_stopped", interrupt)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises((KeyboardInterrupt, SystemExit)):
         faults.stop(cluster, "users-api", 3)
 
     assert find_running(cluster) == {"users-api", "users-api-2", "proxy"}

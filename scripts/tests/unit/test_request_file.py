@@ -26,10 +26,14 @@ APIS: Mapping[str, tuple[Process, Json]] = {
     if process.public and service.folder in read_documents()
 }
 ADDRESSES = {name: f"http://{name}:8000" for name in APIS}
-FIRST_USER, FIRST_ORDER, FIRST_ITEM = (f"01936f2a-7b00-7000-8000-{n:012}" for n in (91, 92, 93))
+FIRST_USER, FIRST_ORDER, FIRST_ITEM, DELETED_USER, THEIR_ORDER = (
+    f"01936f2a-7b00-7000-8000-{number:012}" for number in range(91, 96)
+)
+OF_FIRST_USER = f"/v1/orders?user_id={FIRST_USER}"
 PAGES: Mapping[str, Json] = {
     "/v1/users": {"users": [{"user_id": FIRST_USER}], "next": FIRST_USER},
-    "/v1/orders": {"orders": [{"order_id": FIRST_ORDER, "user_id": FIRST_USER}], "next": None},
+    "/v1/orders": {"orders": [{"order_id": THEIR_ORDER, "user_id": DELETED_USER}], "next": None},
+    OF_FIRST_USER: {"orders": [{"order_id": FIRST_ORDER, "user_id": FIRST_USER}], "next": None},
     "/v1/items": {"items": [{"item_id": FIRST_ITEM, "price": "1.00"}], "next": None},
     "/v1/hours": {"hours": [{"hour": "2016-11-11T04:00:00Z"}], "next": None},
 }
@@ -48,15 +52,20 @@ def make_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeReques
     monkeypatch.delenv("HOMETOWN_IN", raising=False)
     monkeypatch.setattr(sys, "argv", ["requests"])
 
-    def call(pages: Pages = PAGES, *, stopped: str = "", status: int = 200) -> str:
+    def call(pages: Pages = PAGES, *, stopped: str = "", other: str = "", status: int = 200) -> str:
         def answer(request: httpx.Request) -> httpx.Response:
             if request.url.host == stopped:
                 raise httpx.ConnectError("refused")
+            if request.url.host == other:
+                return httpx.Response(200, html="<p>Another program.</p>")
             if request.url.path == "/openapi.json":
                 return httpx.Response(200, json=APIS[request.url.host][1])
             assert request.method == "GET"
             assert request.headers["Authorization"].startswith("Bearer ey")
-            return httpx.Response(status, json=pages.get(request.url.path, {"differences": []}))
+            assert request.url.params["limit"] == "1"
+            query = str(request.url.copy_remove_param("limit").query, "ascii")
+            page = pages.get(f"{request.url.path}?{query}" if query else request.url.path)
+            return httpx.Response(status, json=page or {"differences": []})
 
         client = httpx.Client(transport=httpx.MockTransport(answer))
         hometown = Hometown(ADDRESSES, {}, client, ssl.create_default_context())
@@ -115,12 +124,25 @@ def test_ids_are_those_of_what_is_there(make_requests: MakeRequests) -> None:
     assert not {"price", "next"} & values.keys()
 
 
+def test_an_order_of_others_is_better_than_none(make_requests: MakeRequests) -> None:
+    values = read_values(make_requests({**PAGES, OF_FIRST_USER: {"orders": []}}))
+
+    assert (values["user_id"], values["order_id"]) == (FIRST_USER, THEIR_ORDER)
+
+
 def test_where_nothing_is_there_ids_are_examples(make_requests: MakeRequests) -> None:
     """The negative control of the test above."""
     values = read_values(make_requests(EMPTY))
 
     assert not {FIRST_USER, FIRST_ORDER, FIRST_ITEM} & set(values.values())
     assert re.fullmatch(r"[0-9a-f-]{36}", values["user_id"])
+
+
+def test_examples_are_used_while_a_list_cannot_be_read(make_requests: MakeRequests) -> None:
+    values, examples = read_values(make_requests(status=503)), read_values(make_requests(EMPTY))
+
+    assert all(values[name] == examples[name] for name in ("user_id", "order_id", "hour"))
+    assert FIRST_USER not in values.values()
 
 
 def test_content_is_an_example_with_these_ids(make_requests: MakeRequests) -> None:
@@ -149,6 +171,7 @@ def test_a_process_that_starts_on_request_can_be_missing(make_requests: MakeRequ
     for name, (process, _) in APIS.items():
         if process.profile is not None:
             assert ADDRESSES[name] not in make_requests(stopped=name)
+            assert ADDRESSES[name] not in make_requests(other=name)
 
 
 def test_any_other_process_has_to_run(make_requests: MakeRequests, tmp_path: Path) -> None:

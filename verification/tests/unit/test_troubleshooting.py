@@ -17,7 +17,7 @@ CODES = re.findall(r"^\| ([45]\d\d) `([a-z-]+)` \|", PAGE, re.MULTILINE)
 SETTINGS = sorted(set(re.findall(r"`([A-Z][A-Z_]+_[A-Z_]+)(?:=[^`]*)?`", PAGE)))
 REASONS = re.findall(r"`([a-z]+(?:-[a-z]+)+)`", PAGE)
 ANYTHING = "…"
-OF_SYSTEMS = {"HTTPS_PROXY"}
+OF_SYSTEMS = {"HTTPS_PROXY", "PYENV_VERSION"}
 
 
 @cache

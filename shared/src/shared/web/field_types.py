@@ -50,7 +50,7 @@ ID_FORM = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
 AN_ID = "01936f2a-7b00-7000-8000-000000000001"
 AN_INSTANT = "2016-11-11T00:00:00Z"
-"""An hour, too."""
+"""It is the beginning of an hour, too."""
 
 CONTROLS = r"\x00-\x1f\x7f-\x9f"
 BLANKS = r" \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
