@@ -1,11 +1,15 @@
-"""What `make demo`, `make trace` and `docker compose up` print besides the answer."""
+"""What `make demo`, `make trace` and similar commands print besides their answer."""
 
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+import httpx
+
+from fetching.errors import Failure
 from local_stack.settings import Settings
 from shared.runtime.declarations import load_declarations
 from test_support.system.clients import Hometown
@@ -61,6 +65,26 @@ def find_commands() -> Commands:
         down=f"make down{stack}",
         again=f"make clean demo{stack}, which removes all data",
     )
+
+
+@contextmanager
+def exit_with_reason(what: str, *reasons: type[Exception]) -> Iterator[None]:
+    """End the program with one line on standard error if the stack does not run or fails inside.
+
+    Args:
+        what: what there is not, if an API refuses or does not respond.
+        reasons: further exceptions whose message is the line.
+    """
+    commands = find_commands()
+    expected: tuple[type[Exception], ...] = (Failure, *reasons)
+    try:
+        yield
+    except (FileNotFoundError, httpx.ConnectError):
+        sys.exit(f"hometown: the stack is not running, or not all of it: {commands.start}")
+    except expected as reason:
+        sys.exit(f"hometown: {reason}")
+    except httpx.HTTPError as error:
+        sys.exit(f"hometown: {what}: {error} (see: {commands.status})")
 
 
 def find_addresses(hometown: Hometown) -> Mapping[str, str]:

@@ -31,9 +31,14 @@ class Operation(NamedTuple):
         return f"{self.name}: {self.method} {self.path}"
 
     @property
+    def parameters(self) -> Sequence[Schema]:
+        parameters: Sequence[Schema] = self.described["parameters"]
+        return parameters
+
+    @property
     def required(self) -> Sequence[Schema]:
         """The parameters that a request must have."""
-        return [each for each in self.described["parameters"] if each["required"]]
+        return [each for each in self.parameters if each["required"]]
 
     @property
     def responses(self) -> Mapping[int, Schema]:

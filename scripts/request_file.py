@@ -7,17 +7,15 @@ make requests
 import argparse
 import json
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import httpx
 
-from fetching.errors import Failure
 from local_stack import issuer
 from local_stack.run_folder import RunFolder, write_atomically
 from local_stack.settings import Settings
-from scripts.guide import find_commands, say
+from scripts.guide import exit_with_reason, say
 from scripts.openapi import Operation, Schema, follow, list_examples, list_operations
 from shared.runtime.declarations import load_declarations
 from shared.runtime.identifiers import new_id
@@ -48,10 +46,6 @@ class Api:
         return self.process.replace("-", "_")
 
     @property
-    def operations(self) -> Sequence[Operation]:
-        return list_operations(self.document)
-
-    @property
     def components(self) -> Schema:
         components: Schema = self.document["components"]["schemas"]
         return components
@@ -71,18 +65,12 @@ class Api:
 
 def main() -> None:
     argparse.ArgumentParser(description=__doc__).parse_args()
-    commands, folder = find_commands(), RunFolder(Settings().run_dir)
-    try:
+    folder = RunFolder(Settings().run_dir)
+    with exit_with_reason("there are no requests"):
         hometown = Hometown.of_run_folder(folder.path)
         tokens = sign_tokens(folder)
         apis = read_apis(hometown)
         text = write(apis, tokens, find_values(hometown, apis, tokens))
-    except (FileNotFoundError, httpx.ConnectError):
-        sys.exit(f"hometown: the stack is not running, or not all of it: {commands.start}")
-    except Failure as failure:
-        sys.exit(f"hometown: {failure}")
-    except httpx.HTTPError as error:
-        sys.exit(f"hometown: there are no requests: {error} (see: {commands.status})")
     write_atomically(folder / FILE, text, mode=0o600)
     say(f"{text.count('### ')} requests, which an editor can send: {folder / FILE}")
 
@@ -117,28 +105,30 @@ def find_values(
     """Return a value for each variable of requests: of the first thing that is there, or else an
     example."""
     examples: dict[str, str] = {}
-    for api in apis:
-        for operation in api.operations:
-            for parameter in operation.required:
-                examples.setdefault(parameter["name"], api.find_example(parameter))
-            examples |= dict(ID_IN_BODY.findall(api.write_body(operation)))
+    for api, operation in list_all(apis):
+        for parameter in operation.required:
+            examples.setdefault(parameter["name"], api.find_example(parameter))
+        examples |= dict(ID_IN_BODY.findall(api.write_body(operation)))
     found: dict[str, str] = {}
-    for api in apis:
-        for operation in api.operations:
-            if is_list(operation):
-                token = tokens[choose_role(operation)]
-                for first in read_first(hometown, api, operation, token, found):
-                    names = examples.keys() & first.keys()
-                    found = {name: str(first[name]) for name in names} | found
+    for api, operation in list_all(apis):
+        if is_list(operation):
+            token = tokens[choose_role(operation)]
+            for first in read_first(hometown, api, operation, token, found):
+                names = examples.keys() & first.keys()
+                found = {name: str(first[name]) for name in names} | found
     return examples | found
+
+
+def list_all(apis: Sequence[Api]) -> Sequence[tuple[Api, Operation]]:
+    return [(api, operation) for api in apis for operation in list_operations(api.document)]
 
 
 def read_first(
     hometown: Hometown, api: Api, operation: Operation, token: str, found: Mapping[str, str]
 ) -> Iterator[Json]:
     """Yield the first thing of a list that belongs to what is found, and of the whole list."""
-    optional = {each["name"] for each in operation.described["parameters"]}
-    belongs = {name: found[name] for name in optional & found.keys()}
+    names = {each["name"] for each in operation.parameters}
+    belongs = {name: found[name] for name in names & found.keys()}
     for query in (belongs, {}) if belongs else ({},):
         page = hometown.http.get(
             api.address + operation.path,
@@ -151,7 +141,7 @@ def read_first(
 
 def is_list(operation: Operation) -> bool:
     """Whether it lists all that is there, and not what belongs to something."""
-    names = {each["name"] for each in operation.described["parameters"]}
+    names = {each["name"] for each in operation.parameters}
     return operation.method == "GET" and PAGE_SIZE in names and not operation.required
 
 
@@ -173,8 +163,7 @@ def write(apis: Sequence[Api], tokens: Mapping[str, str], values: Mapping[str, s
         tokens: by role.
         values: by the name of a parameter, or of a field with an id.
     """
-    listed = [(api, operation) for api in apis for operation in api.operations]
-    listed.sort(key=lambda each: each[1].method == "DELETE")
+    listed = sorted(list_all(apis), key=lambda each: each[1].method == "DELETE")
     requests = [write_request(api, operation) for api, operation in listed]
     variables = (
         {api.variable: api.address for api in apis}
@@ -199,7 +188,7 @@ def write_request(api: Api, operation: Operation) -> str:
 
 def list_lines(api: Api, operation: Operation) -> Iterator[str]:
     required = operation.required
-    optional = [each["name"] for each in operation.described["parameters"] if each not in required]
+    optional = [each["name"] for each in operation.parameters if each not in required]
     query = "&".join(
         f"{each['name']}={refer_to(each['name'])}" for each in required if each["in"] == "query"
     )

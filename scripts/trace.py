@@ -7,17 +7,13 @@ make trace id=0af7651916cd43dd8448eb211c80319c
 
 import argparse
 import re
-import sys
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-import httpx
-
-from fetching.errors import Failure
 from local_stack.settings import Settings
 from scripts.demo import wait_until_read
-from scripts.guide import find_commands, print_order_address, print_trace, say
+from scripts.guide import exit_with_reason, find_commands, print_order_address, print_trace, say
 from test_support.system.clients import Hometown
 from test_support.system.eventually import NotInTime, eventually
 from test_support.system.sample import HOUR, SINCE
@@ -46,19 +42,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--id", help="of a trace, as log lines have it")
     trace_id = parser.parse_args().id
-    try:
+    with exit_with_reason("there is no trace", NoTrace):
         hometown = Hometown.of_run_folder(Settings().run_dir)
         if trace_id is None:
             show_new(hometown)
         else:
             show(hometown, trace_id)
-    except (FileNotFoundError, httpx.ConnectError):
-        start = find_commands().start
-        sys.exit(f"hometown: the stack is not running, or not all of it: {start}")
-    except (Failure, NoTrace) as error:
-        sys.exit(f"hometown: {error}")
-    except httpx.HTTPError as error:
-        sys.exit(f"hometown: there is no trace: {error} (see: {find_commands().status})")
 
 
 def show_new(hometown: Hometown) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from scripts.openapi import Schema, list_operations
 from test_support.system.clients import Json
 from test_support.system.scene import Scene
 
@@ -14,7 +15,7 @@ class Operation:
     service: str
     method: str
     path: str
-    described: Json
+    described: Schema
 
     @property
     def parameters(self) -> list[Json]:
@@ -34,8 +35,7 @@ def find_operations(scene: Scene) -> Iterator[Operation]:
     """Every operation of the documents, also a future one."""
     for service in SERVICES:
         document = scene.send("GET", service, "/openapi.json").json()
-        for path, methods in document["paths"].items():
-            for method, described in methods.items():
-                yield Operation(
-                    service=service, method=method.upper(), path=path, described=described
-                )
+        for each in list_operations(document):
+            yield Operation(
+                service=service, method=each.method, path=each.path, described=each.described
+            )

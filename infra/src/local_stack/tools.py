@@ -1,4 +1,4 @@
-"""`run`: a service's own commands, as the owner of its database; and what runs or is stopped."""
+"""`run`: a service's own commands, as the owner of its database; how any verb stops a process."""
 
 import asyncio
 import subprocess

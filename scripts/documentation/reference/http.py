@@ -132,7 +132,7 @@ def write_operation(
     yield "**Parameters**"
     yield table(
         ("parameter", "in", "type", "required", "meaning"),
-        (list_cells(parameter, components) for parameter in described["parameters"]),
+        (list_cells(parameter, components) for parameter in operation.parameters),
     )
     if "requestBody" in described:
         yield "**Request**"
