@@ -25,6 +25,10 @@ KINDS: dict[str, type[Stack]] = {
 }
 KIND = KINDS[os.environ.get("HOMETOWN_TEST_IN", ProcessStack.way)]
 
+PUBLISHED = ("HOMETOWN_IMAGES", "HOMETOWN_VERSION")
+if KIND is not ProcessStack and (found := [name for name in PUBLISHED if os.environ.get(name)]):
+    raise pytest.UsageError(f"{' and '.join(found)}: tests are of the images of the checkout")
+
 OWN_FOLDERS = {ContainerStack: "in_containers", ClusterStack: "in_cluster"}
 """Tests for one kind of stack."""
 

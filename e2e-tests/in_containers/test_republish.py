@@ -37,7 +37,7 @@ def cut_power(stack: ContainerStack, topic: str) -> None:
     with stack.stopped("kafka"):
         subprocess.run(
             [
-                *("docker", "run", "--rm", "--user=0", "--network=none"),
+                *("docker", "run", "--rm", "--pull=never", "--user=0", "--network=none"),
                 *(f"--volumes-from={broker}", f"--volume={SCRIPT}:/{SCRIPT.name}:ro"),
                 *("--entrypoint=python", "hometown/infra", f"/{SCRIPT.name}"),
                 *("/var/lib/kafka/data", topic, str(LOST_BATCHES)),

@@ -111,8 +111,8 @@ class ContainerStack(Stack):
         script = "/bytes_on_disk.py"
         ended = subprocess.run(
             [
-                *("docker", "run", "--rm", "--interactive", "--user=0", "--network=none"),
-                *volumes,
+                *("docker", "run", "--rm", "--interactive", "--pull=never"),
+                *("--user=0", "--network=none", *volumes),
                 f"--volumes-from={containers['analytics-job'].id}:ro",
                 f"--volume={CHECKOUT / 'test_support/system' / script[1:]}:{script}:ro",
                 *("--entrypoint=python", "hometown/infra", script, "/var/lib"),

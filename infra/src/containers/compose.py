@@ -51,7 +51,7 @@ PROJECT_FILE = "project"
 """The name of the project whose volumes belong to the run folder."""
 
 SERVER_RESTART = "unless-stopped"
-"""The restart policy of `server` in infra/compose/common.yml, and of nothing else."""
+"""The restart policy of `x-until-stopped` in infra/compose/common.yml, and of nothing else."""
 
 ERASE_LINE = "\033[2K"
 """Compose 2.26 writes it in front of lines, also where there is no terminal."""
@@ -122,6 +122,7 @@ class Project:
             **chosen,
             "COMPOSE_PROJECT_NAME": self.name,
             **({"COMPOSE_FILE": file} if file else {}),
+            "HOMETOWN_IMAGES": self.settings.images,
             "HOMETOWN_TLS": self.settings.tls,
             "HOMETOWN_DEMO": "0",  # `make demo` shows the sample
         }

@@ -139,12 +139,17 @@ def container(service: Service, name: str, kind: str, lines: str) -> str:
     text = f"""\
   {name}:
     extends: {{file: ../infra/compose/common.yml, service: {kind}}}
-    image: hometown/{service.folder}
+    image: {own_image(service.folder)}
 {lines}
     volumes:
       - {{type: volume, source: secrets, target: /run/secrets, read_only: true, volume: {{subpath: {name}}}}}
 """  # noqa: E501 - one mount is one line of Compose
     return without_blank_lines(text)
+
+
+def own_image(name: str) -> str:
+    """Name an image as it is built here, or published where HOMETOWN_IMAGES says."""
+    return f"${{HOMETOWN_IMAGES:-hometown}}/{name}:${{HOMETOWN_VERSION:-latest}}"
 
 
 def variables(given: Mapping[str, str], handed_on: Iterable[str] = ()) -> str:
@@ -252,9 +257,8 @@ def demo_container(declared: Declarations, root: Path) -> str:
 # Loads the sample once, and prints the answer and where to look; not with HOMETOWN_DEMO=0.
 services:
   demo:
-    extends: {{file: compose/common.yml, service: container}}
-    image: hometown/demo
-    pull_policy: never
+    extends: {{file: compose/common.yml, service: "own${{HOMETOWN_IMAGES:+-published}}"}}
+    image: {own_image("demo")}
     build: {{context: .., dockerfile: infra/Dockerfile, target: demo}}
     scale: ${{HOMETOWN_DEMO:-1}}
     # It stays, as `docker compose up --wait` takes a container that has ended for a failure.
@@ -280,7 +284,7 @@ services:
   # docker compose run --rm trace
   trace:
     extends: {{file: compose/common.yml, service: tool}}
-    image: hometown/demo
+    image: {own_image("demo")}
     entrypoint: [python, -m, scripts.trace]
     environment: *addresses
     volumes: *keys
@@ -301,9 +305,8 @@ def proxy_container(declared: Declarations) -> str:
 # The proxy in front of the APIs of a cluster.
 services:
   proxy:
-    extends: {{file: compose/common.yml, service: server}}
-    image: hometown/proxy
-    pull_policy: never
+    extends: {{file: compose/common.yml, service: own-server}}
+    image: {own_image("proxy")}
     build: {{context: .., dockerfile: infra/proxy/Dockerfile}}
     depends_on:
 {ready}    environment: {{HOMETOWN_TLS: "${{HOMETOWN_TLS:-}}"}}

@@ -27,9 +27,9 @@ ASK_PROXY = """
 def replace(project: Project, name: str) -> None:
     """Replace each container of a process by one of the current image and settings.
 
-    The image is built and the migration of its service runs first. A container is stopped when the
-    one before it has been replaced, and those that are not ready come first: with two of them, a
-    request always has one that serves it. An API with one container refuses requests meanwhile.
+    The image is built or pulled, and the migration of its service runs, first. A container is
+    stopped when the one before it has been replaced, and those that are not ready come first: with
+    two of them, a request always has one that serves it. An API with one refuses them meanwhile.
 
     Raises:
         Failure: the process does not run here, the engine does not answer, or a new container is
@@ -60,12 +60,18 @@ def find_containers(project: Project, name: str) -> Sequence[Container]:
 
 
 def prepare(project: Project, name: str) -> None:
-    """Build the image of a process, and run the migration that comes with it."""
+    """Build or pull the image of a process, and run the migration that comes with it."""
     declared = project.declared()
     migrations = find_migrations(declared, name)
-    builders = [each for each in (name, *migrations) if "build" in declared[each]]
-    if builders and project.call("build", *builders):
-        raise Failure(f"the image of {name} cannot be built: correct what is printed above")
+    needed = (name, *migrations)
+    if images := project.settings.images:
+        own = [each for each in needed if declared[each]["image"].startswith(f"{images}/")]
+        provide = ["pull", *own]
+    else:
+        own = [each for each in needed if "build" in declared[each]]
+        provide = ["build", *own]
+    if own and project.call(*provide):
+        raise Failure(f"`docker compose {' '.join(provide)}` failed: nothing is replaced")
     for each in migrations:
         if project.call("run", "--rm", "--no-deps", "--no-TTY", each):
             raise Failure(f"{each} failed: nothing is replaced")

@@ -22,7 +22,7 @@ def find_project(settings: Settings) -> Project:
 
 
 def up(settings: Settings, asked: Collection[str] = ()) -> StackContext:
-    """Build what has changed, start what does not run, and wait until all of it is healthy.
+    """Build or pull images, start what does not run, and wait until all of it is healthy.
 
     Raises:
         Failure: something is in the way; what has started is left for inspection.
@@ -39,8 +39,13 @@ def up(settings: Settings, asked: Collection[str] = ()) -> StackContext:
         began = time.monotonic()
         profiles = [PROFILES[name] for name in asked]
         patience = ("--wait-timeout", str(UP_SECONDS_MAX))
-        if project.call("up", "--build", "--wait", *patience, profiles=profiles):
-            raise Failure(f"not everything is healthy: `make logs {project.way}` shows why")
+        # What cannot be pulled is not built: it would be our code under the name of a release.
+        build = "--no-build" if settings.images else "--build"
+        if project.call("up", build, "--wait", *patience, profiles=profiles):
+            missing = f", or an image is not in {settings.images}" if settings.images else ""
+            raise Failure(
+                f"not everything is healthy{missing}: see above and `make logs {project.way}`"
+            )
         seconds = time.monotonic() - began
         context = take_out(project, folder)
     tell(f"all are healthy after {seconds:.1f} s", Tone.GOOD)

@@ -54,6 +54,8 @@ class Settings(FetchSettings):
     """The Compose file of a stack in containers; None: docker-compose.yml."""
     compose_project: str | None = Field(default=None, validation_alias="COMPOSE_PROJECT_NAME")
     """The project of the checkout's own stack in Compose; None: one that follows from its path."""
+    images: str = ""
+    """Where published images of ours are, such as `ghcr.io/owner/name`; none: they are built."""
     ports: Literal["default", "free"] = "default"
     ports_given: dict[str, int] = Field(default_factory=ports_given)
     jaeger_wait_seconds: float = Field(default=0, ge=0)

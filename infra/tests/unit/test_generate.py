@@ -88,7 +88,7 @@ def test_a_new_service_has_its_containers(with_notes: Declarations) -> None:
     assert [*containers["notes-relay"]["environment"]] == ["LOG_LEVEL"]
     assert [*containers["notes-worker"]["environment"]] == ["LOG_LEVEL", "NOTE_SECONDS"]
     for name, container in containers.items():
-        assert container["image"] == "hometown/notes-svc"
+        assert container["image"].startswith("${HOMETOWN_IMAGES:-hometown}/notes-svc:")
         assert container["volumes"][0]["volume"] == {"subpath": name}
 
 
