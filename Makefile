@@ -35,7 +35,7 @@ CHECK_WORKERS ?= 2
 .PHONY: help doctor setup fetch up dev debug compare down status logs lag trace token requests rotate clean footprint demo load lesson lessons learn \
 	rebuild-check rebuild switch replace kill stop replay republish backup restore reprocess rescale reconcile export audit check-cells \
 	stress saga fuzz differential crashes drill bench bench-analytics \
-	generate new rename without upgrade docs contracts contracts-check contracts-release \
+	generate new rename without upgrade docs release contracts contracts-check contracts-release \
 	test verify smoke check fmt lint types scan imports unit integration e2e e2e-compose e2e-cluster
 
 help: ## list the verbs
@@ -226,6 +226,11 @@ upgrade: ## bring a later release into this copy, rewrite its code for it, show 
 
 docs: setup ## build the documents as a site, with a search, that needs no server: to=FOLDER source=ADDRESS
 	@$(VENV_PYTHON) -m scripts.documentation $(if $(to),"--to=$$to") $(if $(source),"--source=$$source")
+
+# Standard output of step=notes is the notes only.
+release: ## publish images, sign them, or print notes: step=images|join|notes tag=v0.2.0 images=REGISTRY/PATH source=ADDRESS
+	@$(PYTHON) scripts/setup.py >&2
+	@$(VENV_PYTHON) -m scripts.release $(step) "--tag=$$tag" "--images=$$images" "--source=$$source"
 
 contracts: setup ## generate the schemas and the AsyncAPI document from the code
 	@$(VENV_PYTHON) -m contracts write

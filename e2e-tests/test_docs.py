@@ -62,6 +62,7 @@ RUN_BY_TESTS = {"demo", "up", "down", "status", "logs", "lag", "clean", "footpri
     "requests",
     "doctor",
     "docs",
+    "release",
     "dev",
     "debug",
     "setup",

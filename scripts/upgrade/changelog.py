@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from pathlib import Path
 
 from scripts.changes import Report
@@ -45,6 +46,6 @@ def list_to_do(text: str, since: str) -> Sequence[str]:
 def list_sections(text: str) -> Iterator[tuple[str, str]]:
     """Yield the name of each release, newest first, and what is below its heading."""
     headings = list(SECTION.finditer(text))
-    ends = [each.start() for each in headings[1:]] + [len(text)]
-    for heading, end in zip(headings, ends, strict=True):
+    for heading, following in zip_longest(headings, headings[1:]):
+        end = following.start() if following else len(text)
         yield heading[1], text[heading.end() : end]

@@ -55,6 +55,9 @@ QUESTIONS = {
     "breakpoint": "docs/editors.html",
     "send a request from VS Code": "docs/editors.html",
     "pre-commit": "docs/editors.html",
+    "publish a release": "docs/releases.html",
+    "prebuilt images": "docs/releases.html",
+    "verify the signature of an image": "docs/releases.html",
     "outbox library in Python": "docs/comparison.html",
 }
 """What a newcomer types into the search, and the page that answers it."""
