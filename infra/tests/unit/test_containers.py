@@ -447,6 +447,7 @@ def test_each_way_of_running_has_a_folder_of_its_own(tmp_path: Path) -> None:
 
 
 def project(way: Way = "containers", **settings: Any) -> Project:
+    settings = {"run_dir": usual_run_dir(way), **settings}
     given = ContainerSettings(HOMETOWN_IN=way, ports_given={}, **settings)
     return Project(settings=given, ports={"kafka": 19093})
 
