@@ -12,14 +12,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from fetching.errors import Failure
-from local_stack.progress import complain, tell
-from local_stack.settings import CHECKOUT
+from local_stack.progress import tell
 from scripts.answers import ANSWERS
+from scripts.changes import CHECKOUT, ChangeError, run_command
+from scripts.documentation.pages import Checkout
 from scripts.upgrade.changelog import FILE, list_sections
 
 COMPOSE_FILES = ("docker-compose.yml", "docker-compose.cluster.yml")
@@ -27,11 +26,12 @@ COMPOSE_FILES = ("docker-compose.yml", "docker-compose.cluster.yml")
 OWN_CHANGELOG = "CHANGELOG.md"
 """Of a project that was made from this repository, whose changelog comes with it."""
 TAG = re.compile(r"v\d+\.\d+\.\d+(-[\w.]+)?")
-FENCED = re.compile(r"^( *```.*?^ *```$)", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\]\((?![\w+.-]+:)([^)#]+)")
-"""To a file, from the folder of the changelog."""
-WRAPPED = re.compile(r"(?<!\n)\n +(?![-*+] |\d+[.)] |\s|$)")
-"""Where a line of an item goes on: a page of a release would show each line as one."""
+WRAPPED = re.compile(
+    r"(?P<code>^ *(?P<fence>```|~~~).*?^ *(?P=fence))"
+    r"|(?<!\n)\n +(?![-*+] |\d+[.)] |```|~~~|\s|$)",
+    re.DOTALL | re.MULTILINE,
+)
+"""Where a line of an item goes on; or code, in which none does."""
 MACHINES = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 """What a registry calls a machine, by what the machine calls itself."""
 BUILD_OPTIONS = ("--push", "--sbom=true", "--provenance=mode=max")
@@ -64,20 +64,20 @@ def main() -> int:
     parser.add_argument("--images", required=True, help="such as ghcr.io/owner/name")
     parser.add_argument("--source", required=True, help="such as https://github.com/owner/name")
     given = parser.parse_args()
-    try:
+
+    def publish() -> int:
         STEPS[given.step](read_release(given.tag, given.images, given.source))
-    except Failure as failure:
-        complain(str(failure))
-        return 1
-    return 0
+        return 0
+
+    return run_command(publish, interrupted="what was pushed stays: call it again")
 
 
 def read_release(tag: str, images: str, source: str) -> Release:
-    """Raises Failure if the tag is not that of a release, or if something is missing."""
+    """Raises ChangeError if the tag is not that of a release, or if something is missing."""
     if not TAG.fullmatch(tag):
-        raise Failure(f"{tag}: the tag of a release is as v1.2.3 or v1.2.3-rc.1")
+        raise ChangeError(f"{tag}: the tag of a release is as v1.2.3 or v1.2.3-rc.1")
     if not (images and source):
-        raise Failure("images= and source= are missing: `make help` shows examples")
+        raise ChangeError("images= and source= are missing: `make help` shows examples")
     # The owner of a repository can have capital letters, the name of an image cannot.
     return Release(tag=tag, images=images.lower().rstrip("/"), source=source.rstrip("/"))
 
@@ -86,7 +86,7 @@ def print_notes(release: Release) -> None:
     """Print what the changelog says about the version, or about the one that a candidate is of.
 
     Raises:
-        Failure: it says nothing.
+        ChangeError: it says nothing.
     """
     file = OWN_CHANGELOG if (CHECKOUT / ANSWERS).exists() else FILE
     version, _, _ = release.version.partition("-")
@@ -94,19 +94,10 @@ def print_notes(release: Release) -> None:
     sections = dict(list_sections(path.read_text() if path.exists() else ""))
     text = sections.get(version, "").strip()
     if not text:
-        raise Failure(f"{file} has nothing below a heading `## [{version}]`")
-    tell(write_notes(text, f"{release.source}/blob/{release.tag}", Path(file).parent))
-
-
-def write_notes(text: str, source: str, folder: Path) -> str:
-    """Return a section of the changelog as it is shown elsewhere; code stays as it is."""
-    parts = FENCED.split(text)
-    for number in range(0, len(parts), 2):
-        linked = LINK.sub(
-            lambda found: f"]({source}/{os.path.normpath(folder / found[1])}", parts[number]
-        )
-        parts[number] = WRAPPED.sub(" ", linked)
-    return "".join(parts)
+        raise ChangeError(f"{file} has nothing below a heading `## [{version}]`")
+    tagged = Checkout(CHECKOUT, [], f"{release.source}/blob/{release.tag}", {file: text})
+    # A page of a release shows each line as one of its own.
+    tell(WRAPPED.sub(lambda found: found["code"] or " ", tagged.read_page(file).text))
 
 
 def push_images(release: Release) -> None:
@@ -115,11 +106,11 @@ def push_images(release: Release) -> None:
     All Python files are compiled in the build, which an emulated machine would do slowly.
 
     Raises:
-        Failure: a build or a push fails, or no image is published for this kind.
+        ChangeError: a build or a push fails, or no image is published for this kind.
     """
     machine = MACHINES.get(platform.machine())
     if machine is None:
-        raise Failure(f"no image is published for {platform.machine()}")
+        raise ChangeError(f"no image is published for {platform.machine()}")
     labels = {
         "org.opencontainers.image.source": release.source,
         "org.opencontainers.image.version": release.version,
@@ -142,7 +133,7 @@ def join_images(release: Release) -> None:
     When all of them are signed, they are the latest, unless they are candidates.
 
     Raises:
-        Failure: an image of a machine is missing, or one cannot be signed.
+        ChangeError: an image of a machine is missing, or one cannot be signed.
     """
     tools = ("docker", "buildx", "imagetools")
     images = {image: image.rpartition(":")[0] for image in find_builds(release)}
@@ -164,7 +155,7 @@ def find_builds(release: Release, machine: str = "") -> Mapping[str, Mapping[str
         machine: the kind of machines whose images these are; none: of all kinds.
 
     Raises:
-        Failure: Compose refuses a file, or an image has a name that is not of the release.
+        ChangeError: Compose refuses a file, or an image has a name that is not of the release.
     """
     version = f"{release.version}-{machine}" if machine else release.version
     variables = {
@@ -180,7 +171,9 @@ def find_builds(release: Release, machine: str = "") -> Mapping[str, Mapping[str
             if "build" in service:
                 image = service.get("image", "")
                 if not (image.startswith(f"{release.images}/") and image.endswith(f":{version}")):
-                    raise Failure(f"{file}: the image of {name} is not named as those of others")
+                    raise ChangeError(
+                        f"{file}: the image of {name} is not named as those of others"
+                    )
                 builds[image] = service["build"]
     return builds
 
@@ -195,7 +188,8 @@ def call(
     """Return what a program writes to standard output.
 
     Raises:
-        Failure: it fails, takes too long, or is not there.
+        ChangeError: it fails, or is not there.
+        TimeoutExpired: it takes longer than `seconds_max`.
     """
     try:
         ended = subprocess.run(
@@ -209,11 +203,9 @@ def call(
             timeout=seconds_max,
         )
     except FileNotFoundError:
-        raise Failure(f"there is no {command[0]} here: install it") from None
-    except subprocess.TimeoutExpired:
-        raise Failure(f"{' '.join(command[:3])} did not end within {seconds_max} s") from None
+        raise ChangeError(f"there is no {command[0]} here: install it") from None
     if ended.returncode:
-        raise Failure(f"{' '.join(command[:4])} failed: correct what is printed above")
+        raise ChangeError(f"{' '.join(command[:4])} failed: correct what is printed above")
     return ended.stdout
 
 

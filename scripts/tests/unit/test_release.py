@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
-from fetching.errors import Failure
 from local_stack.settings import CHECKOUT
 from scripts import release
 from scripts.answers import ANSWERS
+from scripts.changes import ChangeError
 from test_support.compose_files import read_compose
 
 WORKFLOWS = CHECKOUT / ".github/workflows"
@@ -37,6 +37,10 @@ CHANGELOG = """# Changelog
   ```
   [a](b.md)
     indented
+  ```
+- At once, without `[a](your-project.md)`:
+  ```
+  c
   ```
 
 ## [0.1.0] - 2026-11-25
@@ -76,8 +80,10 @@ class Programs:
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """One that has a changelog only."""
+    """One that has a changelog, and the pages to which it leads."""
     (tmp_path / "docs").mkdir()
+    for name in ("ours.md", "your-project.md"):
+        (tmp_path / "docs" / name).touch()
     (tmp_path / "docs/changelog.md").write_text(CHANGELOG)
     monkeypatch.setattr(release, "CHECKOUT", tmp_path)
     return tmp_path
@@ -104,6 +110,7 @@ def test_the_notes_are_the_section_of_the_version(
         "on two lines: [more](https://example.com/a).\n"
         "  1. `make pay`\n\n  More about it.\n"
         "- Code:\n\n  ```\n  [a](b.md)\n    indented\n  ```\n"
+        "- At once, without `[a](your-project.md)`:\n  ```\n  c\n  ```\n"
     )
 
 
@@ -141,13 +148,13 @@ def test_without_notes_there_is_no_release(
 
 @pytest.mark.parametrize("tag", ["0.1.0", "v1", "v1.2", "v1.2.3;ls", "v1.2.3-", "latest"])
 def test_a_tag_of_another_form_is_refused(tag: str) -> None:
-    with pytest.raises(Failure, match="the tag of a release is as"):
+    with pytest.raises(ChangeError, match="the tag of a release is as"):
         release.read_release(tag, IMAGES, SOURCE)
 
 
 @pytest.mark.parametrize(("images", "source"), [("", SOURCE), (IMAGES, "")])
 def test_what_is_missing_is_no_place_at_the_registry_of_others(images: str, source: str) -> None:
-    with pytest.raises(Failure, match="images= and source= are missing"):
+    with pytest.raises(ChangeError, match="images= and source= are missing"):
         release.read_release("v0.2.0", images, source)
 
 
@@ -217,7 +224,7 @@ def test_what_cannot_be_joined_or_signed_is_not_the_latest(
 
     assert run("join", programs, monkeypatch) == 1
 
-    assert f"{failing}" in capsys.readouterr().err
+    assert failing in capsys.readouterr().err
     assert len(programs.calls) == calls
 
 
@@ -264,7 +271,7 @@ def test_make_passes_what_is_given_as_it_is() -> None:
 
 
 def test_a_program_that_is_missing_is_named() -> None:
-    with pytest.raises(Failure, match="there is no absent-program here: install it"):
+    with pytest.raises(ChangeError, match="there is no absent-program here: install it"):
         release.call(("absent-program", "sign"))
 
 
