@@ -6,7 +6,7 @@ export
 # Variables of other programs that would change what the verbs do. Processes inherit a list of
 # variables: infra/src/fetching/environment.py.
 DOCUMENTED := $(shell sed -n 's/^#\([A-Z_]*\)=.*/\1/p' .env.example)
-FOREIGN := PG% PYTHON% SPARK_% PYSPARK_% HADOOP_% JAVA_TOOL_OPTIONS _JAVA_OPTIONS
+FOREIGN := PG% PYTHON% SPARK_% PYSPARK_% HADOOP_% OTEL_% JAVA_TOOL_OPTIONS _JAVA_OPTIONS
 unexport DOCUMENTED FOREIGN $(filter-out HOMETOWN_% $(DOCUMENTED),$(filter $(FOREIGN),$(.VARIABLES)))
 
 PYTHON ?= python3

@@ -166,10 +166,11 @@ def list_kept(makefile: str, **settings: str) -> set[str]:
 
 def test_a_verb_forgets_what_would_change_it() -> None:
     """As far as `make` can: what it downloads may need a proxy."""
-    kept = list_kept((CHECKOUT / "Makefile").read_text(), SPARK_DRIVER_MEMORY="2g")
+    settings = {"SPARK_DRIVER_MEMORY": "2g", "OTEL_TRACES_SAMPLER": "always_on"}
+    kept = list_kept((CHECKOUT / "Makefile").read_text(), **settings)
 
-    patterns = ("PG", "PYTHON", "SPARK_", "PYSPARK_", "HADOOP_")
-    assert {name for name in kept if name.startswith(patterns)} == {"SPARK_DRIVER_MEMORY", "PYTHON"}
+    patterns = ("PG", "PYTHON", "SPARK_", "PYSPARK_", "HADOOP_", "OTEL_")
+    assert {name for name in kept if name.startswith(patterns)} == {*settings, "PYTHON"}
     assert "HTTPS_PROXY" in kept
 
 
