@@ -205,8 +205,9 @@ scan: lint ## look for known vulnerabilities of the locked packages; asks api.os
 imports: setup ## check the direction of imports
 	@$(VENV_PYTHON) -m scripts.check_imports
 
-generate: setup ## write the files of containers that follow from */service.toml
+generate: setup ## write what follows from */service.toml and from the code: files of containers, metrics, AGENTS.md
 	@$(VENV_PYTHON) -m containers.generate
+	@$(VENV_PYTHON) -m scripts.agents
 
 new: setup ## add a service, or something to one; without a thing, list them: thing=THING name=NAME dry=1
 	@$(VENV_PYTHON) -m scripts.new $(if $(dry),--dry-run) $(if $(thing),"--thing=$$thing") \
@@ -257,7 +258,7 @@ e2e-compose: setup ## the same tests on a stack in containers, and those of cont
 e2e-cluster: setup ## brokers and Spark's machines die in a cluster of containers
 	@HOMETOWN_TEST_IN=cluster $(VENV_PYTHON) -m pytest e2e-tests/in_cluster e2e-tests/test_hours.py
 
-check: lint types imports contracts-check unit ## everything that takes less than a minute
+check: lint types imports contracts-check unit ## what takes two to three minutes: lint, types, imports, contracts and unit tests
 
 test: lint types imports contracts-check ## what to run before each push; a test that fails is run once more
 	@$(VENV_PYTHON) -m scripts.run_tests -n $(TEST_WORKERS) --no-loadscope-reorder -m 'not verify'

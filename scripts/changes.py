@@ -71,7 +71,7 @@ def renew_generated(contracts: str) -> list[Step]:
     """Return the steps that write the contracts, and what `make generate` writes."""
     return [
         (contracts, [PYTHON, "-m", "contracts", "write"]),
-        ("generating what follows from service.toml", ["make", "--no-print-directory", "generate"]),
+        ("generating what follows from it", ["make", "--no-print-directory", "generate"]),
     ]
 
 

@@ -9,22 +9,24 @@ import pathlib
 import sys
 import tempfile
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 from importlinter.cli import lint_imports
 
 from scripts.changes import CHECKOUT
 from shared.runtime.declarations import load_declarations
 
+Rule: TypeAlias = Mapping[str, Any]
+"""A contract of import-linter."""
+
 
 def main() -> int:
     """0 if every import is allowed, 1 if not; import-linter prints which one is forbidden."""
-    services = [service.package for service in load_declarations().services]
     with tempfile.TemporaryDirectory() as folder:
         rules = pathlib.Path(folder, "importlinter.toml")
-        stack, others = read_packages("infra"), read_packages(".")
-        rules.write_text(rules_between(services, stack, others))
-        configs = [rules, *sorted(filter(has_rules, CHECKOUT.glob("*/pyproject.toml")))]
+        rules.write_text(configure(list_packages(), list_rules_between()))
+        configs = [rules, *list_configured()]
         # A cached graph knows a file by its time of change, and can be that of before an edit.
         failed = [
             config for config in configs if lint_imports(str(config), no_cache=True, no_logo=True)
@@ -32,32 +34,47 @@ def main() -> int:
     return 1 if failed else 0
 
 
-def read_packages(folder: str) -> list[str]:
-    """The packages that a folder's pyproject.toml names."""
-    project = tomllib.loads((CHECKOUT / folder / "pyproject.toml").read_text())
-    return list(project["tool"]["uv"]["build-backend"]["module-name"])
+def list_configured() -> Sequence[pathlib.Path]:
+    """Return the configurations that have rules of their own, by folder."""
+    return sorted(filter(has_rules, CHECKOUT.glob("*/pyproject.toml")))
 
 
 def has_rules(path: pathlib.Path) -> bool:
     return "importlinter" in tomllib.loads(path.read_text()).get("tool", {})
 
 
-def rules_between(services: Sequence[str], stack: Sequence[str], others: Sequence[str]) -> str:
-    """Return the configuration of import-linter for the rules between packages.
-
-    `others` are those at the top of the checkout.
-    """
-    packages = ["shared", *services, *stack, *others]
-    rules: list[dict[str, object]] = [
+def list_rules_between() -> Sequence[Rule]:
+    """Return the rules between packages."""
+    services, stack = list_services(), read_packages("infra")
+    return [
         {"name": "No service knows another one", "type": "independence", "modules": services},
         forbid("What is shared knows no service", ["shared"], [*services, *stack]),
         forbid("The stack runs services, it does not import them", stack, services),
         forbid(
             "Nothing needs a lesson",
-            [package for package in packages if package != "lessons"],
+            [package for package in list_packages() if package != "lessons"],
             ["lessons"],
         ),
     ]
+
+
+def list_packages() -> Sequence[str]:
+    """Return all packages: those of services, and those at the top of the checkout."""
+    return ["shared", *list_services(), *read_packages("infra"), *read_packages(".")]
+
+
+def list_services() -> Sequence[str]:
+    return [service.package for service in load_declarations().services]
+
+
+def read_packages(folder: str) -> Sequence[str]:
+    """Return the packages that a folder's pyproject.toml names."""
+    project = tomllib.loads((CHECKOUT / folder / "pyproject.toml").read_text())
+    return list(project["tool"]["uv"]["build-backend"]["module-name"])
+
+
+def configure(packages: Sequence[str], rules: Sequence[Rule]) -> str:
+    """Return the configuration of import-linter for rules between packages."""
     lines = ["[tool.importlinter]", f"root_packages = {json.dumps(packages)}"]
     for rule in rules:
         lines.append("[[tool.importlinter.contracts]]")
@@ -65,7 +82,7 @@ def rules_between(services: Sequence[str], stack: Sequence[str], others: Sequenc
     return "\n".join(lines) + "\n"
 
 
-def forbid(name: str, sources: Sequence[str], forbidden: Sequence[str]) -> dict[str, object]:
+def forbid(name: str, sources: Sequence[str], forbidden: Sequence[str]) -> Rule:
     """Return the rule that no source imports what is forbidden."""
     return {
         "name": name,
