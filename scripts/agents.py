@@ -6,13 +6,12 @@ is written by hand, and stays. A project that has removed the page gets none.
 
 import re
 import sys
-import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from scripts.changes import CHECKOUT, ChangeError, report, run_command
-from scripts.check_imports import Rule, list_configured, list_rules_between
+from scripts.check_imports import Rule, list_configurations, list_rules_between, read_rules
 from scripts.documentation.markdown import code, codes, join_parts, table
 from scripts.documentation.reference import verbs
 from scripts.documentation.reference.http import read_documents
@@ -68,11 +67,9 @@ def write_rules() -> str:
         *describe_rules("Between packages", list_rules_between()),
         *(
             part
-            for path in list_configured()
-            for part in describe_rules(
-                path.parent.name,
-                tomllib.loads(path.read_text())["tool"]["importlinter"]["contracts"],
-            )
+            for path in list_configurations()
+            if (rules := read_rules(path))
+            for part in describe_rules(path.parent.name, rules)
         ),
     )
 

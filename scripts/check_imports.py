@@ -26,7 +26,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         rules = pathlib.Path(folder, "importlinter.toml")
         rules.write_text(configure(list_packages(), list_rules_between()))
-        configs = [rules, *list_configured()]
+        configs = [rules, *(path for path in list_configurations() if read_rules(path))]
         # A cached graph knows a file by its time of change, and can be that of before an edit.
         failed = [
             config for config in configs if lint_imports(str(config), no_cache=True, no_logo=True)
@@ -34,13 +34,16 @@ def main() -> int:
     return 1 if failed else 0
 
 
-def list_configured() -> Sequence[pathlib.Path]:
-    """Return the configurations that have rules of their own, by folder."""
-    return sorted(filter(has_rules, CHECKOUT.glob("*/pyproject.toml")))
+def list_configurations() -> Sequence[pathlib.Path]:
+    """Return the files of packages that can have rules of their own, by folder."""
+    return sorted(CHECKOUT.glob("*/pyproject.toml"))
 
 
-def has_rules(path: pathlib.Path) -> bool:
-    return "importlinter" in tomllib.loads(path.read_text()).get("tool", {})
+def read_rules(path: pathlib.Path) -> Sequence[Rule]:
+    """Return the rules within a package; none if its file has none."""
+    tools = tomllib.loads(path.read_text()).get("tool", {})
+    rules: Sequence[Rule] = tools.get("importlinter", {}).get("contracts", ())
+    return rules
 
 
 def list_rules_between() -> Sequence[Rule]:

@@ -1,6 +1,7 @@
 """The page of verbs: those of the Makefile, as `make help` prints them."""
 
 import re
+from collections.abc import Mapping
 
 from scripts.changes import CHECKOUT
 from scripts.documentation.markdown import code, join_parts, table
@@ -20,5 +21,10 @@ def write() -> str:
 
 def list_verbs() -> str:
     """Return the table of the verbs with their help."""
-    verbs = VERB.findall((CHECKOUT / "Makefile").read_text())
-    return table(("verb", "what it does"), ((code(f"make {verb}"), does) for verb, does in verbs))
+    rows = ((code(f"make {verb}"), does) for verb, does in read_verbs().items())
+    return table(("verb", "what it does"), rows)
+
+
+def read_verbs() -> Mapping[str, str]:
+    """Return the help of each verb."""
+    return dict(VERB.findall((CHECKOUT / "Makefile").read_text()))

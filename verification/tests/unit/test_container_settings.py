@@ -5,33 +5,18 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 import pytest
-from pydantic_settings import BaseSettings
 
 from fetching.environment import find_documented
-from scripts.documentation.reference.settings import find_classes, get_variable
+from scripts.documentation.reference.settings import read_declared
 from shared.runtime.declarations import Service, load_declarations, services_dir
 
 SERVICES = load_declarations().services
 
 
 def find_own(service: Service) -> AbstractSet[str]:
-    """Return the variables that classes of the service define, of those in `.env.example`."""
-    return {
-        variable
-        for _, each in find_classes()
-        if each.__module__.startswith(f"{service.package}.")
-        for variable in list_variables(each)
-        if variable in find_documented()
-    }
-
-
-def list_variables(settings: type[BaseSettings]) -> AbstractSet[str]:
-    """Return those of the class itself; those of its bases are another one's."""
-    return {
-        get_variable(settings, name, field)
-        for name, field in settings.model_fields.items()
-        if name in settings.__annotations__
-    }
+    """Return the variables that classes of the service add, of those in `.env.example`."""
+    declared = read_declared().items()
+    return {name for name, each in declared if service.folder in each.readers} & find_documented()
 
 
 def find_given(folder: Path) -> AbstractSet[str]:

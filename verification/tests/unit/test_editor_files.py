@@ -15,10 +15,11 @@ import pytest
 import yaml
 
 from local_stack.hometown import HOMETOWN
+from scripts.documentation.reference.verbs import read_verbs
 from shared.runtime.declarations import services_dir
 
 CHECKOUT = services_dir()
-VERBS = set(re.findall(r"^([a-z0-9-]+):.*## ", (CHECKOUT / "Makefile").read_text(), re.MULTILINE))
+VERBS = read_verbs().keys()
 PRE_COMMIT = Path(sys.executable).with_name("pre-commit")
 HOOKS = CHECKOUT / ".pre-commit-config.yaml"
 RUN_SECONDS_MAX = 120

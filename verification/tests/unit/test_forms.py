@@ -10,11 +10,12 @@ import pytest
 import yaml
 
 from scripts.changes import list_tracked
+from scripts.documentation.reference.verbs import read_verbs
 from shared.runtime.declarations import services_dir
 
 CHECKOUT = services_dir()
 GITHUB = CHECKOUT / ".github"
-VERBS = set(re.findall(r"^([a-z0-9-]+):.*## ", (CHECKOUT / "Makefile").read_text(), re.MULTILINE))
+VERBS = read_verbs().keys()
 CHOOSER = "config.yml"
 """Where an issue begins; it is no form."""
 FORMS = [path for path in sorted((GITHUB / "ISSUE_TEMPLATE").glob("*.yml")) if path.name != CHOOSER]
