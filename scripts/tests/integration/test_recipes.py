@@ -19,8 +19,6 @@ PAGE = CHECKOUT / "docs" / "contributing.md"
 DIFFS = PAGE.parent / "diffs"
 LINES_MAX = 10
 """Of a recipe: what takes more is a verb that is missing."""
-QUICK = ("Add a rule that refuses a command",)
-"""Recipes that take seconds; the others are long tests."""
 SOURCE = "orders-svc/src/orders_svc"
 NEEDED = {
     "Add a rule that refuses a command": {
@@ -36,8 +34,8 @@ NEEDED = {
     },
 }
 """Files of examples besides tests and documents, and what fails without each."""
-QUICKLY_MISSED = (f"{SOURCE}/order/api.py", f"{SOURCE}/__main__.py")
-"""They are the easiest to forget; the others are left out in long tests."""
+QUICKLY_MISSED = (f"{SOURCE}/order/order.py", f"{SOURCE}/__main__.py")
+"""They are missed without a database; the others are left out in long tests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,17 +139,8 @@ def test_an_example_fits_the_code(recipe: Recipe) -> None:
     run_git(CHECKOUT, "apply", "--check", str(recipe.diff)).check_returncode()
 
 
-@pytest.mark.parametrize(
-    "recipe",
-    [
-        pytest.param(
-            recipe,
-            id=recipe.title,
-            marks=() if recipe.title in QUICK else pytest.mark.verify(part="copies"),
-        )
-        for recipe in RECIPES
-    ],
-)
+@pytest.mark.verify(part="copies")
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.title)
 def test_an_example_passes_the_commands_of_its_recipe(copy: Copy, recipe: Recipe) -> None:
     copy.git("apply", str(recipe.diff))
     run_commands(copy, recipe)
