@@ -35,7 +35,7 @@ NEEDED = {
 }
 """Files of examples besides tests and documents, and what fails without each."""
 QUICKLY_MISSED = (f"{SOURCE}/order/order.py", f"{SOURCE}/__main__.py")
-"""They are missed without a database; the others are left out in long tests."""
+"""What fails without one of them needs no database; the others are left out in long tests."""
 
 
 @dataclass(frozen=True, slots=True)
