@@ -11,6 +11,8 @@ from test_support.waits import HANGS_AFTER_SECONDS
 T = TypeVar("T")
 
 POLL_SECONDS = 0.1
+"""Between two looks, at least: as long as one took, so that one that starts a program leaves half
+of the machine to what is waited for."""
 
 
 class NotInTime(AssertionError):
@@ -32,6 +34,7 @@ def eventually(
     deadline = time.monotonic() + seconds_max
     seen: object = "nothing"
     while True:
+        began_at = time.monotonic()
         try:
             found = look()
             if is_right(found):
@@ -39,6 +42,7 @@ def eventually(
             seen = found
         except httpx.HTTPError as error:
             seen = error
-        if time.monotonic() >= deadline:
+        now = time.monotonic()
+        if now >= deadline:
             raise NotInTime(f"{what}: not within {seconds_max:.0f} s; last seen: {seen!r}")
-        time.sleep(POLL_SECONDS)
+        time.sleep(max(POLL_SECONDS, now - began_at))
