@@ -28,7 +28,7 @@ endif
 PACKAGES := $(patsubst %/pyproject.toml,%,$(wildcard */pyproject.toml)) \
 	$(patsubst %/__init__.py,%,$(wildcard */__init__.py)) e2e-tests
 DEMO_JAEGER_WAIT_SECONDS ?= 60
-TEST_WORKERS ?= 4
+TEST_WORKERS ?= auto
 CHECK_WORKERS ?= 2
 
 .DEFAULT_GOAL := help

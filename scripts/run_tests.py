@@ -4,7 +4,7 @@ A test that passes then does not fail the run: it is listed at the end as unstab
 `.run/unstable.jsonl`. A test that fails twice does, and so do more than UNSTABLE_MAX failures. So
 does a file that the tests leave in the checkout, unless git ignores it.
 
-python -m scripts.run_tests -n 4 -m "not verify"
+python -m scripts.run_tests -n auto -m "not verify"
 """
 
 import json
@@ -19,8 +19,9 @@ import pytest
 
 from local_stack.progress import Tone, tell
 
-UNSTABLE_MAX = 5
-"""Failures of a run that are tried again: more have one cause, and a second try only hides it."""
+UNSTABLE_MAX = 12
+"""Failures of a run that are tried again: one that starves a stack for a minute fails several, and
+more would take as long again as all tests."""
 
 
 @dataclass(slots=True)

@@ -53,6 +53,8 @@ LONGEST = (
 """What one worker runs, those first that take longest, so that all workers end together. A run
 ends with the times."""
 GROUPS_SHOWN = 12
+WORKERS_MAX = 6
+"""Each has servers of its own, in a gigabyte of memory."""
 
 os.environ.setdefault("HOMETOWN_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
 os.environ["JDK_JAVA_OPTIONS"] = os.environ["HOMETOWN_JAVA_OPTIONS"]
@@ -129,6 +131,12 @@ class Scheduler(LoadScopeScheduling):  # type: ignore[misc]
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduler:
     return Scheduler(config, log)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Choose the number of workers for `-n auto`: one works while another waits for a server."""
+    return min((os.cpu_count() or 1) + 1, WORKERS_MAX)
 
 
 @pytest.fixture(scope="session")

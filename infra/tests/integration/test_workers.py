@@ -4,7 +4,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from local_stack.pytest_plugin import LONGEST, SHARED_BY
+import pytest
+
+from local_stack.pytest_plugin import (
+    LONGEST,
+    SHARED_BY,
+    WORKERS_MAX,
+    pytest_xdist_auto_num_workers,
+)
 from local_stack.settings import CHECKOUT
 
 TEST = """
@@ -51,6 +58,18 @@ def run_tests(folder: Path, *options: str) -> "subprocess.CompletedProcess[str]"
         capture_output=True,
         text=True,
     )
+
+
+@pytest.mark.parametrize(("processors", "workers"), [(2, 3), (64, WORKERS_MAX), (None, 2)])
+def test_one_worker_more_than_processors_up_to_a_limit(
+    pytestconfig: pytest.Config,
+    monkeypatch: pytest.MonkeyPatch,
+    processors: int | None,
+    workers: int,
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: processors)
+
+    assert pytest_xdist_auto_num_workers(pytestconfig) == workers
 
 
 def test_what_takes_longest_exists() -> None:
