@@ -9,6 +9,7 @@ from test_support.system.clients import Hometown, Json, rfc3339
 from test_support.system.eventually import eventually
 from test_support.system.sample import Sample
 
+LONG = pytest.mark.verify(part="end-to-end")
 BEFORE: dict[str, Any] = {"local_buyers": 4, "purchases": 4, "quantity": 12, "amount": "44506.56"}
 
 
@@ -51,6 +52,7 @@ def test_the_last_millisecond_belongs_to_the_hour(hometown: Hometown, sample: Sa
     wait_for_hour(hometown, sample, local_buyers=4, purchases=5, quantity=13)
 
 
+@LONG
 def test_the_full_hour_belongs_to_the_next_one(hometown: Hometown, sample: Sample) -> None:
     """Vector V4."""
     place(hometown, sample, "Jack", "iphone", sample.at(60))
@@ -77,6 +79,7 @@ def test_a_cancelled_order_is_taken_out_again(hometown: Hometown, sample: Sample
     assert "BJ" not in by_origin(hour)
 
 
+@LONG
 def test_one_buyer_with_two_purchases_is_one_buyer(hometown: Hometown, sample: Sample) -> None:
     """Vector V12."""
     place(hometown, sample, "Lucy", "ipod", sample.at(5))
@@ -85,6 +88,7 @@ def test_one_buyer_with_two_purchases_is_one_buyer(hometown: Hometown, sample: S
     assert by_origin(hour)["GZ"] == (1, 2)
 
 
+@LONG
 def test_each_line_of_an_order_is_a_purchase(hometown: Hometown, sample: Sample) -> None:
     lines = [(sample.items["iphone"], 1), (sample.items["iphone"], 2), (sample.items["ipad"], 1)]
     order = hometown.place_order(sample.users["Jack"], lines, sample.at(7))

@@ -8,6 +8,7 @@ from test_support.system.clients import Hometown, Json
 from test_support.system.eventually import eventually
 from test_support.system.stack import Stack
 
+LONG = pytest.mark.verify(part="end-to-end")
 PRICE = "100.00"
 
 Order = str
@@ -102,22 +103,27 @@ def test_a_cancellation_goes_all_the_way(hometown: Hometown, order: Order) -> No
     assert journey["hops"][-1]["cells"] == []
 
 
-STOPS: list[tuple[str, set[Step]]] = [
-    ("orders-relay", {("recorded", "order-placed")}),
-    ("users-worker", {("recorded", "order-placed"), ("published", "order-placed")}),
-    (
+STOPS: dict[str, set[Step]] = {
+    "orders-relay": {("recorded", "order-placed")},
+    "users-worker": {("recorded", "order-placed"), ("published", "order-placed")},
+    "users-relay": {
+        ("recorded", "order-placed"),
+        ("published", "order-placed"),
+        ("credit-decided", "credit-reserved"),
+    },
+    "analytics-job": ALL_OF_A_CONFIRMED_ORDER - {("counted", "order-confirmed")},
+}
+
+
+@pytest.mark.parametrize(
+    "process",
+    [
+        "orders-relay",
+        pytest.param("users-worker", marks=LONG),
         "users-relay",
-        {
-            ("recorded", "order-placed"),
-            ("published", "order-placed"),
-            ("credit-decided", "credit-reserved"),
-        },
-    ),
-    ("analytics-job", ALL_OF_A_CONFIRMED_ORDER - {("counted", "order-confirmed")}),
-]
-
-
-@pytest.mark.parametrize(("process", "known"), STOPS, ids=[process for process, _ in STOPS])
+        pytest.param("analytics-job", marks=LONG),
+    ],
+)
 def test_it_reports_what_has_happened_and_no_more_wherever_the_order_waits(
     hometown: Hometown,
     stack: Stack,
@@ -125,8 +131,8 @@ def test_it_reports_what_has_happened_and_no_more_wherever_the_order_waits(
     item: str,
     hour: datetime,
     process: str,
-    known: set[Step],
 ) -> None:
+    known = STOPS[process]
     with stack.stopped(process):
         order = hometown.place_order(user, [(item, 1)], hour)["order_id"]
         assert steps(journey_with(hometown, order, known)) == known
@@ -135,7 +141,15 @@ def test_it_reports_what_has_happened_and_no_more_wherever_the_order_waits(
 
 
 @pytest.mark.parametrize(
-    "process", ["orders-api", "orders-relay", "orders-worker", "users-relay", "users-worker"]
+    "process",
+    [
+        "orders-relay",
+        "users-worker",
+        *(
+            pytest.param(each, marks=LONG)
+            for each in ("orders-api", "orders-worker", "users-relay")
+        ),
+    ],
 )
 def test_after_a_crash_anywhere_it_is_whole_and_has_no_step_twice(
     hometown: Hometown, stack: Stack, order: Order, process: str

@@ -11,7 +11,10 @@ from lessons.exercises import Exercise
 from lessons.lesson import Lesson, find_lessons
 from test_support.system.stack import Stack
 
+LONG = pytest.mark.verify(part="lessons")
 
+
+@LONG
 def test_lessons_use_the_broker_of_the_stack(stack: Stack) -> None:
     printed = stack.make_output("lessons", "on=faust")
 
@@ -29,7 +32,7 @@ def test_lessons_use_the_broker_of_the_stack(stack: Stack) -> None:
         pytest.param(
             "streams",
             "Kafka Streams",
-            marks=pytest.mark.skipif(not has_java_compiler(), reason="no javac"),
+            marks=[LONG, pytest.mark.skipif(not has_java_compiler(), reason="no javac")],
         ),
     ],
 )
@@ -47,6 +50,7 @@ def test_the_list_names_each_lesson(stack: Stack) -> None:
     assert {line.split()[0] for line in printed.splitlines() if line} >= set(find_lessons())
 
 
+@LONG
 def test_an_exercise_is_checked_in_a_folder(stack: Stack, tmp_path: Path) -> None:
     name = find_lessons()[-1]
     exercise = Exercise(Lesson(name), tmp_path)

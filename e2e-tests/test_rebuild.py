@@ -94,6 +94,7 @@ def test_replayed_events_change_nothing(
     stack.make_output("rebuild-check")
 
 
+@pytest.mark.verify(part="end-to-end")
 def test_a_version_that_no_read_model_has_is_neither_filled_nor_served(stack: Stack) -> None:
     for verb in ("rebuild", "switch"):
         ended = stack.make(verb, "name=users", "version=2")

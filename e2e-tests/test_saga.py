@@ -10,6 +10,7 @@ from test_support.system.clients import Hometown, Json
 from test_support.system.eventually import eventually
 from test_support.system.stack import Stack
 
+LONG = pytest.mark.verify(part="end-to-end")
 LIMIT = "10000.00"
 UNKNOWN_USER = "00000000-0000-7000-8000-000000000000"
 DEAR, CHEAP = "5388.88", "4888.88"
@@ -74,7 +75,15 @@ def kill_relays(stack: Stack) -> None:
     stack.kill("orders-relay")
 
 
-@pytest.mark.parametrize("disturb", [leave_alone, deliver_all_again, kill_workers, kill_relays])
+@pytest.mark.parametrize(
+    "disturb",
+    [
+        leave_alone,
+        kill_workers,
+        pytest.param(kill_relays, marks=LONG),
+        pytest.param(deliver_all_again, marks=LONG),
+    ],
+)
 def test_credit_is_reserved_refused_and_released(
     shop: Shop, stack: Stack, disturb: Callable[[Stack], None]
 ) -> None:
@@ -104,6 +113,7 @@ def test_an_order_of_an_unknown_user_is_rejected(shop: Shop) -> None:
     assert (decided["status"], decided["reason"]) == ("rejected", "unknown-user")
 
 
+@LONG
 def test_an_order_without_an_answer_times_out_and_its_late_credit_is_released(
     shop: Shop, stack: Stack
 ) -> None:

@@ -32,7 +32,8 @@ CONTAINERS = "containers"
 """All end-to-end tests, on a stack in containers."""
 PARTS = (
     *CAMPAIGNS,
-    *("lost-records", "reprocess", "faust", "end-to-end", "tour", "new", "copies", "benchmarks"),
+    *("lost-records", "reprocess", "faust", "lessons", "end-to-end", "tour"),
+    *("new", "copies", "benchmarks"),
     CONTAINERS,
 )
 WORKERS = "2"

@@ -123,7 +123,14 @@ def read_counted(reader: psycopg.Connection) -> int:
 CELLS = "SELECT * FROM cells ORDER BY 1, 2, 3, 4, 5, 6"
 
 
-@pytest.mark.parametrize("names", [["commits"], ["offsets", "commits"]], ids="+".join)
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["offsets", "commits"],
+        pytest.param(["commits"], marks=pytest.mark.verify(part="reprocess")),
+    ],
+    ids="+".join,
+)
 def test_a_job_goes_on_after_a_power_cut_has_torn_its_newest_files(
     environment: dict[str, str],
     counted: tuple[int, Path],

@@ -18,7 +18,9 @@ from lessons.exercises import Exercise, Verdict
 from lessons.experiment import Findings
 from lessons.lab import Lab
 from lessons.lesson import Lesson
+from test_support.first_and_long import first_and_long
 
+LONG = pytest.mark.verify(part="lessons")
 RIGHT = """
 async def read_at_least_once(reader):
     async with reader.consume() as consumer:
@@ -122,7 +124,7 @@ def check(lab: Lab, exercise: Exercise, program: str) -> list[Verdict]:
     return list(exercise.check(lab))
 
 
-@pytest.mark.parametrize("shortcut", AT_LEAST_ONCE)
+@pytest.mark.parametrize("shortcut", first_and_long(AT_LEAST_ONCE, LONG))
 def test_a_shortcut_to_at_least_once_is_red(lab: Lab, exercise: Exercise, shortcut: str) -> None:
     body, problem = AT_LEAST_ONCE[shortcut]
 
@@ -132,7 +134,7 @@ def test_a_shortcut_to_at_least_once_is_red(lab: Lab, exercise: Exercise, shortc
     assert verdict.problem.endswith(problem)
 
 
-@pytest.mark.parametrize("shortcut", EXACTLY_ONCE)
+@pytest.mark.parametrize("shortcut", first_and_long(EXACTLY_ONCE, LONG))
 def test_a_shortcut_to_exactly_once_is_red(lab: Lab, exercise: Exercise, shortcut: str) -> None:
     body, seeks, problem = EXACTLY_ONCE[shortcut]
     program = make_program("read_exactly_once", body, seeks=seeks)
@@ -144,7 +146,7 @@ def test_a_shortcut_to_exactly_once_is_red(lab: Lab, exercise: Exercise, shortcu
     assert second.problem.endswith(problem)
 
 
-@pytest.mark.parametrize("way", ALSO_RIGHT)
+@pytest.mark.parametrize("way", first_and_long(ALSO_RIGHT, LONG))
 def test_another_right_program_is_green(lab: Lab, exercise: Exercise, way: str) -> None:
     at_least, exactly = ALSO_RIGHT[way]
     programs = [
@@ -217,7 +219,7 @@ CRASHES = [
 ]
 
 
-@pytest.mark.parametrize("crash", CRASHES, ids=range(len(CRASHES)))
+@pytest.mark.parametrize("crash", first_and_long(CRASHES, LONG), ids=range(len(CRASHES)))
 def test_each_way_leads_to_what_follows_from_the_crash(lab: Lab, crash: Crash) -> None:
     trials = [trial for trial in TRIALS if trial.crash is None and "Spark" not in trial.name]
 

@@ -11,8 +11,10 @@ from lessons.exercises import Exercise
 from lessons.lab import Lab
 from lessons.learning import learn
 from lessons.lesson import Lesson, find_lessons
+from test_support.first_and_long import first_and_long
 from test_support.waits import HANGS_AFTER_SECONDS
 
+LONG = pytest.mark.verify(part="lessons")
 POLL_SECONDS = 0.05
 SOLVED = "all exercises are solved"
 
@@ -28,7 +30,7 @@ def exercise(request: pytest.FixtureRequest, tmp_path: Path) -> Exercise:
     return exercise
 
 
-@pytest.mark.parametrize("exercise", find_lessons(), indirect=True)
+@pytest.mark.parametrize("exercise", first_and_long(find_lessons(), LONG), indirect=True)
 def test_an_exercise_is_red_and_its_solution_green(lab: Lab, exercise: Exercise) -> None:
     before = list(exercise.check(lab))
     with exercise.path.open("a") as program:

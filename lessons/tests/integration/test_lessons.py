@@ -10,16 +10,22 @@ from lessons.lab import Lab
 from lessons.lesson import BY_DEFAULT, Column, Lesson, find_lessons
 from lessons.running import get_columns, run_with_controls
 from lessons.spark_engine import open_apart
+from test_support.first_and_long import first_and_long
+
+LONG = pytest.mark.verify(part="lessons")
 
 
-@pytest.mark.parametrize("name", find_lessons())
+@pytest.mark.parametrize("name", first_and_long(find_lessons(), LONG))
 def test_a_lesson_leads_to_what_it_claims_and_the_grid_says(lab: Lab, name: str) -> None:
     check(lab, name, [each for each in get_columns(Lesson(name)) if each in BY_DEFAULT])
 
 
 @pytest.mark.skipif(not has_java_compiler(), reason="no javac")
 @pytest.mark.parametrize(
-    "name", [each for each in find_lessons() if "streams" in get_columns(Lesson(each))]
+    "name",
+    first_and_long(
+        (each for each in find_lessons() if "streams" in get_columns(Lesson(each))), LONG
+    ),
 )
 def test_a_lesson_leads_to_the_same_in_kafka_streams(lab: Lab, name: str) -> None:
     check(lab, name, ["streams"])

@@ -18,6 +18,9 @@ from lessons.lab import Lab
 from lessons.lesson import Lesson
 from lessons.tuning.experiment import make_controls, try_all
 from lessons.tuning.job import uses_python
+from test_support.first_and_long import first_and_long
+
+LONG = pytest.mark.verify(part="lessons")
 
 LESSON = Lesson("tuning")
 FORGETS = 'dropDuplicatesWithinWatermark(["order_id"])'
@@ -91,7 +94,7 @@ def test_options_that_leave_a_job_slow_are_named(
     assert verdict.problem == OPTIONS[options]
 
 
-@pytest.mark.parametrize(("old", "new"), QUERIES, ids=range(len(QUERIES)))
+@pytest.mark.parametrize(("old", "new"), first_and_long(QUERIES, LONG), ids=range(len(QUERIES)))
 def test_a_query_with_too_much_work_is_named(
     lab: Lab, exercise: Exercise, old: str, new: str
 ) -> None:
@@ -120,6 +123,7 @@ def test_rows_that_go_to_python_are_seen_in_a_plan(lab: Lab, kind: str) -> None:
     assert not uses_python(rows.select(F.abs("id")))
 
 
+@LONG
 def test_each_control_is_wrong_for_its_own_reason(lab: Lab) -> None:
     partitions, python, users = try_all(lab, make_controls(), 3)
 

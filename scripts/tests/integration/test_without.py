@@ -33,6 +33,7 @@ def take_out(copy: Copy, names: str) -> None:
     assert [str(mention) for mention in mentions if mention.path != FILE] == []
 
 
+@pytest.mark.verify(part="copies")
 def test_without_all_parts_it_is_linted_typed_and_keeps_its_contracts(copy: Copy) -> None:
     take_out(copy, ",".join(PARTS))
 

@@ -261,7 +261,12 @@ def test_changes_that_are_not_committed_are_not_mixed_with_a_removal(
     assert (sky / "moon").exists()
 
 
-@pytest.fixture(params=SELECTIONS)
+@pytest.fixture(
+    params=[
+        *(pytest.param(each, marks=pytest.mark.verify(part="copies")) for each in SELECTIONS[:-1]),
+        *SELECTIONS[-1:],
+    ]
+)
 def cut(request: pytest.FixtureRequest) -> Cut:
     return plan(request.param)
 
