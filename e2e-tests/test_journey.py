@@ -4,6 +4,7 @@ from datetime import datetime
 
 import pytest
 
+from test_support.first_and_long import first_and_long
 from test_support.system.clients import Hometown, Json
 from test_support.system.eventually import eventually
 from test_support.system.stack import Stack
@@ -113,17 +114,10 @@ STOPS: dict[str, set[Step]] = {
     },
     "analytics-job": ALL_OF_A_CONFIRMED_ORDER - {("counted", "order-confirmed")},
 }
+CRASHES = ("orders-relay", "orders-api", "orders-worker", "users-relay", "users-worker")
 
 
-@pytest.mark.parametrize(
-    "process",
-    [
-        "orders-relay",
-        pytest.param("users-worker", marks=LONG),
-        "users-relay",
-        pytest.param("analytics-job", marks=LONG),
-    ],
-)
+@pytest.mark.parametrize("process", first_and_long(STOPS, LONG))
 def test_it_reports_what_has_happened_and_no_more_wherever_the_order_waits(
     hometown: Hometown,
     stack: Stack,
@@ -140,17 +134,7 @@ def test_it_reports_what_has_happened_and_no_more_wherever_the_order_waits(
     journey_with(hometown, order, ALL_OF_A_CONFIRMED_ORDER)
 
 
-@pytest.mark.parametrize(
-    "process",
-    [
-        "orders-relay",
-        "users-worker",
-        *(
-            pytest.param(each, marks=LONG)
-            for each in ("orders-api", "orders-worker", "users-relay")
-        ),
-    ],
-)
+@pytest.mark.parametrize("process", first_and_long(CRASHES, LONG))
 def test_after_a_crash_anywhere_it_is_whole_and_has_no_step_twice(
     hometown: Hometown, stack: Stack, order: Order, process: str
 ) -> None:

@@ -6,6 +6,7 @@ from datetime import datetime
 
 import pytest
 
+from test_support.first_and_long import first_and_long
 from test_support.system.clients import Hometown, Json
 from test_support.system.eventually import eventually
 from test_support.system.stack import Stack
@@ -76,13 +77,7 @@ def kill_relays(stack: Stack) -> None:
 
 
 @pytest.mark.parametrize(
-    "disturb",
-    [
-        leave_alone,
-        kill_workers,
-        pytest.param(kill_relays, marks=LONG),
-        pytest.param(deliver_all_again, marks=LONG),
-    ],
+    "disturb", first_and_long([kill_workers, kill_relays, deliver_all_again, leave_alone], LONG)
 )
 def test_credit_is_reserved_refused_and_released(
     shop: Shop, stack: Stack, disturb: Callable[[Stack], None]

@@ -1,4 +1,4 @@
-"""Cases of the tests of lessons: `make test` runs the first, `make verify` all."""
+"""Cases of one mechanism: the first shows it in `make test`, the others in `make verify`."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -20,9 +20,11 @@ from analytics_spark.job import generations
 from analytics_spark.job.checkpoint import Checkpoint
 from test_support.analytics.histories import id_of, sample
 from test_support.analytics.running_job import empty_topics, publish
+from test_support.first_and_long import first_and_long
 from test_support.http_server import receiving
 from test_support.waits import HANGS_AFTER_SECONDS
 
+LONG = pytest.mark.verify(part="reprocess")
 TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 NICENESS = 1
 """Enough to be seen, and not so much that a busy machine makes a job miss these limits."""
@@ -124,12 +126,7 @@ CELLS = "SELECT * FROM cells ORDER BY 1, 2, 3, 4, 5, 6"
 
 
 @pytest.mark.parametrize(
-    "names",
-    [
-        ["offsets", "commits"],
-        pytest.param(["commits"], marks=pytest.mark.verify(part="reprocess")),
-    ],
-    ids="+".join,
+    "names", first_and_long([["offsets", "commits"], ["commits"]], LONG), ids="+".join
 )
 def test_a_job_goes_on_after_a_power_cut_has_torn_its_newest_files(
     environment: dict[str, str],
@@ -156,7 +153,7 @@ def test_a_job_goes_on_after_a_power_cut_has_torn_its_newest_files(
     assert read_counted(reader) == 16
 
 
-@pytest.mark.verify(part="reprocess")
+@LONG
 def test_a_rescale_exports_the_spans_of_the_batch_that_it_finishes(
     environment: dict[str, str], counted: tuple[int, Path]
 ) -> None:
@@ -209,7 +206,7 @@ def test_a_job_without_its_database_ends_with_one_line(environment: dict[str, st
     assert alive == []
 
 
-@pytest.mark.verify(part="reprocess")
+@LONG
 def test_a_job_at_rest_ends_with_one_line_when_another_generation_is_shown(
     environment: dict[str, str], reader: psycopg.Connection
 ) -> None:

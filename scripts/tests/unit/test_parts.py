@@ -15,6 +15,7 @@ from scripts.changes import CHECKOUT, ChangeError, list_tracked
 from scripts.parts import __main__ as command
 from scripts.parts.declared import Part, PartsError, choose_parts, load_parts, recognize
 from scripts.parts.removal import SKIPPED, Cut, apply_cut, plan_cut, read_written
+from test_support.first_and_long import first_and_long
 from test_support.left_out import PARTS, SELECTIONS
 from test_support.waits import HANGS_AFTER_SECONDS
 
@@ -261,12 +262,7 @@ def test_changes_that_are_not_committed_are_not_mixed_with_a_removal(
     assert (sky / "moon").exists()
 
 
-@pytest.fixture(
-    params=[
-        *(pytest.param(each, marks=pytest.mark.verify(part="copies")) for each in SELECTIONS[:-1]),
-        *SELECTIONS[-1:],
-    ]
-)
+@pytest.fixture(params=first_and_long(SELECTIONS[::-1], pytest.mark.verify(part="copies")))
 def cut(request: pytest.FixtureRequest) -> Cut:
     return plan(request.param)
 
