@@ -8,6 +8,7 @@ from datetime import datetime
 
 import pytest
 
+from test_support.first_and_long import first_and_long
 from test_support.system.clients import Hometown
 from test_support.system.eventually import NotInTime, eventually
 from test_support.system.stack import Stack
@@ -52,7 +53,7 @@ def find_gaps(hometown: Hometown, order_id: str) -> Sequence[object]:
 
 
 @pytest.mark.parametrize(
-    "count", [300, pytest.param(1_000, marks=pytest.mark.verify(part="end-to-end"))]
+    "count", first_and_long([300, 1_000], pytest.mark.verify(part="end-to-end"))
 )
 def test_every_order_has_a_whole_trace_while_a_relay_is_killed_and_a_worker_restarts(
     stack: Stack, hometown: Hometown, hour: datetime, count: int

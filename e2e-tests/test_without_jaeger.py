@@ -7,6 +7,7 @@ from datetime import datetime
 
 import pytest
 
+from test_support.first_and_long import first_and_long
 from test_support.system.clients import Hometown
 from test_support.system.stack import Stack
 from test_support.system.steady_orders import open_account, place_orders
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("jaeger")
 
 
 @pytest.mark.parametrize(
-    "seconds", [15, pytest.param(300, marks=pytest.mark.verify(part="end-to-end"))]
+    "seconds", first_and_long([15, 300], pytest.mark.verify(part="end-to-end"))
 )
 def test_orders_are_placed_while_jaeger_is_unavailable(
     stack: Stack, hometown: Hometown, hour: datetime, seconds: int

@@ -23,6 +23,7 @@ from test_support.system.traces import Span, is_counted, spans_of
 JAEGER_SECONDS_MAX = 60
 READ_SECONDS_MAX = 5
 COUNTED_SECONDS_MAX = 180
+"""A batch of the job takes a second, and twenty on a busy machine."""
 KNOWN_SECONDS_MAX = 5
 """A trace of which Jaeger has nothing by then has another id, or is not recorded."""
 POLL_SECONDS = 0.1

@@ -11,8 +11,8 @@ from test_support.waits import HANGS_AFTER_SECONDS
 T = TypeVar("T")
 
 POLL_SECONDS = 0.1
-"""Between two looks, at least: as long as one took, so that one that starts a program leaves half
-of the machine to what is waited for."""
+"""Of rest between two looks, at least. It is as long as a look took, so that one that starts a
+program leaves half of the time to what is waited for."""
 
 
 class NotInTime(AssertionError):

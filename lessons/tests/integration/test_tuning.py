@@ -21,7 +21,6 @@ from lessons.tuning.job import uses_python
 from test_support.first_and_long import first_and_long
 
 LONG = pytest.mark.verify(part="lessons")
-
 LESSON = Lesson("tuning")
 FORGETS = 'dropDuplicatesWithinWatermark(["order_id"])'
 HOURS_CLAIM = "hours: all closed hours once, and no other"
