@@ -27,6 +27,10 @@ FETCH_WAIT_MAX_MILLISECONDS = 20
 """How long the broker can hold a fetch. Every live batch reads up to the end of its partitions, and
 would wait there for Kafka's default of 500 ms."""
 
+POLL_RECORDS_MAX = 10_000
+"""More than a fetch of Kafka's usual 1 MiB has. After each poll Spark asks the broker for both ends
+of the partition, which costs more than the records that Kafka's default, 500, would bring."""
+
 TASKS = {USERS.name: 1, ITEMS.name: 1, ORDERS.name: 2}
 """Few tasks: a dozen small ones cost a quarter more than four."""
 
@@ -66,6 +70,7 @@ def subscription(topic: Topic, settings: JobSettings) -> dict[str, str | int]:
         "includeHeaders": "true",
         "kafka.isolation.level": COMMITTED_ONLY,
         "kafka.fetch.max.wait.ms": FETCH_WAIT_MAX_MILLISECONDS,
+        "kafka.max.poll.records": POLL_RECORDS_MAX,
     }
 
 
@@ -109,7 +114,11 @@ def select_records(records: DataFrame, topic: Topic, settings: JobSettings) -> D
     # A record without a type is kept, to be dead-lettered, and so is one of an unknown version: the
     # meaning of its fields must not be guessed.
     matters = type_.isNull() | type_.isin(*sorted(topic.types))
-    is_known_version = version(messages.SCHEMA_VERSION) == SCHEMA_VERSION
+    # As the services write it, without a search by a form; or as others may.
+    is_known_version = (header(messages.SCHEMA_VERSION) == str(SCHEMA_VERSION)) | (
+        version(messages.SCHEMA_VERSION) == SCHEMA_VERSION
+    )
+    seq = F.lit(None).cast("long") if topic is ORDERS else version(messages.STREAM_VERSION)
     return (
         records.where(matters)
         .coalesce(TASKS[topic.name])
@@ -118,7 +127,7 @@ def select_records(records: DataFrame, topic: Topic, settings: JobSettings) -> D
             "key",
             "value",
             F.when(is_known_version, type_).alias("type"),
-            version(messages.STREAM_VERSION).alias("seq"),
+            seq.alias("seq"),
             "partition",
             "offset",
             F.unix_millis("timestamp").alias("time"),
@@ -137,11 +146,11 @@ def header(name: str) -> Column:
     """The text of the record's first header of that name; null when there is none.
 
     Built-in functions only: Spark interprets a lambda, element by element, at ten times the cost
-    of everything else that it does with a record.
+    of everything else that it does with a record. And no array of all values (`headers.value`),
+    into which Spark copies each of them.
     """
-    position = F.nullif(F.array_position(F.col("headers.key"), name), F.lit(0).cast("long"))
-    value = F.try_element_at(F.col("headers.value"), position.cast("int"))
-    return value.cast("string")
+    place = F.array_position("headers.key", name).cast("int") - 1
+    return F.get("headers", place)["value"].cast("string")
 
 
 def start(

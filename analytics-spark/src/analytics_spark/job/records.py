@@ -78,8 +78,8 @@ class Verdicts:
 def check(topic: Topic, records: pa.Table) -> Checked:
     """Read a batch of records of one topic.
 
-    `records` has bucket, key, value, type, seq, partition, offset, time (milliseconds) and
-    traceparent.
+    `records` has bucket, key, value, type, seq (of users and items alone), partition, offset, time
+    (milliseconds) and traceparent.
     """
     documents = parse(column(records, "value"), pa.struct(dict(topic.schema)))
     verdicts = Verdicts(records.num_rows)
