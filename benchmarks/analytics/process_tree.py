@@ -31,10 +31,12 @@ def cpu_seconds(pid: int) -> float:
 
 
 def resident_bytes(pid: int) -> int:
+    """Resident memory. On Linux a page that forked processes share is counted once."""
     resident = 0
     for process in family(pid):
         try:
-            resident += process.memory_info().rss
+            memory = process.memory_full_info()
+            resident += getattr(memory, "pss", memory.rss)
         except psutil.NoSuchProcess:
             continue
     return resident
