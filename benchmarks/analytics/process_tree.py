@@ -1,21 +1,10 @@
 """CPU time and memory of a process and its descendants: Spark is a Python, a JVM, and Pythons."""
 
-from collections.abc import Iterator
-
 import psutil
 
 from local_stack import supervision
+from local_stack.footprint import family, measure
 from local_stack.stack_spec import StackContext
-
-
-def family(pid: int) -> Iterator[psutil.Process]:
-    """The process and its descendants; empty when it has ended."""
-    try:
-        process = psutil.Process(pid)
-        yield process
-        yield from process.children(recursive=True)
-    except psutil.NoSuchProcess:
-        return
 
 
 def cpu_seconds(pid: int) -> float:
@@ -31,15 +20,9 @@ def cpu_seconds(pid: int) -> float:
 
 
 def resident_bytes(pid: int) -> int:
-    """Resident memory. On Linux a page that forked processes share is counted once."""
-    resident = 0
-    for process in family(pid):
-        try:
-            memory = process.memory_full_info()
-            resident += getattr(memory, "pss", memory.rss)
-        except psutil.NoSuchProcess:
-            continue
-    return resident
+    """Resident memory. A page that forked processes share counts once, where the system says so."""
+    memory = measure(str(pid), family(pid))
+    return memory.resident if memory.proportional is None else memory.proportional
 
 
 def servers_cpu_seconds(context: StackContext) -> dict[str, float]:
