@@ -185,7 +185,7 @@ fuzz: setup ## 10,000 valid and invalid API calls, derived from the OpenAPI docu
 bench: setup ## measure next to limits and peers, 50 minutes; args="--quick"
 	@$(VENV_PYTHON) -m benchmarks delivery $(args)
 
-bench-analytics: setup ## orders to cells, compared with Kafka Streams, 30 minutes; args="--quick"
+bench-analytics: setup ## orders to cells, compared with other engines, 45 minutes; args="--quick"
 	@$(VENV_PYTHON) -m benchmarks analytics $(args)
 
 fmt: setup ## apply the fixes of lint, and format the code

@@ -1,1 +1,1 @@
-"""How fast orders become cells, compared with Kafka Streams."""
+"""How fast orders become cells, compared with other engines."""

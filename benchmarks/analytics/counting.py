@@ -14,6 +14,7 @@ import asyncpg
 from benchmarks import servers
 from benchmarks.analytics import process_tree
 from benchmarks.analytics.shop_history import Totals
+from benchmarks.analytics.true_cells import Cells, to_cells
 from benchmarks.servers import Running
 from fetching import aot_cache
 from fetching.errors import Failure
@@ -40,6 +41,15 @@ SUMS = """
     SELECT coalesce(sum(purchases), 0)::bigint, coalesce(sum(quantity), 0)::bigint,
         coalesce(sum(cents), 0)::bigint
     FROM cells
+"""
+
+LOCAL_CELLS = """
+    SELECT extract(epoch FROM hour)::bigint AS hour, item_type AS type, address AS place,
+        count(DISTINCT user_id) AS users, sum(purchases)::bigint AS purchases,
+        sum(quantity)::bigint AS quantity, sum(cents)::bigint AS cents
+    FROM cells
+    WHERE user_id <> ''
+    GROUP BY hour, item_type, address
 """
 
 READ_CELLS = """
@@ -98,6 +108,10 @@ class Job:
             )
             for row in rows
         ]
+
+    async def local_cells(self) -> Cells:
+        """The answer: what is not local has no user."""
+        return to_cells(map(dict, await self.connection.fetch(LOCAL_CELLS)))
 
     async def demand_totals(self, totals: Totals) -> None:
         """Raises Failure unless the sums of all cells are right: a wrong answer is not measured.

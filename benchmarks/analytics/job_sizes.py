@@ -39,7 +39,7 @@ class Size:
 
 
 FULL = Size(
-    rounds=2,
+    rounds=3,
     users=10_000,
     items=1_000,
     orders=5_000_000,

@@ -28,7 +28,7 @@ async def measure(context: StackContext, size: Size) -> list[Series]:
     samples = Samples(list)
     await topics.create(Brokers(context.address("kafka")))
     tell_in_place(f"rebuild: publishing {size.orders:,} orders")
-    totals = await shop_history.fill(context.address("kafka"), size)
+    totals = (await shop_history.fill(context.address("kafka"), size)).totals
     speed = counting.get_full_speed_settings(size.per_batch)
     for number in range(1, size.rounds + 1):
         tell_in_place(f"rebuild: round {number} of {size.rounds}")

@@ -5,9 +5,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from benchmarks.analytics import true_cells
 from benchmarks.analytics.job_sizes import Size
+from benchmarks.analytics.true_cells import (
+    MILLISECONDS_OF_AN_HOUR,
+    Cells,
+    Integers,
+    Places,
+    Purchases,
+)
 from shared.eventsourcing.event_store import get_partition
 from shared.messaging import kafka, messages, wire
 from shared.messaging.wire import OutgoingRecord
@@ -29,8 +36,7 @@ QUANTITY_MAX = 4
 CENTS_MIN, CENTS_MAX = 100, 10_000
 
 BEGINNING = np.datetime64("2026-01-05T00:00:00.000")
-LONG_AGO = b"2025-01-01T00:00:00Z"
-MILLISECONDS_OF_AN_HOUR = 3_600_000
+LONG_AGO = int((np.datetime64("2025-01-01T00:00:00.000") - BEGINNING).astype(np.int64))
 PAGE_ORDERS = 25_000
 """Orders generated at a time."""
 
@@ -44,8 +50,6 @@ ITEM = (
     b'"price":"9.99","effective_at":"%b"}'
 )
 GENDERS = (b"female", b"male")
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(slots=True)
@@ -69,7 +73,15 @@ class ShopHistory:
         self._types = self._numbers(TYPES, items).tolist()
         self._versions = dict.fromkeys([*self._users, *self._items], 0)
         self._order_headers = header_template("order-confirmed", "orders-svc")
+        self._addresses, self._origins = Places(), Places()
+        self._purchases: list[Purchases] = []
         self.totals = Totals()
+
+    def cells(self) -> Cells:
+        """The right answer for everything so far, whatever came late."""
+        purchases = Purchases(*map(np.concatenate, zip(*self._purchases, strict=True)))
+        since, types = int(BEGINNING.astype("datetime64[s]").astype(np.int64)), self._types
+        return true_cells.count(purchases, self._addresses, self._origins, np.array(types), since)
 
     def opening(self) -> list[OutgoingRecord]:
         """Every user and item, valid long before the first order."""
@@ -100,25 +112,25 @@ class ShopHistory:
         for number, order in enumerate(self._orders(times)):
             if (first + number) % ORDERS_OF_A_MOVE == 0:
                 user = int(self._chance.integers(len(self._users)))
-                yield self._user(user, "user-moved", to_texts(times[number : number + 1])[0])
+                yield self._user(user, "user-moved", int(times[number]))
             if (first + number) % ORDERS_OF_A_CORRECTION == 0:
                 item = int(self._chance.integers(len(self._items)))
-                since = to_texts(times[number : number + 1])[0]
-                yield self._item(item, "item-origin-corrected", since)
+                yield self._item(item, "item-origin-corrected", int(times[number]))
             yield order
 
     def _orders(self, times: Integers) -> Iterator[OutgoingRecord]:
         count = len(times)
-        users = self._numbers(len(self._users), count).tolist()
-        items = (self._chance.zipf(ITEM_SKEW, count) % len(self._items)).tolist()
+        users = self._numbers(len(self._users), count)
+        items = self._chance.zipf(ITEM_SKEW, count) % len(self._items)
         quantities = self._chance.integers(1, QUANTITY_MAX + 1, count)
         prices = self._chance.integers(CENTS_MIN, CENTS_MAX, count)
+        self._purchases.append(Purchases(users, items, times, quantities, prices))
         self.totals.orders += count
         self.totals.quantity += int(quantities.sum())
         self.totals.cents += int((quantities * prices).sum())
         now = time.time_ns() // 1_000_000
         columns = zip(
-            *(self._ids(count), self._ids(count), users, items),
+            *(self._ids(count), self._ids(count), users.tolist(), items.tolist()),
             *(quantities.tolist(), prices.tolist(), to_texts(times)),
             strict=True,
         )
@@ -131,14 +143,17 @@ class ShopHistory:
             headers = self._order_headers(event_id, order_id, user)
             yield OutgoingRecord(ORDERS_TOPIC, self._partition[user], user, value, headers, now)
 
-    def _user(self, number: int, type_: str, since: bytes) -> OutgoingRecord:
+    def _user(self, number: int, type_: str, since: int) -> OutgoingRecord:
         user, gender = self._users[number], GENDERS[self._genders[number]]
-        value = USER % (user, self._chance.integers(PLACES), gender, since)
+        place = int(self._chance.integers(PLACES))
+        self._addresses.add(number, since, place)
+        value = USER % (user, place, gender, to_text(since))
         return self._fact(USERS_TOPIC, "users-svc", type_, user, value)
 
-    def _item(self, number: int, type_: str, since: bytes) -> OutgoingRecord:
-        item, place = self._items[number], self._chance.integers(PLACES)
-        value = ITEM % (item, self._types[number], place, since)
+    def _item(self, number: int, type_: str, since: int) -> OutgoingRecord:
+        item, place = self._items[number], int(self._chance.integers(PLACES))
+        self._origins.add(number, since, place)
+        value = ITEM % (item, self._types[number], place, to_text(since))
         return self._fact(ITEMS_TOPIC, "orders-svc", type_, item, value)
 
     def _fact(
@@ -173,6 +188,10 @@ def to_texts(times: Integers) -> list[bytes]:
     """Milliseconds since the BEGINNING in the time format of the services."""
     instants = BEGINNING + times.astype("timedelta64[ms]")
     return [text.encode() + b"Z" for text in np.datetime_as_string(instants, unit="us").tolist()]
+
+
+def to_text(time: int) -> bytes:
+    return to_texts(np.array([time]))[0]
 
 
 def header_template(
@@ -211,7 +230,7 @@ def header_template(
     return filled
 
 
-async def fill(bootstrap_servers: str, size: Size) -> Totals:
+async def fill(bootstrap_servers: str, size: Size) -> ShopHistory:
     """Publish a whole history, page by page."""
     history = ShopHistory(1, users=size.users, items=size.items)
     client = kafka.create_producer(Brokers(bootstrap_servers), "bench")
@@ -222,4 +241,4 @@ async def fill(bootstrap_servers: str, size: Size) -> Totals:
             await kafka.publish(client, page)
     finally:
         await kafka.close(client)
-    return history.totals
+    return history

@@ -32,7 +32,7 @@ STORES = "state stores (RocksDB)"
 async def measure(context: StackContext, size: Size) -> list[Series]:
     await topics.create(Brokers(context.address("kafka")))
     tell_in_place(f"state: publishing {size.orders:,} orders")
-    totals = await shop_history.fill(context.address("kafka"), size)
+    totals = (await shop_history.fill(context.address("kafka"), size)).totals
     tell_in_place("state: counting")
     async with counting.run_job(
         context, counting.get_full_speed_settings(size.state_per_batch)

@@ -1,17 +1,21 @@
-"""throughput: orders per second from Kafka to the cells, compared with Kafka Streams."""
+"""throughput: orders per second from Kafka to the cells, compared with other engines."""
 
 from collections.abc import Sequence
 from itertools import pairwise
 from statistics import median
 
-from benchmarks.analytics import counting, process_tree, shop_history, streams_peer
+from benchmarks.analytics import counting, process_tree, shop_history, true_cells
 from benchmarks.analytics.counting import Job, SeenBatch
 from benchmarks.analytics.job_sizes import Size
+from benchmarks.analytics.peers import peer as peers
+from benchmarks.analytics.peers import programs
+from benchmarks.analytics.peers.peer import Mark, Peer, PeerRun
 from benchmarks.analytics.shop_history import Totals
-from benchmarks.analytics.streams_peer import PeerRun
+from benchmarks.analytics.true_cells import Cells
 from benchmarks.goals import ratio_at_least, ratio_at_most
 from benchmarks.part import Part
 from benchmarks.series import Samples, Series, series
+from fetching.errors import Failure
 from local_stack.kafka import KAFKA
 from local_stack.postgres import POSTGRES
 from local_stack.stack_spec import StackContext, StackSpec
@@ -20,19 +24,21 @@ from shared.runtime.brokers import Brokers
 from shared.runtime.progress import tell_in_place
 
 OURS = "job"
-PEER = "Kafka Streams, exactly_once_v2"
+PEERS = {each.name: each for each in programs.PEERS}
+NAMES = (OURS, *PEERS)
 
 OVERALL = "from the start of the process to the last commit"
 STEADY = "without the first two batches, and as many orders"
 CPU = "CPU per order"
 STEADY_CPU = "CPU per order, without the first two batches"
 MEMORY = "largest resident memory"
-FIRST = "first batch"
+FIRST = "first cells, after the start of the process"
 TENTH = "a full batch, around the tenth"
 LAST = "a full batch, the last ones"
 KAFKA_CPU = "CPU of kafka per order"
 POSTGRES_CPU = "CPU of postgres per order"
-LOCAL = "local purchases"
+WRONG = "cells with a wrong value"
+MISPLACED = "purchases missing in a cell, or too many"
 
 MEBIBYTE = 1 << 20
 MICROSECONDS = 1_000_000
@@ -42,19 +48,26 @@ BATCHES_AROUND = 3
 
 
 async def measure(context: StackContext, size: Size) -> list[Series]:
-    """Measure both; the first one alternates from round to round."""
+    """Measure the job and its peers; each round begins with another one.
+
+    Raises Failure if the job has counted wrong cells: a wrong answer is not measured.
+    """
     samples = Samples(list)
     await topics.create(Brokers(context.address("kafka")))
     tell_in_place(f"throughput: publishing {size.orders:,} orders")
-    totals = await shop_history.fill(context.address("kafka"), size)
+    history = await shop_history.fill(context.address("kafka"), size)
+    totals, cells = history.totals, history.cells()
+    del history  # which has every order
     for number in range(1, size.rounds + 1):
-        tell_in_place(f"throughput: round {number} of {size.rounds}")
-        if number % 2:
-            skipped = await one_of_ours(context, size, totals, samples)
-            await one_of_the_peer(context, size, skipped, samples)
-        else:
-            await one_of_the_peer(context, size, size.per_batch * counting.WARMING_BATCHES, samples)
-            await one_of_ours(context, size, totals, samples)
+        for name in (*NAMES[number - 1 :], *NAMES[: number - 1]):
+            tell_in_place(f"throughput: round {number} of {size.rounds}, {name}")
+            if name == OURS:
+                found = await measure_job(context, size, totals, samples)
+                if true_cells.count_wrong(found, cells):
+                    raise Failure("the job's cells are wrong: `make differential`")
+            else:
+                found = await measure_peer(context, size, PEERS[name], samples)
+            take_cells(name, found, cells, samples)
     for number, part in enumerate(size.parts_of_backlog, start=1):
         tell_in_place(f"throughput: batches of {part.per_batch:,}, {number}")
         async with counting.run_job(
@@ -65,24 +78,24 @@ async def measure(context: StackContext, size: Size) -> list[Series]:
     return as_series(samples, size)
 
 
-async def one_of_ours(context: StackContext, size: Size, totals: Totals, samples: Samples) -> int:
-    """Count all orders; returns how many the warm-up had."""
+async def measure_job(context: StackContext, size: Size, totals: Totals, samples: Samples) -> Cells:
+    """Count all orders; returns the local cells."""
     before = process_tree.servers_cpu_seconds(context)
     async with counting.run_job(context, counting.get_full_speed_settings(size.per_batch)) as job:
-        batches = await job.batches(counting.has_counted(totals.orders))
-        take_servers(OURS, context, before, totals.orders, samples)
+        batches = await job.batches(counting.has_counted(size.orders))
+        take_servers(OURS, context, before, size.orders, samples)
         await job.demand_totals(totals)
+        cells = await job.local_cells()
     take_job(OURS, job, batches, samples)
-    return sum(batch.counted for batch in batches[: counting.WARMING_BATCHES])
+    return cells
 
 
-async def one_of_the_peer(
-    context: StackContext, size: Size, skipped: int, samples: Samples
-) -> None:
+async def measure_peer(context: StackContext, size: Size, peer: Peer, samples: Samples) -> Cells:
     before = process_tree.servers_cpu_seconds(context)
-    run = await streams_peer.run(context, size.orders)
-    take_servers(PEER, context, before, size.orders, samples)
-    take_peer(run, skipped, samples)
+    run = await peers.run(peer, context, size.orders)
+    take_servers(peer.name, context, before, size.orders, samples)
+    take_peer(peer.name, run, size.per_batch * counting.WARMING_BATCHES, samples)
+    return run.cells
 
 
 def take_job(name: str, job: Job, batches: Sequence[SeenBatch], samples: Samples) -> None:
@@ -115,20 +128,26 @@ def seconds_of_full(batches: Sequence[SeenBatch]) -> list[float]:
     ]
 
 
-def take_peer(run: PeerRun, skipped: int, samples: Samples) -> None:
-    """The clock of its steady rate starts after as many orders as the job's warm-up has."""
-    last = run.marks[-1]
-    begin = next(mark for mark in run.marks if mark.joined >= min(skipped, last.joined // 2))
+def take_peer(name: str, run: PeerRun, skipped: int, samples: Samples) -> None:
+    """The clock of its steady rate starts after as many orders as the job's first batches have."""
+    marks = [Mark(at=run.started_at, joined=0, cpu=0), *run.marks]
+    last = marks[-1]
+    begin = [mark for mark in marks if mark.joined <= min(skipped, last.joined // 2)][-1]
     found = {
         OVERALL: last.joined / (last.at - run.started_at),
         STEADY: (last.joined - begin.joined) / (last.at - begin.at),
         CPU: last.cpu / last.joined * MICROSECONDS,
         STEADY_CPU: (last.cpu - begin.cpu) / (last.joined - begin.joined) * MICROSECONDS,
         MEMORY: run.resident_bytes_max / MEBIBYTE,
-        LOCAL: last.local,
+        FIRST: run.first_at - run.started_at,
     }
     for what, value in found.items():
-        samples[get_name(PEER, what)].append(value)
+        samples[get_name(name, what)].append(value)
+
+
+def take_cells(name: str, found: Cells, right: Cells, samples: Samples) -> None:
+    samples[get_name(name, WRONG)].append(true_cells.count_wrong(found, right))
+    samples[get_name(name, MISPLACED)].append(true_cells.count_misplaced(found, right))
 
 
 def take_servers(
@@ -153,13 +172,17 @@ def as_series(samples: Samples, size: Size) -> list[Series]:
         (CPU, "µs", None),
         (STEADY_CPU, "µs", None),
         (MEMORY, "MiB", None),
+        (FIRST, "s", None),
         (KAFKA_CPU, "µs", None),
     ):
-        peer = series(samples, get_name(PEER, what), unit)
-        found += [peer, series(samples, get_name(OURS, what), unit, limit=peer, goal=goal)]
-    # The peer writes to Kafka alone, so there is nothing to compare this with.
+        by_peer = [series(samples, get_name(name, what), unit) for name in PEERS]
+        streams = by_peer[0]
+        found += [*by_peer, series(samples, get_name(OURS, what), unit, limit=streams, goal=goal)]
+    for name in NAMES:
+        found.append(series(samples, get_name(name, WRONG), "cells"))
+        found.append(series(samples, get_name(name, MISPLACED), "purchases"))
+    # The peers write to Kafka alone, so there is nothing to compare this with.
     found.append(series(samples, get_name(OURS, POSTGRES_CPU), "µs"))
-    found.append(series(samples, get_name(PEER, LOCAL), "purchases"))
     for name in (OURS, *(f"job, {part.per_batch:,} per batch" for part in size.parts_of_backlog)):
         found += flatness(samples, name)
     for part in size.parts_of_backlog:
@@ -174,7 +197,7 @@ def as_series(samples: Samples, size: Size) -> list[Series]:
 def flatness(samples: Samples, name: str) -> list[Series]:
     tenth = series(samples, get_name(name, TENTH), "s")
     last = series(samples, get_name(name, LAST), "s", limit=tenth, goal=ratio_at_most(1.1))
-    return [series(samples, get_name(name, FIRST), "s"), tenth, last]
+    return [tenth, last]
 
 
 PART = Part(

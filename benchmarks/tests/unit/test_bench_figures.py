@@ -1,15 +1,19 @@
 """The benchmark publishes what the job counts, and computes its figures correctly."""
 
 import json
+from collections import defaultdict
 from collections.abc import Sequence
 from itertools import chain
+from typing import Any
 
 import pytest
 from aiokafka import TopicPartition
 
+from analytics_spark.job.cells import KEY, NOBODY, VALUES
 from benchmarks.analytics import event_to_row, state_growth, throughput
 from benchmarks.analytics.counting import SeenBatch, select_steady
 from benchmarks.analytics.shop_history import ORDERS_TOPIC, ShopHistory
+from benchmarks.analytics.true_cells import CellKey, Cells, CellValue
 from shared.messaging import messages, wire
 from shared.messaging.wire import OutgoingRecord
 from test_support.analytics.histories import Event
@@ -30,8 +34,27 @@ def test_the_whole_history_is_counted_and_comes_to_its_totals() -> None:
     )
     sums = tuple(map(sum, zip(*job.cells().values(), strict=True)))
     assert sums == (ORDERS, history.totals.quantity, history.totals.cents)
-    local = [amounts for cell, amounts in job.cells().items() if cell[-1]]
-    assert 0 < len(local) < ORDERS // 2
+    assert local_cells(job) == history.cells()
+    assert 0 < sum(cell.purchases for cell in history.cells().values()) < ORDERS // 2
+
+
+def local_cells(job: SmallJob) -> Cells:
+    """Its cells without users, items and genders."""
+    rows = [
+        dict(zip((*KEY, *VALUES), (*cell, *amounts), strict=True))
+        for cell, amounts in job.cells().items()
+    ]
+    groups = defaultdict[tuple[Any, ...], list[dict[str, Any]]](list)
+    for row in rows:
+        if row["user_id"] != NOBODY:
+            groups[row["hour"], row["item_type"], row["address"]].append(row)
+    return {
+        CellKey(hour=hour // 1_000, type=type_, place=place): CellValue(
+            len({row["user_id"] for row in group}),
+            *(sum(row[name] for row in group) for name in CellValue._fields[1:]),
+        )
+        for (hour, type_, place), group in groups.items()
+    }
 
 
 def event_of(number: int, record: OutgoingRecord) -> Event:

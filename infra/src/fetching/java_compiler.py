@@ -24,8 +24,8 @@ def find_java_compiler() -> str:
     if found is None:
         home = os.environ.get("JAVA_HOME")
         raise Failure(
-            f"no javac in {f'JAVA_HOME={home}' if home else 'PATH'}, which compiles programs in"
-            " Kafka Streams: install a JDK, or set JAVA_HOME to one"
+            f"no javac in {f'JAVA_HOME={home}' if home else 'PATH'}, which compiles programs"
+            " in Java: install a JDK, or set JAVA_HOME to one"
         )
     return found
 

@@ -7,16 +7,13 @@ import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
 import java.io.UncheckedIOException;
-import java.lang.management.ManagementFactory;
 import java.math.BigDecimal;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
 import java.util.Properties;
 import java.util.TreeSet;
-import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Function;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.producer.ProducerConfig;
@@ -38,8 +35,10 @@ import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.kstream.Repartitioned;
 import org.apache.kafka.streams.kstream.TimeWindows;
+import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.processor.TimestampExtractor;
 import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.Stores;
 import org.apache.kafka.streams.state.WindowStore;
 
 /**
@@ -48,7 +47,8 @@ import org.apache.kafka.streams.state.WindowStore;
  * table of items; what is local is counted per hour, type and address, exactly_once_v2.
  *
  * <p>A table holds what is known when an order is read, so the answer is near, not exact, and what
- * becomes known later corrects nothing. The topics hold no cancellations here.
+ * becomes known later corrects nothing: in a backlog, items are known long before their orders are
+ * read. With -Dversioned=true, tables hold what was valid at each time. There are no cancellations.
  *
  * <p>Arguments: bootstrap servers, threads, lines to wait for, output topic, state folder. Prints
  * how far it has come, a line of JSON each time, and ends when all lines were joined and committed.
@@ -60,9 +60,15 @@ public final class StreamsPeer {
   private static final int LINGER_MILLISECONDS = 20;
   private static final long CACHE_BYTES_MAX = 64L << 20;
   private static final Duration WINDOW = Duration.ofHours(1);
-  private static final Duration GRACE = Duration.ofHours(2);
+  private static final boolean VERSIONED = Boolean.getBoolean("versioned");
+
+  /** Every version: users and items are a year older than the first order. */
+  private static final Duration HISTORY = Duration.ofDays(1_000);
+
+  /** Two hours as in the job; or long enough for partitions of a backlog that are read unevenly. */
+  private static final Duration GRACE = VERSIONED ? Duration.ofDays(2) : Duration.ofHours(2);
+
   private static final Duration CLOSE_WAIT_MAX = Duration.ofSeconds(60);
-  private static final long TELL_EVERY_MILLISECONDS = 100;
 
   /** How long nothing may happen before it gives up. */
   private static final long STILL_MILLISECONDS_MAX = 30_000;
@@ -168,9 +174,7 @@ public final class StreamsPeer {
     String stateFolder = arguments[4];
 
     Properties settings = settings(servers, threads, stateFolder);
-    AtomicLong joined = new AtomicLong();
-    AtomicLong local = new AtomicLong();
-    KafkaStreams streams = new KafkaStreams(topology(settings, output, joined, local), settings);
+    KafkaStreams streams = new KafkaStreams(topology(settings, output), settings);
     streams.setUncaughtExceptionHandler(
         error -> {
           error.printStackTrace();
@@ -179,19 +183,19 @@ public final class StreamsPeer {
     streams.start();
     long before = -1;
     long movedAt = System.currentTimeMillis();
-    while (joined.get() < expected) {
-      Thread.sleep(TELL_EVERY_MILLISECONDS);
-      if (joined.get() != before) {
-        before = joined.get();
+    while (Progress.joined() < expected) {
+      Thread.sleep(Progress.EVERY_MILLISECONDS);
+      if (Progress.joined() != before) {
+        before = Progress.joined();
         movedAt = System.currentTimeMillis();
-        tell(joined, local, false);
+        Progress.print();
       } else if (System.currentTimeMillis() - movedAt > STILL_MILLISECONDS_MAX) {
         System.err.println("only " + before + " of " + expected + " lines were joined");
         System.exit(1);
       }
     }
     boolean committed = streams.close(CLOSE_WAIT_MAX);
-    tell(joined, local, committed);
+    Progress.print();
     System.exit(committed ? 0 : 1);
   }
 
@@ -213,19 +217,18 @@ public final class StreamsPeer {
     return settings;
   }
 
-  static Topology topology(
-      Properties settings, String output, AtomicLong joined, AtomicLong local) {
+  static Topology topology(Properties settings, String output) {
     StreamsBuilder builder = new StreamsBuilder();
     KTable<String, User> users =
         builder.stream("users.v1", consumed(USERS_TOPIC, User::since))
             .toTable(
-                Materialized.<String, User, KeyValueStore<Bytes, byte[]>>as("users")
+                StreamsPeer.<User>table("users")
                     .withKeySerde(Serdes.String())
                     .withValueSerde(USER));
     KTable<String, Item> items =
         builder.stream("items.v1", consumed(ITEMS_TOPIC, Item::since))
             .toTable(
-                Materialized.<String, Item, KeyValueStore<Bytes, byte[]>>as("items")
+                StreamsPeer.<Item>table("items")
                     .withKeySerde(Serdes.String())
                     .withValueSerde(ITEM));
     KStream<String, Line> lines =
@@ -246,9 +249,8 @@ public final class StreamsPeer {
             items,
             (each, item) -> new Purchase(each.line, each.address, item.origin, item.type),
             Joined.with(Serdes.String(), OF_USER, ITEM))
-        .peek((item, purchase) -> joined.incrementAndGet())
+        .peek((item, purchase) -> Progress.addOne())
         .filter((item, purchase) -> purchase.address.equals(purchase.origin))
-        .peek((item, purchase) -> local.incrementAndGet())
         .groupBy(
             (item, purchase) -> purchase.type + "|" + purchase.address,
             Grouped.<String, Purchase>as("by-cell")
@@ -262,9 +264,16 @@ public final class StreamsPeer {
                 .withKeySerde(Serdes.String())
                 .withValueSerde(CELL))
         .toStream()
-        .map((key, cell) -> KeyValue.pair(key.window().start() + "|" + key.key(), cell.json()))
+        .map((key, cell) -> KeyValue.pair(json(key), cell.json()))
         .to(output, Produced.with(Serdes.String(), Serdes.String()));
     return builder.build(settings);
+  }
+
+  /** With versions, a join finds what was valid at the time of its order, if it is known by then. */
+  static <V> Materialized<String, V, KeyValueStore<Bytes, byte[]>> table(String name) {
+    return VERSIONED
+        ? Materialized.as(Stores.persistentVersionedKeyValueStore(name, HISTORY))
+        : Materialized.as(name);
   }
 
   /** A topic in which each record happened at the time that is in its value. */
@@ -274,17 +283,11 @@ public final class StreamsPeer {
     return Consumed.with(Serdes.String(), values).withTimestampExtractor(inValue);
   }
 
-  static void tell(AtomicLong joined, AtomicLong local, boolean committed) {
-    var system =
-        (com.sun.management.OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
-    System.out.printf(
-        Locale.ROOT,
-        "{\"at\":%.3f,\"joined\":%d,\"local\":%d,\"cpu\":%.3f,\"committed\":%b}%n",
-        System.currentTimeMillis() / 1e3,
-        joined.get(),
-        local.get(),
-        system.getProcessCpuTime() / 1e9,
-        committed);
+  /** The key of a cell. */
+  static String json(Windowed<String> key) {
+    String[] parts = key.key().split("\\|");
+    return "{\"hour\":%d,\"type\":\"%s\",\"place\":\"%s\"}"
+        .formatted(key.window().startTime().getEpochSecond(), parts[0], parts[1]);
   }
 
   static Order order(JsonNode document) {
