@@ -85,16 +85,13 @@ async def tail(context: StackContext, name: str) -> AsyncIterator[AIOKafkaConsum
 
 @asynccontextmanager
 async def reader(
-    context: StackContext,
-    offsets: Mapping[TopicPartition, int],
-    isolation_level: str = "read_uncommitted",
+    context: StackContext, offsets: Mapping[TopicPartition, int]
 ) -> AsyncIterator[AIOKafkaConsumer]:
     """A consumer of these partitions from these offsets on."""
     consumer = AIOKafkaConsumer(
         bootstrap_servers=context.address("kafka"),
         fetch_max_wait_ms=FETCH_WAIT_MILLISECONDS,
         fetch_min_bytes=1,
-        isolation_level=isolation_level,
     )
     await consumer.start()
     try:

@@ -12,9 +12,9 @@ from uuid import uuid4
 import asyncpg
 
 from benchmarks import servers
-from benchmarks.analytics import process_tree
+from benchmarks.analytics import process_tree, true_cells
 from benchmarks.analytics.shop_history import Totals
-from benchmarks.analytics.true_cells import Cells, to_cells
+from benchmarks.analytics.true_cells import Cells
 from benchmarks.servers import Running
 from fetching import aot_cache
 from fetching.errors import Failure
@@ -109,10 +109,6 @@ class Job:
             for row in rows
         ]
 
-    async def local_cells(self) -> Cells:
-        """The answer: what is not local has no user."""
-        return to_cells(map(dict, await self.connection.fetch(LOCAL_CELLS)))
-
     async def demand_totals(self, totals: Totals) -> None:
         """Raises Failure unless the sums of all cells are right: a wrong answer is not measured.
 
@@ -122,6 +118,12 @@ class Job:
         right = (totals.orders, totals.quantity, totals.cents)
         if found != right:
             raise Failure(f"purchases, quantity and cents are {found} instead of {right}")
+
+    async def demand_local_cells(self, right: Cells) -> None:
+        """Raises Failure unless the local cells are right: they are those with a user."""
+        rows = await self.connection.fetch(LOCAL_CELLS)
+        if wrong := true_cells.count_wrong(true_cells.to_cells(map(dict, rows)), right):
+            raise Failure(f"{wrong} cells are wrong: `make differential` looks for the cause")
 
 
 def has_counted(orders: int) -> Callable[[Sequence[SeenBatch]], bool]:

@@ -14,6 +14,8 @@ from benchmarks.analytics import counting, process_tree, true_cells
 from benchmarks.analytics.true_cells import Cells
 from fetching.errors import Failure
 from local_stack.stack_spec import StackContext
+from shared.messaging import reading
+from shared.runtime.brokers import Brokers
 from test_support.kafka_admin import admin_client
 
 ANSWER_SECONDS_MAX = 1_800
@@ -110,10 +112,13 @@ async def read(context: StackContext, topic: str) -> list[ConsumerRecord]:
     ends, found = await servers.ends(context, topic), []
     async with (
         servers.bounded(READ_SECONDS_MAX, "to read a peer's cells"),
-        servers.reader(context, dict.fromkeys(ends, 0), isolation_level="read_committed") as reader,
+        reading.create_client(
+            Brokers(context.address("kafka")), auto_offset_reset="earliest"
+        ) as consumer,
     ):
-        while [each for each, end in ends.items() if await reader.position(each) < end]:
-            for records in (await reader.getmany(timeout_ms=READ_MILLISECONDS_MAX)).values():
+        consumer.assign(list(ends))
+        while [each for each, end in ends.items() if await consumer.position(each) < end]:
+            for records in (await consumer.getmany(timeout_ms=READ_MILLISECONDS_MAX)).values():
                 found += records
     return found
 

@@ -219,18 +219,8 @@ public final class StreamsPeer {
 
   static Topology topology(Properties settings, String output) {
     StreamsBuilder builder = new StreamsBuilder();
-    KTable<String, User> users =
-        builder.stream("users.v1", consumed(USERS_TOPIC, User::since))
-            .toTable(
-                StreamsPeer.<User>table("users")
-                    .withKeySerde(Serdes.String())
-                    .withValueSerde(USER));
-    KTable<String, Item> items =
-        builder.stream("items.v1", consumed(ITEMS_TOPIC, Item::since))
-            .toTable(
-                StreamsPeer.<Item>table("items")
-                    .withKeySerde(Serdes.String())
-                    .withValueSerde(ITEM));
+    KTable<String, User> users = table(builder, "users", USERS_TOPIC, USER, User::since);
+    KTable<String, Item> items = table(builder, "items", ITEMS_TOPIC, ITEM, Item::since);
     KStream<String, Line> lines =
         builder.stream("orders.v1", consumed(ORDERS_TOPIC, Order::orderedAt))
             .flatMapValues(Order::lines);
@@ -270,10 +260,14 @@ public final class StreamsPeer {
   }
 
   /** With versions, a join finds what was valid at the time of its order, if it is known by then. */
-  static <V> Materialized<String, V, KeyValueStore<Bytes, byte[]>> table(String name) {
-    return VERSIONED
-        ? Materialized.as(Stores.persistentVersionedKeyValueStore(name, HISTORY))
-        : Materialized.as(name);
+  static <T> KTable<String, T> table(
+      StreamsBuilder builder, String name, Serde<T> read, Serde<T> kept, Function<T, Long> time) {
+    Materialized<String, T, KeyValueStore<Bytes, byte[]>> store =
+        VERSIONED
+            ? Materialized.as(Stores.persistentVersionedKeyValueStore(name, HISTORY))
+            : Materialized.as(name);
+    return builder.stream(name + ".v1", consumed(read, time))
+        .toTable(store.withKeySerde(Serdes.String()).withValueSerde(kept));
   }
 
   /** A topic in which each record happened at the time that is in its value. */
