@@ -65,6 +65,13 @@ def test_a_worker_that_dies_in_a_batch_changes_nothing(
     assert "differences: 0" in printed
 
 
+def test_state_that_is_split_for_more_cores_counts_on(cluster: ClusterStack, gap: datetime) -> None:
+    printed = cluster.make_output("rescale", "partitions=4")
+
+    assert "the state has 4 partitions instead of 2" in printed
+    assert "differences: 0" in cluster.make_output("load", f"gap={rfc3339(gap)}", *LOAD)
+
+
 def test_one_machine_counts_the_same(cluster: ClusterStack, gap: datetime) -> None:
     """`reprocess` counts the same topics by threads of its own process."""
     assert "differences: 0" in cluster.make_output("load", f"gap={rfc3339(gap)}", *LOAD)

@@ -15,7 +15,7 @@ from aiokafka.structs import ConsumerRecord
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from analytics_spark.job import dead_letters, query, sink, writer
+from analytics_spark.job import dead_letters, job, query, sink, writer
 from analytics_spark.job.generations import FIRST, Generation
 from analytics_spark.settings import JobSettings
 from shared.messaging.topics import TOPICS, list_partitions
@@ -82,11 +82,12 @@ class RunningJob:
         """All that is read inside, one and the same query reads: a start takes seconds."""
         dsn, checkpoint = self._settings.database_dsn, self._checkpoint
         buckets, generation = self._settings.buckets, self._generation
+        own = job.fit(self._settings, checkpoint)
         with writer.open_lasting_writer(dsn, checkpoint, buckets, generation) as opened:
-            frame = query.outcomes(self._spark, self._settings)
+            frame = query.outcomes(self._spark, own)
             write_dead_letter = partial(dead_letters.write_dead_letter, self._settings.brokers)
             write = wrap(sink.make_sink(opened, checkpoint, buckets, write_dead_letter, generation))
-            self._running = query.start(frame, write, self._settings)
+            self._running = query.start(frame, write, own)
             try:
                 yield self._running
             finally:

@@ -78,6 +78,7 @@ def try_history(
             # Otherwise all users and items would be known before the second batch of orders.
             "table_records_per_trigger_max": setup.records_per_trigger,
             "buckets": setup.buckets,
+            "shuffle_partitions": setup.shuffle_partitions,
         }
     )
     session = spark.newSession()  # with its own settings

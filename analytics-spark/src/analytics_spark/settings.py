@@ -59,6 +59,9 @@ class JobSettings(Settings):
     tmpdir: Path | None = None
     """Where Java writes native libraries; None: the system's folder for temporary files."""
     spark_master: str = "local[2]"
+    spark_driver_host: str | None = None
+    """The name or address at which the executors of a cluster reach the job; None: the machine's
+    name."""
     spark_driver_memory: str = "1g"
     spark_executor_memory: str = "1g"
     """Of each executor, when `spark_master` is a cluster."""

@@ -126,20 +126,30 @@ CELLS = "SELECT * FROM cells ORDER BY 1, 2, 3, 4, 5, 6"
 
 
 @pytest.mark.parametrize(
-    "names", first_and_long([["offsets", "commits"], ["commits"]], LONG), ids="+".join
+    ("plan", "names"),
+    first_and_long(
+        [
+            (b"", ["offsets", "commits"]),
+            (b'v1\n{"batchWatermarkMs":0,', ["offsets", "commits"]),
+            (b"", ["commits"]),
+        ],
+        LONG,
+    ),
+    ids=["no-byte", "half-of-a-line", "of-the-commit-alone"],
 )
 def test_a_job_goes_on_after_a_power_cut_has_torn_its_newest_files(
     environment: dict[str, str],
     counted: tuple[int, Path],
     kafka_servers: str,
     reader: psycopg.Connection,
+    plan: bytes,
     names: list[str],
 ) -> None:
     """The batch runs again, or one more is planned again; nothing is counted twice."""
     newest, checkpoint = counted
     before = reader.execute(CELLS).fetchall()
     if "offsets" in names:
-        (checkpoint / "offsets" / str(newest + 1)).write_bytes(b"")
+        (checkpoint / "offsets" / str(newest + 1)).write_bytes(plan)
     (checkpoint / "commits" / str(newest)).write_bytes(b"v1")
     publish(kafka_servers, sample())
 

@@ -16,7 +16,7 @@ from analytics_spark.operations import rescale
 from analytics_spark.operations.rescale import NotRescaled
 from analytics_spark.settings import JobSettings
 from test_support.analytics.histories import HOUR, at, cancelled, confirmed, moved, sample
-from test_support.analytics.running_job import Lent, RunningJob, Sink
+from test_support.analytics.running_job import Lent, RunningJob, Sink, publish
 
 SAMPLE = (4, 4, 12, 44_506_56)
 
@@ -107,20 +107,45 @@ def test_a_setting_that_the_checkpoint_does_not_have_is_refused(
         pass
 
 
+def test_as_many_tasks_read_orders_as_the_state_has_partitions(
+    settings: JobSettings, live: RunningJob, split: Split
+) -> None:
+    """Fewer would leave cores of a cluster without work."""
+    live.read(*sample())
+    assert "Repartition 2, false" in read_plan(settings)
+
+    split(4)
+
+    assert "Repartition 4, false" in read_plan(settings)
+
+
+def read_plan(settings: JobSettings) -> str:
+    with job.open_query(settings, FIRST) as (start, _):
+        frame: DataFrame = start.args[0]  # type: ignore[attr-defined]
+        plan: str = frame._jdf.queryExecution().logical().toString()
+    return plan
+
+
 @pytest.mark.verify(part="reprocess")
 def test_a_batch_that_was_left_unfinished_is_finished_first_and_counts_once(
     settings: JobSettings, live: RunningJob, split: Split
 ) -> None:
-    """It is in the table, but not in the checkpoint. Under another number it would count again."""
+    """It is in the table, but not in the checkpoint. Under another number it would count again.
+
+    It alone: a job that is behind has as much to read as the topics have, and there are to be more
+    partitions for that."""
     live.read(*sample())
     with pytest.raises(StreamingQueryException, match="died after the commit"):
         live.read(confirmed("next", "Jack", ("iphone", 1), ordered_at=at(20)), wrap=dies)
+    behind = confirmed("behind it", "Jack", ("iphone", 1), ordered_at=at(21))
+    publish(settings.kafka_bootstrap_servers, [behind])
 
     split(4)
-    live.read(confirmed("last", "Jack", ("iphone", 1), ordered_at=at(21)))
 
-    assert live.hour(HOUR)[:2] == (4, 6)
-    assert live.epoch("counted") == 18
+    assert live.epoch("counted") == 17
+    live.read(confirmed("last", "Jack", ("iphone", 1), ordered_at=at(22)))
+    assert live.hour(HOUR)[:2] == (4, 7)
+    assert live.epoch("counted") == 19
 
 
 def dies(plain: Sink) -> Sink:

@@ -75,3 +75,27 @@ def test_no_java_stays_when_this_process_ends_during_the_start(tmp_path: Path) -
     except psutil.NoSuchProcess:
         return
     java.wait(HANGS_AFTER_SECONDS)
+
+
+READS_OPTIONS = """
+from analytics_spark.job.session import start_session
+own = {"spark.master": "local[1]", "spark.app.name": "ours", "spark.ui.enabled": "false"}
+session = start_session([], [], own)
+print(session.conf.get("spark.executor.instances"), session.conf.get("spark.app.name"))
+session.stop()
+"""
+
+
+def test_spark_reads_other_options_from_its_file_and_ours_have_precedence(tmp_path: Path) -> None:
+    (tmp_path / "spark-defaults.conf").write_text(
+        "spark.executor.instances  7\nspark.app.name  of the file\n"
+    )
+
+    started = subprocess.run(
+        [sys.executable, "-c", READS_OPTIONS],
+        env=os.environ | {"SPARK_CONF_DIR": str(tmp_path), "SPARK_LOCAL_IP": "127.0.0.1"},
+        stdout=subprocess.PIPE,
+        timeout=HANGS_AFTER_SECONDS,
+    )
+
+    assert started.stdout.split() == [b"7", b"ours"]

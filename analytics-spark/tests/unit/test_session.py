@@ -47,6 +47,21 @@ def test_executors_of_a_cluster_find_the_driver_by_its_name() -> None:
     assert str(options["spark.hadoop.fs.AbstractFileSystem.file.impl"]).endswith(".RawLocalFs")
 
 
+def test_where_that_name_is_no_address_they_find_it_by_a_setting() -> None:
+    """As the name of a pod."""
+    own = settings("spark://spark-master:7077")
+    options = configuration(own.model_copy(update={"spark_driver_host": "10.0.0.7"}))
+
+    assert options["spark.driver.host"] == "10.0.0.7"
+    assert options["spark.driver.bindAddress"] != "10.0.0.7"
+
+
+def test_a_driver_of_this_machine_alone_listens_there_alone() -> None:
+    own = settings("spark://127.0.0.1:7077").model_copy(update={"spark_driver_host": "127.0.0.1"})
+
+    assert configuration(own)["spark.driver.bindAddress"] == "127.0.0.1"
+
+
 def test_java_of_the_driver_writes_to_the_folder_of_its_process(tmp_path: Path) -> None:
     own = settings("spark://spark-master:7077").model_copy(update={"tmpdir": tmp_path})
 

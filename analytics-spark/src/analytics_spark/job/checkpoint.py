@@ -102,7 +102,10 @@ class Checkpoint:
         lines = self._read_plan(batch_id)
         if len(lines) < 2:
             return None
-        planned: dict[str, dict[str, str]] = json.loads(lines[1])
+        try:
+            planned: dict[str, dict[str, str]] = json.loads(lines[1])
+        except ValueError:
+            return None  # as a power cut leaves it: `drop_torn` removes it
         number = planned["conf"].get("spark.sql.shuffle.partitions")
         return int(number) if number else None
 

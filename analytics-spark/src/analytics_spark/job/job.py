@@ -140,11 +140,11 @@ def open_query(
     copies bad records to the dead letter topics, and extends the traces of orders. The query rests
     after its batches until the event `rests_until`; without one, it does not rest at all."""
     checkpoint = generation.get_checkpoint(settings.checkpoint_dir)
-    own = settings.model_copy(update={"checkpoint_dir": checkpoint.path})
     dsn, buckets = settings.database_dsn, settings.buckets
     with writer.open_lasting_writer(dsn, checkpoint, buckets, generation) as opened:
         writer.refuse_other_partitions(checkpoint, settings.shuffle_partitions)
         refuse_lost_records(checkpoint, settings.brokers)
+        own = fit(settings, checkpoint)
         spark = open_session(own)
         try:
             query.begin_first_batch(spark, own)
@@ -158,6 +158,17 @@ def open_query(
             yield partial(query.start, frame, write, own), opened
         finally:
             spark.stop()
+
+
+def fit(settings: JobSettings, checkpoint: Checkpoint) -> JobSettings:
+    """The settings with this checkpoint, and with as many partitions as its state has."""
+    found = checkpoint.get_partitions(checkpoint.newest_planned)
+    return settings.model_copy(
+        update={
+            "checkpoint_dir": checkpoint.path,
+            "shuffle_partitions": found or settings.shuffle_partitions,
+        }
+    )
 
 
 def refuse_lost_records(checkpoint: Checkpoint, brokers: Brokers) -> None:
@@ -184,16 +195,28 @@ def stop_at_end(
 ) -> Iterator[StreamingQuery]:
     """Stop the query on exit, if possible between two batches: an interrupted one logs errors.
 
-    A rest ends at once, also after a failure."""
+    A rest ends at once, also after a failure. With a backlog one batch follows the other at once:
+    the one that runs ends, and the next one is interrupted at its beginning."""
     try:
         yield live
     finally:
         if rests_until is not None:
             rests_until.set()
         deadline = time.monotonic() + STOP_WAIT_SECONDS
-        while live.status["isTriggerActive"] and time.monotonic() < deadline:
+        progress = read_progress(live)
+        while (
+            live.status["isTriggerActive"]
+            and read_progress(live) == progress
+            and time.monotonic() < deadline
+        ):
             time.sleep(POLL_SECONDS)
         live.stop()
+
+
+def read_progress(live: StreamingQuery) -> str | None:
+    """When the last batch ended, or when there was nothing to read; it stays while a batch runs."""
+    progress = live.lastProgress
+    return None if progress is None else progress.timestamp
 
 
 def watch(

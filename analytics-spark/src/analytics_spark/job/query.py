@@ -14,7 +14,7 @@ from analytics_spark.job.pack import pack_topic
 from analytics_spark.job.processor import OUTCOME, CellDeltas
 from analytics_spark.job.session import run_in_background
 from analytics_spark.job.topics import ITEMS, ORDERS, SCHEMA_VERSION, USERS, Topic
-from analytics_spark.settings import JobSettings
+from analytics_spark.settings import SHUFFLE_PARTITIONS_DEFAULT, JobSettings
 from shared.messaging import messages
 from shared.messaging.bounds import VERSION_FORM
 from shared.messaging.reading import COMMITTED_ONLY
@@ -30,9 +30,6 @@ would wait there for Kafka's default of 500 ms."""
 POLL_RECORDS_MAX = 10_000
 """More than a fetch of Kafka's usual 1 MiB has. After each poll Spark asks the broker for both ends
 of the partition, which costs more than the records that Kafka's default, 500, would bring."""
-
-TASKS = {USERS.name: 1, ITEMS.name: 1, ORDERS.name: 2}
-"""Few tasks: a dozen small ones cost a quarter more than four."""
 
 SAMPLED_TRACEPARENT = "^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f][13579bdf]\\z"
 
@@ -72,6 +69,16 @@ def subscription(topic: Topic, settings: JobSettings) -> dict[str, str | int]:
         "kafka.fetch.max.wait.ms": FETCH_WAIT_MAX_MILLISECONDS,
         "kafka.max.poll.records": POLL_RECORDS_MAX,
     }
+
+
+def count_tasks(topic: Topic, settings: JobSettings) -> int:
+    """How many tasks read a topic and check its records.
+
+    Of orders as many as the state has partitions, which are as many as there are cores: more small
+    tasks cost more, a dozen on two cores a quarter more than four."""
+    if topic is ORDERS:
+        return settings.shuffle_partitions or SHUFFLE_PARTITIONS_DEFAULT
+    return 1
 
 
 def begin_first_batch(spark: SparkSession, settings: JobSettings) -> None:
@@ -121,7 +128,7 @@ def select_records(records: DataFrame, topic: Topic, settings: JobSettings) -> D
     seq = F.lit(None).cast("long") if topic is ORDERS else version(messages.STREAM_VERSION)
     return (
         records.where(matters)
-        .coalesce(TASKS[topic.name])
+        .coalesce(count_tasks(topic, settings))
         .select(
             F.expr(f"cast(pmod(hash(cast(key AS string)), {settings.buckets}) AS int) AS bucket"),
             "key",
@@ -154,10 +161,16 @@ def header(name: str) -> Column:
 
 
 def start(
-    frame: DataFrame, sink: Sink, settings: JobSettings, *, available_now: bool = False
+    frame: DataFrame,
+    sink: Sink,
+    settings: JobSettings,
+    *,
+    available_now: bool = False,
+    once: bool = False,
 ) -> StreamingQuery:
     """Start the query. It runs until it is stopped or fails; with `available_now`, until it has
-    read the records that the topics have now."""
+    read the records that the topics have now; with `once`, for one batch, which is the one that
+    was left unfinished, if there is one."""
     writer = (
         frame.writeStream.queryName("cells")
         .outputMode("update")
@@ -166,5 +179,7 @@ def start(
     )
     if available_now:
         return writer.trigger(availableNow=True).start()
+    if once:
+        return writer.trigger(once=True).start()
     interval = f"{settings.trigger_milliseconds} milliseconds"
     return writer.trigger(processingTime=interval).start()

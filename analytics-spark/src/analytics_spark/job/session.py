@@ -24,6 +24,8 @@ BATCHES_RETAINED_MIN = 20
 ROCKSDB_MEGABYTES = 128
 """For all state stores together, outside of the heap."""
 
+LOOPBACK = "127.0.0.1"
+
 ONE_AT_A_TIME = threading.RLock()
 
 STREAMING = "spark.sql.streaming"
@@ -75,7 +77,7 @@ def open_session(settings: JobSettings, *, writes_aot_cache: bool = False) -> Sp
     if settings.spark_local_dirs is not None:
         os.environ["SPARK_LOCAL_DIRS"] = str(settings.spark_local_dirs)
     if is_local(settings):
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
     session = start_session(
         get_java_options(settings, writes_aot_cache), list_jars(settings), configuration(settings)
     )
@@ -196,18 +198,19 @@ def configuration(settings: JobSettings) -> dict[str, str | int]:
 def get_local_options() -> dict[str, str]:
     """The driver listens on the loopback interface only; its checkpoint is a local folder."""
     return {
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": LOOPBACK,
+        "spark.driver.bindAddress": LOOPBACK,
         f"{STREAMING}.checkpointFileManagerClass": CHECKPOINT_FILES,
     }
 
 
 def get_cluster_options(settings: JobSettings) -> dict[str, str]:
-    """The executors of a cluster find the driver by the name of its machine, and have the packages,
-    the jars and the folder of the checkpoint in the same places as the driver."""
+    """The executors of a cluster have the packages, the jars and the folder of the checkpoint in
+    the same places as the driver."""
+    host = settings.spark_driver_host or socket.gethostname()
     return {
-        "spark.driver.host": socket.gethostname(),
-        "spark.driver.bindAddress": "0.0.0.0",  # noqa: S104
+        "spark.driver.host": host,
+        "spark.driver.bindAddress": host if host == LOOPBACK else "0.0.0.0",  # noqa: S104
         # On a disk that they share, each file of a checkpoint goes into place at once, as in a
         # local one: no file of checksums comes after it.
         "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",

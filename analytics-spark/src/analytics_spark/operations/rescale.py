@@ -8,7 +8,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 import psycopg
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.sql.streaming.query import StreamingQuery
 
 from analytics_spark.job import job, writer
 from analytics_spark.job.checkpoint import Checkpoint
@@ -81,15 +82,24 @@ def require_stopped(connection: psycopg.Connection, generation: Generation) -> N
 
 def finish_last_batch(settings: JobSettings, generation: Generation, stop: threading.Event) -> None:
     """Finish a batch in which the job was stopped: with another number, its input would pass the
-    epoch and count again."""
+    epoch and count again. What else the topics have is for the job, and its new partitions."""
     checkpoint = generation.get_checkpoint(settings.checkpoint_dir)
     planned = checkpoint.newest_planned
     if planned == checkpoint.newest_done or checkpoint.is_rescale(planned):
         return
-    with (
-        job.open_query(settings, generation) as (start, _),
-        job.stop_at_end(start(available_now=True)) as live,
-    ):
+    with job.open_query(settings, generation) as (start, _):
+        # A plan that a power cut has torn is gone by now, and `once` would plan all that there is.
+        if checkpoint.newest_planned > checkpoint.newest_done:
+            finish(start, stop)
+
+
+def finish(start: Callable[..., StreamingQuery], stop: threading.Event) -> None:
+    """Run the batch that was left unfinished, and no other.
+
+    Raises:
+        NotRescaled: it was stopped, or takes too long. Or the query's error.
+    """
+    with job.stop_at_end(start(once=True)) as live:
         for _ in range(round(FINISH_SECONDS_MAX / POLL_SECONDS)):
             if not live.isActive:
                 break
