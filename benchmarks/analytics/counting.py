@@ -72,22 +72,30 @@ class SeenBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A running job, its folder, and a connection to its tables."""
+    """A running job, its folder, and a connection to its tables.
+
+    `workers` are the processes of a cluster that compute for it."""
 
     running: Running
+    workers: Sequence[Running] = ()
     started_at: float
     folder: Path
     connection: asyncpg.Connection
 
     async def batches(
-        self, until: Callable[[Sequence[SeenBatch]], bool], seconds_max: float = COUNT_SECONDS_MAX
+        self,
+        until: Callable[[Sequence[SeenBatch]], bool],
+        seconds_max: float = COUNT_SECONDS_MAX,
+        after: int = -1,
     ) -> list[SeenBatch]:
-        """All batches from the first one until `until`. Raises Failure after `seconds_max`."""
+        """All batches after the one with the id `after` until `until`. Raises Failure after
+        `seconds_max`."""
         seen: list[SeenBatch] = []
         async with servers.bounded(seconds_max, "to count"):
             while not until(seen):
-                self.running.demand_alive()
-                seen += await self.new_batches(seen[-1].batch_id if seen else -1)
+                for each in (self.running, *self.workers):
+                    each.demand_alive()
+                seen += await self.new_batches(seen[-1].batch_id if seen else after)
                 await asyncio.sleep(POLL_SECONDS)
         return seen
 
@@ -95,8 +103,10 @@ class Job:
         rows = await self.connection.fetch(NEW_BATCHES, after)
         if not rows:
             return []
-        seen_at, pid = time.time(), self.running.pid
-        used, resident = process_tree.cpu_seconds(pid), process_tree.resident_bytes(pid)
+        seen_at = time.time()
+        pids = [running.pid for running in (self.running, *self.workers)]
+        used = sum(map(process_tree.cpu_seconds, pids))
+        resident = sum(map(process_tree.resident_bytes, pids))
         return [
             SeenBatch(
                 batch_id=row["batch_id"],
@@ -139,12 +149,29 @@ async def run_job(context: StackContext, settings: Mapping[str, str]) -> AsyncIt
     """
     async with tables(context) as (dsn, connection), folder(context) as own:
         environment = {**job_variables(context, dsn, own), **settings}
-        started_at = time.time()
-        async with servers.python(
-            context, ["-m", "analytics_spark", "job"], environment
-        ) as running:
-            yield Job(running=running, started_at=started_at, folder=own, connection=connection)
-            await running.stop()
+        async with start_job(context, environment, own, connection) as job:
+            yield job
+
+
+@asynccontextmanager
+async def start_job(
+    context: StackContext,
+    environment: Mapping[str, str],
+    own: Path,
+    connection: asyncpg.Connection,
+    workers: Sequence[Running] = (),
+) -> AsyncIterator[Job]:
+    """The job with the checkpoint and the tables that it has; stopped at the end of the block."""
+    started_at = time.time()
+    async with servers.python(context, ["-m", "analytics_spark", "job"], environment) as running:
+        yield Job(
+            running=running,
+            workers=workers,
+            started_at=started_at,
+            folder=own,
+            connection=connection,
+        )
+        await running.stop()
 
 
 @asynccontextmanager

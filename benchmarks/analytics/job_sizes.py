@@ -32,6 +32,9 @@ class Size:
     tidy_seconds: int
     """Twice the delay after which Spark removes state files that it no longer needs."""
     warm_up_seconds: int
+    shared_backlog: Backlog
+    """What workers of a cluster count, half of it one alone and half of it two. Some batches more
+    than two are left to these, whatever the job counts while it stops."""
     rates: tuple[int, ...]
     """Orders published per second, one after the other."""
     seconds: int
@@ -52,6 +55,7 @@ FULL = Size(
     state_per_batch=50_000,
     tidy_seconds=120,
     warm_up_seconds=20,
+    shared_backlog=Backlog(per_batch=200_000, orders=4_000_000),
     rates=(50, 1_000),
     seconds=60,
 )
@@ -69,6 +73,7 @@ QUICK = Size(
     state_per_batch=20_000,
     tidy_seconds=120,
     warm_up_seconds=10,
+    shared_backlog=Backlog(per_batch=25_000, orders=400_000),
     rates=(50, 1_000),
     seconds=15,
 )
@@ -83,6 +88,7 @@ TINY = Size(
     state_per_batch=1_000,
     tidy_seconds=0,
     warm_up_seconds=0,
+    shared_backlog=Backlog(per_batch=500, orders=8_000),
     rates=(50,),
     seconds=2,
 )
